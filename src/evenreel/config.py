@@ -1,0 +1,78 @@
+"""Typed settings, with every default in one place and the environment variables that change them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_MODEL = "openai/clip-vit-base-patch32"
+
+
+@dataclass(frozen=True)
+class MediaLimits:
+    """What one video may cost.
+
+    Attributes:
+        max_side_px: largest width or height that is decoded.
+        max_pixels: largest width times height that is decoded (8K and a little).
+        max_frames: most frames kept of one video; a longer one is sampled more sparsely, and says so.
+        stall_timeout_s: a worker that reports nothing for this long is killed.
+        memory_bytes: a worker whose resident memory passes this is killed.
+    """
+
+    max_side_px: int = 16_384
+    max_pixels: int = 40_000_000
+    max_frames: int = 3_600
+    stall_timeout_s: float = 60.0
+    memory_bytes: int = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """How a folder becomes a library.
+
+    Attributes:
+        model: `builtin`, a hub id or a folder; None for a library without vision.
+        rule: how frames are sampled, in the words of `evenreel.media.parse_rule`.
+        read_text: whether on-screen text is recognised.
+        workers: reader processes; 0 means one for each core.
+    """
+
+    model: str | None = DEFAULT_MODEL
+    rule: str = "every 1 s"
+    read_text: bool = True
+    workers: int = 0
+    device: str = "auto"
+    precision: str = "float32"
+    limits: MediaLimits = MediaLimits()
+
+    @property
+    def worker_count(self) -> int:
+        """Reader processes to start."""
+        return self.workers or usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores this process may use; fewer than the machine has inside a container."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def default_library() -> Path:
+    """The library used when none is named: `EVENREEL_LIBRARY`, else the platform's data folder."""
+    if named := os.environ.get("EVENREEL_LIBRARY"):
+        return Path(named)
+    from platformdirs import user_data_path
+
+    return user_data_path("evenreel") / "library"
+
+
+def offline() -> bool:
+    """Whether nothing may be fetched: `EVENREEL_OFFLINE` or `HF_HUB_OFFLINE` is set to a true value."""
+    return any(
+        os.environ.get(name, "").lower() in {"1", "true", "yes", "on"}
+        for name in ("EVENREEL_OFFLINE", "HF_HUB_OFFLINE")
+    )

@@ -1,0 +1,56 @@
+"""The one family of errors: every message is a clear sentence for the person who reads it.
+
+Only `evenreel.cli` turns them into exit codes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Reason = Literal[
+    "empty",
+    "not_media",
+    "truncated_header",
+    "no_video",
+    "no_frames",
+    "format_not_allowed",
+    "codec_not_allowed",
+    "encrypted",
+    "too_large",
+    "unreadable",
+    "changed_while_reading",
+    "timeout",
+    "crashed",
+    "out_of_memory",
+    "bad_features",
+    "failed",
+]
+"""Stable codes of why a video was set aside; they go into the catalog, the log and `--json`."""
+
+
+class EvenreelError(Exception):
+    """Base of everything this library raises on purpose: what, where, the limit, what to do about it."""
+
+
+class UsageError(EvenreelError):
+    """The call itself is wrong: an option, a filter, a query."""
+
+
+class MediaError(EvenreelError):
+    """One video cannot be used; it is set aside and the work goes on.
+
+    Attributes:
+        reason: a stable code of `Reason`.
+    """
+
+    def __init__(self, reason: Reason, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason: Reason = reason
+
+
+class EncoderError(EvenreelError):
+    """A model cannot be had, read or trusted."""
+
+
+class LibraryError(EvenreelError):
+    """A library folder cannot be used as it stands."""
