@@ -1,0 +1,44 @@
+"""Fixtures for every test: no network, no surprises from the environment, real data where it is there."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SHARED_DATA = Path(os.environ.get("EVENREEL_DATA", REPOSITORY.parent / "shared" / "data"))
+LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
+
+_connect = socket.socket.connect
+
+
+def _loopback_only(self: socket.socket, address: object) -> None:
+    if isinstance(address, tuple) and str(address[0]) not in LOOPBACK:
+        raise OSError(f"the tests use no network, but a socket was opened to {address[0]}")
+    _connect(self, address)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that leaves the machine."""
+    monkeypatch.setattr(socket.socket, "connect", _loopback_only)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with real annotation files and clips; the test is skipped where it is not there."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"real data is not at {SHARED_DATA} (set EVENREEL_DATA)")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def real_clips(shared_data: Path) -> Path:
+    """The folder of real video clips."""
+    return shared_data / "videos"
