@@ -1,0 +1,302 @@
+"""One checksummed file a clip: frame features, their times and on-screen text, written so that nothing tears.
+
+A shard is a safetensors file: the arrays are its tensors, everything else is one JSON string in its
+header, with a SHA-256 over both. The catalog keeps the digest of the whole file; the inner one lets a library
+whose catalog is lost be rebuilt from its shards without trusting a damaged byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import LibraryError, MediaError
+from evenreel.types import TextTrack, VideoInfo
+
+FORMAT = 1
+"""Version of the layout below; a reader refuses a larger one."""
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Ends the name of a file that was being written; one that is left after a crash may be deleted."""
+
+UNIT_TOLERANCE = 1e-3
+"""How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
+
+_DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16}
+_SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """All that is stored of one clip.
+
+    Attributes:
+        clip_id: digest of the file's bytes, and the name of the shard.
+        info: what the video's header says.
+        encoder_id: who made `frames`; None without vision.
+        weights_hash: digest of that encoder; None without vision.
+        rule: how frames were sampled.
+        times_s: (T,) float64, time of each frame, in order.
+        spans_s: (T, 2) float64, the stretch that each frame stands for.
+        frames: (T, D) float16, rows of unit length; None without vision.
+        tracks: on-screen text; None where it was not read (an empty tuple: read, and nothing found).
+        reader_id: who read the text; None where nobody did.
+    """
+
+    clip_id: str
+    info: VideoInfo
+    encoder_id: str | None
+    weights_hash: str | None
+    rule: str
+    times_s: NDArray[np.float64]
+    spans_s: NDArray[np.float64]
+    frames: NDArray[np.float16] | None
+    tracks: tuple[TextTrack, ...] | None
+    reader_id: str | None
+
+
+def shard_path(folder: Path, clip_id: str) -> Path:
+    """Where the shard of a clip lies: `folder/ab/abcdef.safetensors`.
+
+    Raises:
+        LibraryError: the id has characters that a digest has not, so it could lead out of the folder.
+    """
+    if not _SAFE_ID.fullmatch(clip_id):
+        raise LibraryError(f"{clip_id[:80]!r} is not a clip id; an id is letters and digits only.")
+    return folder / clip_id[:2] / f"{clip_id}.safetensors"
+
+
+def write_shard(folder: Path, shard: Shard) -> str:
+    """Write a shard so that after a crash or a power cut there is the old file or the new one, whole.
+
+    Equal content gives equal bytes.
+
+    Returns:
+        SHA-256 of the file, in hex.
+
+    Raises:
+        MediaError: the features are not fit to be stored (`bad_features`): not finite, not of unit length,
+            lengths that disagree.
+        LibraryError: the disk refuses; what was there before is still there.
+    """
+    if problem := _problem(shard):
+        raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
+    payload = _to_bytes(shard)
+    write_durably(shard_path(folder, shard.clip_id), payload)
+    return hashlib.sha256(payload).hexdigest()
+
+
+def read_shard(path: Path, digest: str | None = None) -> Shard:
+    """Read a shard and check it.
+
+    Args:
+        path: the file.
+        digest: what `write_shard` returned; without it the checksum inside the file is all there is to go by.
+
+    Raises:
+        LibraryError: the file is missing, damaged, of a newer version, or its content contradicts itself.
+    """
+    payload = _read_bytes(path)
+    if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
+        raise _damaged(path, "its checksum is not the one in the catalog")
+    try:
+        arrays, record = _from_bytes(payload)
+        shard = _build(arrays, record)
+    except _NewerFormatError as error:
+        raise LibraryError(f"The shard {path} {error}; update evenreel to read this library.") from error
+    except Exception as error:
+        # A damaged header can fail in any way in the parser; every way means the same to the reader.
+        raise _damaged(path, "its content does not parse") from error
+    problem = _problem(shard) or (None if path.stem == shard.clip_id else "it belongs to another clip")
+    if problem:
+        raise _damaged(path, problem)
+    return shard
+
+
+def write_durably(path: Path, payload: bytes) -> None:
+    """Replace a file by another content in one step that survives a power cut.
+
+    Raises:
+        LibraryError: the disk is full, read-only or failing; the old file is untouched, nothing is left over.
+    """
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    try:
+        _make_folder(path.parent)
+        with temporary.open("xb") as file:
+            file.write(payload)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+class _NewerFormatError(Exception):
+    """The shard says that it was written by a later version."""
+
+
+def _damaged(path: Path, why: str) -> LibraryError:
+    return LibraryError(f"The shard {path} is damaged: {why}; run `evenreel repair`.")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LibraryError(
+            f"The shard {path} cannot be read ({error.strerror}); run `evenreel repair`."
+        ) from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder whose own entry survives a power cut."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames inside a folder durable; Windows has no such call and needs none."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _to_bytes(shard: Shard) -> bytes:
+    from safetensors.numpy import save
+
+    arrays = _arrays(shard)
+    record = _canonical(_record(shard))
+    header = _canonical({"record": record, "sha256": _checksum(arrays, record)})
+    return bytes(save(arrays, metadata={"evenreel": header}))  # one key: safetensors does not order several
+
+
+def _from_bytes(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
+    from safetensors.numpy import load
+
+    arrays = load(payload)  # checks the header's length and every offset against the bytes there are
+    header_length = int.from_bytes(payload[:8], "little")
+    header = json.loads(json.loads(payload[8 : 8 + header_length])["__metadata__"]["evenreel"])
+    if header["sha256"] != _checksum(arrays, header["record"]):
+        raise ValueError("the checksum inside the file does not fit")
+    return arrays, json.loads(header["record"])
+
+
+def _arrays(shard: Shard) -> Arrays:
+    values = {"times_s": shard.times_s, "spans_s": shard.spans_s, "frames": shard.frames}
+    return {name: np.ascontiguousarray(value) for name, value in values.items() if value is not None}
+
+
+def _record(shard: Shard) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "clip_id": shard.clip_id,
+        "info": asdict(shard.info),
+        "encoder_id": shard.encoder_id,
+        "weights_hash": shard.weights_hash,
+        "rule": shard.rule,
+        "tracks": None if shard.tracks is None else [asdict(track) for track in shard.tracks],
+        "reader_id": shard.reader_id,
+    }
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _checksum(arrays: Arrays, record: str) -> str:
+    total = hashlib.sha256(record.encode())
+    for name in sorted(arrays):
+        total.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
+        total.update(arrays[name].tobytes())
+    return total.hexdigest()
+
+
+def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
+    if record["format"] > FORMAT:
+        raise _NewerFormatError(f"has format {record['format']}, this version reads up to {FORMAT}")
+    tracks = record["tracks"]
+    return Shard(
+        clip_id=record["clip_id"],
+        info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
+        encoder_id=record["encoder_id"],
+        weights_hash=record["weights_hash"],
+        rule=record["rule"],
+        times_s=arrays["times_s"],
+        spans_s=arrays["spans_s"],
+        frames=arrays.get("frames"),
+        tracks=None if tracks is None else tuple(_track(track) for track in tracks),
+        reader_id=record["reader_id"],
+    )
+
+
+def _track(fields: dict[str, Any]) -> TextTrack:
+    return TextTrack(**{**fields, "box": tuple(fields["box"]), "readings": tuple(fields["readings"])})
+
+
+def _problem(shard: Shard) -> str | None:
+    """The first thing in a shard that cannot be right, as a part of a sentence; None for a sound one."""
+    arrays = _arrays(shard)
+    for name, array in arrays.items():
+        if array.dtype != _DTYPES[name]:
+            return f"{name} has type {array.dtype} instead of {np.dtype(_DTYPES[name])}"
+        if not np.isfinite(array).all():
+            return f"{name} holds a value that is not a number"
+    return _time_problem(shard) or _frame_problem(shard) or _text_problem(shard)
+
+
+def _time_problem(shard: Shard) -> str | None:
+    times, spans = shard.times_s, shard.spans_s
+    if times.ndim != 1 or spans.shape != (len(times), 2):
+        return f"{times.shape} times do not go with {spans.shape} spans"
+    if (np.diff(times) < 0).any():
+        return "the times of its frames are out of order"
+    return "a span ends before it starts" if (spans[:, 1] < spans[:, 0]).any() else None
+
+
+def _frame_problem(shard: Shard) -> str | None:
+    if (shard.frames is None) != (shard.encoder_id is None) or (shard.frames is None) != (
+        shard.weights_hash is None
+    ):
+        return "frames and the name and hash of their encoder go together, and one is missing"
+    if shard.frames is None:
+        return None
+    if shard.frames.ndim != 2 or len(shard.frames) != len(shard.times_s):
+        return f"{len(shard.times_s)} times do not go with features of shape {shard.frames.shape}"
+    lengths = np.linalg.norm(shard.frames.astype(np.float32), axis=1)
+    worst = float(np.abs(lengths - 1).max(initial=0.0))
+    return f"a feature is {worst:.2g} away from unit length" if worst > UNIT_TOLERANCE else None
+
+
+def _text_problem(shard: Shard) -> str | None:
+    if (shard.tracks is None) != (shard.reader_id is None):
+        return "text tracks and the name of their reader go together, and one is missing"
+    for track in shard.tracks or ():
+        numbers = (track.confidence, track.start_s, track.end_s, *track.box)
+        if len(track.box) != 4 or not np.isfinite(numbers).all() or track.end_s < track.start_s:
+            return f"the text {track.text[:40]!r} has an impossible time, box or confidence"
+    return None
