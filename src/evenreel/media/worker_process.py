@@ -1,0 +1,100 @@
+"""The child side of `evenreel.media.workers`: build one object, answer tasks until the parent is gone."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from evenreel.errors import MediaError
+from evenreel.media.workers import Message, read_message, write_message
+
+Answer = Callable[[dict[str, Any]], Iterator[Message]]
+
+
+def main() -> None:
+    """Serve tasks from standard input; standard output carries nothing but messages."""
+    tasks, messages = _claim_pipes()
+    _end_with_parent()
+    _no_core_dumps()
+    try:
+        setup, _ = read_message(tasks)
+        answer = _build(sys.argv[1], setup)
+    except EOFError:
+        return
+    except Exception as error:
+        _report(messages, error)
+        return
+    write_message(messages, {"kind": "ready"})
+    while True:
+        try:
+            task, _ = read_message(tasks)
+        except EOFError:
+            return
+        _serve(answer, task, messages)
+
+
+def _serve(answer: Answer, task: dict[str, Any], messages: IO[bytes]) -> None:
+    try:
+        for header, array in answer(task):
+            write_message(messages, {"kind": "message", "message": header}, array)
+        write_message(messages, {"kind": "done"})
+    except BrokenPipeError:
+        os._exit(1)
+    except Exception as error:
+        _report(messages, error)
+
+
+def _report(messages: IO[bytes], error: Exception) -> None:
+    if isinstance(error, MediaError):
+        reason, sentence = error.reason, str(error)
+    elif isinstance(error, MemoryError):
+        reason, sentence = "out_of_memory", "there was not enough memory to read it"
+    else:
+        reason, sentence = "failed", f"reading it failed: {type(error).__name__}: {error}"
+    write_message(messages, {"kind": "error", "reason": reason, "sentence": sentence})
+
+
+def _build(target: str, setup: dict[str, Any]) -> Answer:
+    module, _, name = target.partition(":")
+    built: Answer = getattr(importlib.import_module(module), name)(**setup)
+    return built
+
+
+def _claim_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Keep the two pipes for messages; whatever native code prints goes to standard error instead."""
+    tasks = os.fdopen(os.dup(0), "rb")
+    messages = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return tasks, messages
+
+
+def _end_with_parent() -> None:
+    """Never outlive the parent, however it ends (kill -9 included)."""
+    parent = int(os.environ.get("EVENREEL_PARENT", "0"))
+    if parent and os.name == "posix":  # elsewhere the end of the pipes has to do
+        threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _no_core_dumps() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Hazards 7, 8 and 42: a child that hangs, crashes or grows costs one task, and the next one is answered."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media.workers import Worker, read_message, write_message
+
+TARGET = "tests.media.stub_targets:Stub"
+LIMITS = MediaLimits(stall_timeout_s=1.5, memory_bytes=300 * 2**20)
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker(TARGET, {"rule": "x"}, LIMITS)
+    yield made
+    made.close()
+
+
+def answer(worker: Worker, **task: Any) -> list[tuple[dict[str, Any], Any]]:
+    return list(worker.run(task))
+
+
+def test_messages_arrive_in_order_with_their_arrays(worker: Worker) -> None:
+    first, *rest = answer(worker, do="arrays", count=4)
+    assert first[0]["got"] == {"do": "arrays", "count": 4}
+    assert first[0]["setup"] == {"rule": "x"}
+    assert [header["number"] for header, _ in rest] == [0, 1, 2, 3]
+    for number, (_, array) in enumerate(rest):
+        np.testing.assert_array_equal(array, np.full((2, 3, number), number, np.uint8))
+
+
+def test_one_child_answers_many_tasks(worker: Worker) -> None:
+    pids = {answer(worker, do="arrays", count=1)[0][0]["pid"] for _ in range(3)}
+    assert len(pids) == 1
+
+
+def test_what_native_code_prints_does_not_disturb_the_messages(worker: Worker) -> None:
+    assert answer(worker, do="chatter")[1][0] == {"still": "in step"}
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "words"),
+    [
+        ("refuse", "encrypted", "it is encrypted"),
+        ("fail", "failed", "ZeroDivisionError: by surprise"),
+        ("segfault", "crashed", "SIGSEGV"),
+        ("abort", "crashed", "SIGABRT"),
+        ("leave", "crashed", "exit status 7"),
+        ("hang", "timeout", "1.5 s"),
+        ("hang_holding_the_interpreter", "timeout", "1.5 s"),
+        ("grow", "out_of_memory", "300 MiB"),
+    ],
+)
+def test_a_task_that_ends_badly_has_a_reason_and_the_next_is_answered(
+    worker: Worker, what: str, reason: str, words: str
+) -> None:
+    with pytest.raises(MediaError, match=words) as caught:
+        answer(worker, do=what)
+    assert caught.value.reason == reason
+    assert len(answer(worker, do="arrays", count=2)) == 3
+
+
+def test_a_slow_task_that_makes_progress_is_not_a_hang(worker: Worker) -> None:
+    assert len(answer(worker, do="slow", count=5, pause_s=0.5)) == 6  # 2.5 s in all, limit 1.5 s
+
+
+def test_a_slow_consumer_is_not_a_hang(worker: Worker) -> None:
+    for _ in worker.run({"do": "slow", "count": 1, "pause_s": 0.0}):
+        time.sleep(1.2)
+    assert answer(worker, do="arrays", count=0)
+
+
+def test_a_task_that_is_left_early_does_not_leak_into_the_next(worker: Worker) -> None:
+    for header, _ in worker.run({"do": "arrays", "count": 50}):
+        if header.get("number") == 3:
+            break
+    assert [header["number"] for header, _ in answer(worker, do="arrays", count=2)[1:]] == [0, 1]
+
+
+def test_a_target_that_cannot_be_built_says_why() -> None:
+    with pytest.raises(MediaError, match="could not start: .*no such model"):
+        answer(Worker(TARGET, {"refuse": True}, LIMITS), do="arrays", count=1)
+
+
+def test_closing_ends_the_child() -> None:
+    worker = Worker(TARGET, {}, LIMITS)
+    pid = answer(worker, do="arrays", count=0)[0][0]["pid"]
+    worker.close()
+    worker.close()
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_child_does_not_outlive_a_killed_parent() -> None:
+    code = (
+        "from evenreel.media.workers import Worker; from evenreel.config import MediaLimits\n"
+        f"worker = Worker({TARGET!r}, {{}}, MediaLimits())\n"
+        "for header, _ in worker.run({'do': 'hang'}): print(header['pid'], flush=True)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not psutil.pid_exists(pid)
+
+
+@given(
+    header=st.dictionaries(st.text(max_size=5), st.integers() | st.text() | st.none(), max_size=3),
+    array=st.none() | hnp.arrays(st.sampled_from([np.uint8, np.float32]), hnp.array_shapes(min_side=0)),
+)
+def test_a_message_comes_out_as_it_went_in(header: dict[str, Any], array: Any) -> None:
+    header.pop("array", None)
+    stream = io.BytesIO()
+    write_message(stream, header, array)
+    stream.seek(0)
+    got_header, got_array = read_message(stream)
+    assert got_header == header
+    if array is None:
+        assert got_array is None
+    else:
+        assert got_array is not None
+        np.testing.assert_array_equal(got_array, array)
+    with pytest.raises(EOFError):
+        read_message(stream)
