@@ -1,0 +1,260 @@
+"""Frame vectors of a library: one append-only float16 matrix in a flat file, searched exactly.
+
+Layout: a header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog
+says which rows count; what lies beyond the last row that it names was left by a crash and is written over.
+Exact search has recall 1 and nothing to corrupt; a store for larger libraries implements `VectorIndex`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import LibraryError
+from evenreel.types import FloatArray
+
+HEADER_BYTES = 64
+TILE_ROWS = 4096
+"""Rows that are float32 at one time: 8 MB at 512 dimensions, which stays in a core's cache."""
+
+Rows = NDArray[np.int64]
+HalfArray = NDArray[np.float16]
+
+
+class VectorIndex(Protocol):
+    """What search asks of a store of vectors; similarity is the dot product of unit vectors."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+
+    def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+        """Queries (Q, D) against clips given by their rows (C,), (C,): each clip's best frame (Q, C)."""
+
+    def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
+        """One query (D,) against the frames of one clip: (count,)."""
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Neighbouring pieces of clips that are scored together; no clip has two pieces in one tile."""
+
+    clips: Rows  # (P,) which clip of the request each piece belongs to
+    first_rows: Rows  # (P,)
+    counts: Rows  # (P,)
+
+    @property
+    def starts(self) -> Rows:
+        """Where each piece begins inside the tile."""
+        return np.cumsum(self.counts) - self.counts
+
+
+class ExactVectors:
+    """The vectors of a library in one flat file; readers go on while a writer appends.
+
+    Args:
+        path: the file; it is created by the first `append`.
+        dimension: D, the length of a vector.
+    """
+
+    def __init__(self, path: Path, dimension: int) -> None:
+        self._path = path
+        self._dimension = dimension
+        self._mapped: HalfArray = np.empty((0, dimension), np.float16)
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+        return self._dimension
+
+    @property
+    def rows(self) -> int:
+        """Complete rows in the file now, also those that the catalog does not name."""
+        size = self._path.stat().st_size if self._path.exists() else 0
+        return max(0, size - HEADER_BYTES) // self._row_bytes
+
+    def append(self, vectors: FloatArray, at_row: int | None = None) -> int:
+        """Write vectors (n, D) of unit length; they are on the disk when this returns.
+
+        Args:
+            vectors: (n, D).
+            at_row: the first row to write; what a crash left from there on is written over. None: the end.
+
+        Returns:
+            The first row written.
+
+        Raises:
+            LibraryError: the vectors are not (n, D) of unit length, or rows before `at_row` are missing.
+            OSError: the disk is full or cannot be written; nothing that the catalog names has changed.
+        """
+        self._check_new(vectors)
+        first = self.rows if at_row is None else at_row
+        if first > self.rows:
+            raise self._short(first)
+        if first:
+            self._check_header()
+        created = not self._path.exists()
+        with self._path.open("wb" if created else "r+b") as file:
+            if not first:
+                file.write(self._header)
+            file.seek(HEADER_BYTES + first * self._row_bytes)
+            file.write(np.ascontiguousarray(vectors, "<f2").tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        if created:
+            _sync_folder(self._path.parent)
+        return first
+
+    def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+        """The best frame of every clip under every query.
+
+        Works in tiles of `TILE_ROWS` rows, so that memory holds (Q, C) and one tile whatever the size.
+
+        Args:
+            queries: (Q, D) float32, unit length.
+            first_rows: (C,) first row of each clip.
+            counts: (C,) rows of each clip, at least 1.
+
+        Returns:
+            (Q, C) largest dot product over the clip's rows.
+
+        Raises:
+            LibraryError: the file is shorter than the rows asked for, of another dimension, or damaged.
+        """
+        best = np.full((len(queries), len(counts)), -np.inf, np.float32)
+        if not len(counts):
+            return best
+        matrix = self._matrix(int((first_rows + counts).max()))
+        for tile in _tiles(first_rows, counts):
+            similarity = _similarity(queries, _rows_of(matrix, tile))
+            here = np.maximum.reduceat(similarity, tile.starts, axis=1)
+            best[:, tile.clips] = np.maximum(best[:, tile.clips], here)
+        return self._checked(best)
+
+    def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
+        """The dot products of one query (D,) with `count` rows from `first_row` on: (count,).
+
+        Raises:
+            LibraryError: as `best_per_clip`.
+        """
+        matrix = self._matrix(first_row + count)
+        return self._checked(_similarity(query[None], matrix[first_row : first_row + count])[0])
+
+    @property
+    def _row_bytes(self) -> int:
+        return 2 * self._dimension
+
+    @property
+    def _header(self) -> bytes:
+        return f"evenreel vectors 1 float16 {self._dimension}\n".encode().ljust(HEADER_BYTES, b" ")
+
+    def _matrix(self, needed: int) -> HalfArray:
+        """The mapped rows, at least `needed` of them; mapped again when a writer has added some."""
+        if needed > len(self._mapped):
+            rows = self.rows
+            if needed > rows:
+                raise self._short(needed)
+            self._check_header()
+            # Copy on write: torch warns about memory that cannot be written, though nobody writes it.
+            self._mapped = np.memmap(self._path, "<f2", "c", HEADER_BYTES, (rows, self._dimension))
+        return self._mapped
+
+    def _check_new(self, vectors: FloatArray) -> None:
+        if vectors.ndim != 2 or vectors.shape[1] != self._dimension:
+            raise LibraryError(
+                f"Vectors of shape {vectors.shape} do not fit a library of dimension {self._dimension}; "
+                "index with the encoder that the library was made with."
+            )
+        norms = np.linalg.norm(vectors.astype(np.float32), axis=1)
+        # Written so that NaN fails too.
+        if not np.all(np.abs(norms - 1) < 0.01):
+            raise LibraryError(
+                "The encoder gave a vector that is not of unit length (zero, NaN or infinite); "
+                "nothing was stored."
+            )
+
+    def _check_header(self) -> None:
+        with self._path.open("rb") as file:
+            found = file.read(HEADER_BYTES)
+        if found != self._header:
+            raise LibraryError(
+                f"{self._path} does not hold vectors of dimension {self._dimension} "
+                f"(it begins {found[:32]!r}); run `evenreel repair` to rebuild it from the shards."
+            )
+
+    def _short(self, needed: int) -> LibraryError:
+        return LibraryError(
+            f"{self._path} holds {self.rows} vectors but the catalog names {needed}; "
+            "run `evenreel repair` to rebuild it from the shards."
+        )
+
+    def _checked(self, scores: FloatArray) -> FloatArray:
+        if not np.isfinite(scores).all():
+            raise LibraryError(
+                f"{self._path} holds numbers that are not finite; "
+                "run `evenreel repair` to rebuild it from the shards."
+            )
+        return scores
+
+
+def _similarity(queries: FloatArray, block: HalfArray) -> FloatArray:
+    """(Q, D) float32 times (n, D) float16 -> (Q, n) float32.
+
+    Torch widens float16 with the processor's own instruction, an order of magnitude faster than numpy; it is
+    used where a text tower has loaded it anyway, and both give the same to 1e-5.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        product: FloatArray = queries @ block.astype(np.float32).T
+    else:
+        product = (torch.from_numpy(queries) @ torch.from_numpy(block).float().T).numpy()
+    return product
+
+
+def _tiles(first_rows: Rows, counts: Rows) -> Iterator[_Tile]:
+    """Cut clips into tiles of at most `TILE_ROWS` rows, in the order of the file."""
+    pieces = _pieces(first_rows, counts)
+    ends = np.cumsum(pieces.counts)
+    start = 0
+    while start < len(ends):
+        limit = ends[start] - pieces.counts[start] + TILE_ROWS
+        stop = int(np.searchsorted(ends, limit, "right"))
+        chosen = slice(start, stop)
+        yield _Tile(pieces.clips[chosen], pieces.first_rows[chosen], pieces.counts[chosen])
+        start = stop
+
+
+def _pieces(first_rows: Rows, counts: Rows) -> _Tile:
+    """Every clip in pieces of `TILE_ROWS` rows (most are one piece), in the order of the file."""
+    order = np.argsort(first_rows, kind="stable")
+    per_clip = -(-counts[order] // TILE_ROWS)
+    clips = np.repeat(order, per_clip)
+    number = np.arange(len(clips)) - np.repeat(np.cumsum(per_clip) - per_clip, per_clip)
+    done = number * TILE_ROWS
+    return _Tile(clips, first_rows[clips] + done, np.minimum(counts[clips] - done, TILE_ROWS))
+
+
+def _rows_of(matrix: HalfArray, tile: _Tile) -> HalfArray:
+    """The tile's rows: a view where they lie side by side, else a copy."""
+    total = int(tile.counts.sum())
+    first = int(tile.first_rows[0])
+    if int(tile.first_rows[-1] + tile.counts[-1]) - first == total:
+        return matrix[first : first + total]
+    return matrix[np.repeat(tile.first_rows - tile.starts, tile.counts) + np.arange(total)]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable; Windows has no such call and needs none."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

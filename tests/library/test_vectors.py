@@ -1,0 +1,181 @@
+"""Exact search over the flat file against slow loops; crashes, damage, and readers beside a writer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.errors import LibraryError
+from evenreel.library import vectors as module
+from evenreel.library.vectors import HEADER_BYTES, ExactVectors
+from evenreel.types import FloatArray
+
+D = 8
+
+
+def unit(rows: int, seed: int = 0, dimension: int = D) -> FloatArray:
+    values = np.random.default_rng(seed).standard_normal((rows, dimension)).astype(np.float32)
+    return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+
+def half(vectors: FloatArray) -> FloatArray:
+    return vectors.astype(np.float16).astype(np.float32)
+
+
+def slow_best(
+    queries: FloatArray, stored: FloatArray, first: np.ndarray, counts: np.ndarray
+) -> list[list[float]]:
+    return [
+        [
+            max(float(np.dot(query, stored[row])) for row in range(f, f + c))
+            for f, c in zip(first, counts, strict=True)
+        ]
+        for query in queries
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ExactVectors:
+    return ExactVectors(tmp_path / "vectors.0.f16", D)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    tile_rows=st.integers(1, 12),
+    order=st.randoms(use_true_random=False),
+    keep=st.data(),
+)
+def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
+    tmp_path_factory: pytest.TempPathFactory,
+    counts: list[int],
+    tile_rows: int,
+    order: object,
+    keep: st.DataObject,
+) -> None:
+    stored, queries = unit(sum(counts)), unit(3, seed=1)
+    index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
+    index.append(stored)
+    firsts = np.cumsum(counts) - counts
+    chosen = keep.draw(st.lists(st.sampled_from(range(len(counts))), unique=True))
+    picked = np.array(chosen, np.int64)
+    first_rows, sizes = firsts[picked], np.array(counts)[picked]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TILE_ROWS", tile_rows)
+        best = index.best_per_clip(queries, first_rows, sizes)
+    assert best.shape == (3, len(chosen))
+    if chosen:
+        np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
+
+
+def test_numpy_and_torch_agree(store: ExactVectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    store.append(unit(50))
+    first_rows, counts = np.array([0, 20]), np.array([20, 30])
+    with_torch = store.best_per_clip(unit(4, 2), first_rows, counts)
+    monkeypatch.delitem(sys.modules, "torch")
+    np.testing.assert_allclose(store.best_per_clip(unit(4, 2), first_rows, counts), with_torch, atol=1e-5)
+
+
+def test_frame_scores_are_the_dot_products_of_one_clip(store: ExactVectors) -> None:
+    stored, query = unit(9), unit(1, 3)[0]
+    store.append(stored)
+    np.testing.assert_allclose(store.frame_scores(query, 4, 3), half(stored)[4:7] @ query, atol=1e-5)
+
+
+def test_rows_beyond_the_catalog_are_written_over(store: ExactVectors) -> None:
+    assert store.append(unit(4)) == 0
+    assert store.append(unit(3, 1)) == 4
+    replacement = unit(2, 2)
+    assert store.append(replacement, at_row=4) == 4
+    np.testing.assert_allclose(
+        store.frame_scores(replacement[0], 4, 2), half(replacement) @ replacement[0], atol=1e-5
+    )
+
+
+def test_half_a_row_left_by_a_crash_is_not_a_row(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(2))
+    with (tmp_path / "vectors.0.f16").open("ab") as file:
+        file.write(b"\x00" * 5)
+    assert store.rows == 2
+    assert store.append(unit(1, 1)) == 2
+    assert store.rows == 3
+
+
+def test_the_first_append_begins_a_file_that_a_power_cut_left_zeroed(
+    store: ExactVectors, tmp_path: Path
+) -> None:
+    (tmp_path / "vectors.0.f16").write_bytes(b"\x00" * 500)
+    store.append(unit(2), at_row=0)
+    assert store.frame_scores(unit(2)[0], 0, 1)[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_an_old_reader_goes_on_and_sees_new_rows_when_it_asks_for_them(
+    store: ExactVectors, tmp_path: Path
+) -> None:
+    store.append(unit(2))
+    reader = ExactVectors(tmp_path / "vectors.0.f16", D)
+    before = reader.frame_scores(unit(2)[0], 0, 2)
+    store.append(unit(3, 1))
+    np.testing.assert_array_equal(reader.frame_scores(unit(2)[0], 0, 2), before)
+    assert reader.frame_scores(unit(3, 1)[0], 2, 3)[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_file_cut_short_says_so_and_names_the_remedy(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(4))
+    path = tmp_path / "vectors.0.f16"
+    path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3 * D * 2])
+    with pytest.raises(LibraryError, match=r"holds 3 vectors but the catalog names 4; run `evenreel repair`"):
+        store.best_per_clip(unit(1), np.array([0]), np.array([4]))
+    with pytest.raises(LibraryError, match="evenreel repair"):
+        store.append(unit(1), at_row=4)
+
+
+def test_no_file_is_a_file_without_rows(store: ExactVectors) -> None:
+    assert store.rows == 0
+    with pytest.raises(LibraryError, match="holds 0 vectors"):
+        store.frame_scores(unit(1)[0], 0, 1)
+
+
+def test_another_dimension_is_refused(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(8))
+    wrong = ExactVectors(tmp_path / "vectors.0.f16", D // 2)
+    with pytest.raises(LibraryError, match="does not hold vectors of dimension 4"):
+        wrong.frame_scores(unit(1, dimension=4)[0], 0, 1)
+    with pytest.raises(LibraryError, match="does not hold vectors of dimension 4"):
+        wrong.append(unit(1, dimension=4))
+    with pytest.raises(LibraryError, match="do not fit a library of dimension 8"):
+        store.append(unit(1, dimension=4))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_a_vector_that_is_not_of_unit_length_is_never_stored(store: ExactVectors, value: float) -> None:
+    bad = unit(3)
+    bad[1] = value
+    with pytest.raises(LibraryError, match="not of unit length"):
+        store.append(bad)
+    assert store.rows == 0
+
+
+def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(4))
+    path = tmp_path / "vectors.0.f16"
+    content = bytearray(path.read_bytes())
+    content[HEADER_BYTES + 2 * D * 2 : HEADER_BYTES + 2 * D * 2 + 2] = b"\x00\x7e"  # a float16 NaN
+    path.write_bytes(content)
+    with pytest.raises(LibraryError, match=r"not finite; run `evenreel repair`"):
+        store.best_per_clip(unit(1), np.array([0, 2]), np.array([2, 2]))
+
+
+def test_appending_makes_the_rows_durable(store: ExactVectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(module.os, "fsync", synced.append)
+    store.append(unit(1))
+    assert len(synced) == 2, "the new file and its folder"
+    store.append(unit(1))
+    assert len(synced) == 3
