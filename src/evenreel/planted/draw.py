@@ -1,0 +1,188 @@
+"""From a scene and a time to a picture: antialiased, and the same bytes in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from evenreel.planted.motion import Pose, shake_offset, subject_pose
+from evenreel.planted.outlines import Loop, outline
+from evenreel.planted.scenes import Entity, Scene, Sign
+from evenreel.planted.things import PAINTERS
+from evenreel.planted.vocabulary import (
+    Background,
+    Colour,
+    ThingRule,
+    backgrounds,
+    colours,
+    distractors,
+    sign_styles,
+    sizes,
+)
+from evenreel.planted.vocabulary import shapes as shape_names
+from evenreel.types import Pixels
+
+OVERSAMPLING = 3
+"""Shapes are filled this much larger and reduced, which makes their edges smooth."""
+RIM: Colour = (252, 252, 252)
+RIM_WIDTH = 0.13
+"""A light rim around each entity, in radii: a green star stays visible on a green meadow."""
+
+
+class Renderer:
+    """Draws one scene; what does not move is drawn once.
+
+    Attributes:
+        scene: the scene that is drawn.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._margin = int(np.ceil(scene.shake * scene.height))
+        self._backdrop = _backdrop(scene, self._margin)
+
+    def picture(self, time_s: float) -> Image.Image:
+        """The picture at `time_s` seconds."""
+        dx, dy = shake_offset(self.scene, time_s)
+        left, top = self._margin - dx, self._margin - dy
+        picture = self._backdrop.crop((left, top, left + self.scene.width, top + self.scene.height))
+        _paste_entity(picture, self.scene.subject, subject_pose(self.scene, time_s), (dx, dy))
+        for sign in self.scene.signs:
+            if sign.start_s <= time_s < sign.end_s:
+                _paste_sign(picture, sign, (dx, dy))
+        return picture
+
+    def frame(self, time_s: float) -> Pixels:
+        """The picture at `time_s` seconds as (H, W, 3) uint8."""
+        return np.asarray(self.picture(time_s))
+
+
+def draw_frame(scene: Scene, time_s: float) -> Pixels:
+    """One picture of a scene, (H, W, 3) uint8, at `time_s` seconds."""
+    return Renderer(scene).frame(time_s)
+
+
+def draw_clip(scene: Scene) -> Iterator[Pixels]:
+    """All pictures of a scene in order, each (H, W, 3) uint8, `scene.fps` to the second."""
+    renderer = Renderer(scene)
+    for number in range(scene.frame_count):
+        yield renderer.frame(number / scene.fps)
+
+
+def _backdrop(scene: Scene, margin: int) -> Image.Image:
+    """Everything that does not move, with a margin for the trembling camera."""
+    rng = np.random.default_rng([scene.seed, 0])
+    background = backgrounds()[scene.background]
+    size = (2 * (scene.width + 2 * margin), 2 * (scene.height + 2 * margin))
+    canvas = _gradients(background, size)
+    draw = ImageDraw.Draw(canvas)
+    for rule in background.things:
+        _scatter(draw, rule, size, rng)
+    picture = canvas.reduce(2)
+    for _ in range(scene.distractors):
+        _paste_distractor(picture, scene.height, rng)
+    for entity in scene.entities[1:]:
+        _paste_entity(picture, entity, _resting_pose(entity), (0, 0), scene.height)
+    return picture
+
+
+def _gradients(background: Background, size: tuple[int, int]) -> Image.Image:
+    width, height = size
+    horizon = round(height * background.horizon)
+    rows = np.concatenate([_ramp(*background.sky, horizon), _ramp(*background.ground, height - horizon)])
+    return Image.fromarray(np.repeat(rows[:, None], width, axis=1))
+
+
+def _ramp(first: Colour, last: Colour, steps: int) -> Pixels:
+    return np.rint(np.linspace(first, last, steps)).astype(np.uint8)
+
+
+def _scatter(
+    draw: ImageDraw.ImageDraw, rule: ThingRule, size: tuple[int, int], rng: np.random.Generator
+) -> None:
+    """Paint a rule's things, the far ones (higher up) first, spread over the width."""
+    width, height = size
+    count = int(rng.integers(rule.count[0], rule.count[1] + 1))
+    places = (rng.permutation(count) + rng.uniform(0.1, 0.9, count)) / count
+    for x, y in zip(places, np.sort(rng.uniform(*rule.y, count)), strict=True):
+        colour = rule.colours[int(rng.integers(len(rule.colours)))]
+        PAINTERS[rule.kind](draw, (x * width, y * height), rng.uniform(*rule.size) * height, colour)
+
+
+def _paste_distractor(picture: Image.Image, height: int, rng: np.random.Generator) -> None:
+    palette, (low, high) = distractors()
+    names = shape_names()
+    loops = outline(names[int(rng.integers(len(names)))], float(rng.random()))
+    centre = (rng.uniform(0.05, 0.95) * picture.width, rng.uniform(0.05, 0.95) * picture.height)
+    _paste_shape(
+        picture, loops, centre, rng.uniform(low, high) * height, palette[int(rng.integers(len(palette)))], 0.0
+    )
+
+
+def _resting_pose(entity: Entity) -> Pose:
+    radius = sizes()[entity.size]
+    room = 0.5 - radius
+    return Pose(entity.x * room, entity.y * room, radius, entity.turns)
+
+
+def _paste_entity(
+    picture: Image.Image, entity: Entity, pose: Pose, offset: tuple[int, int], height: int | None = None
+) -> None:
+    scale = height or picture.height
+    centre = (picture.width / 2 + pose.x * scale + offset[0], picture.height / 2 + pose.y * scale + offset[1])
+    loops = outline(entity.shape, pose.turns)
+    _paste_shape(picture, loops, centre, pose.radius * scale, colours()[entity.colour], RIM_WIDTH)
+
+
+def _paste_shape(
+    picture: Image.Image,
+    loops: tuple[Loop, ...],
+    centre: tuple[float, float],
+    radius: float,
+    colour: Colour,
+    rim: float,
+) -> None:
+    """Fill the loops, first larger by the rim in the rim's colour, through masks with smooth edges."""
+    half = int(np.ceil(radius * 1.3)) + 2
+    corner = (int(centre[0]) - half, int(centre[1]) - half)
+    shift = np.subtract(centre, corner)
+    points = [[tuple(p) for p in OVERSAMPLING * (loop * radius + shift)] for loop in loops]
+    if rim:
+        picture.paste(RIM, corner, _mask(points, half, rim_px=2 * rim * radius * OVERSAMPLING))
+    picture.paste(colour, corner, _mask(points, half, rim_px=0.0))
+
+
+def _mask(points: list[list[tuple[float, ...]]], half: int, rim_px: float) -> Image.Image:
+    side = 2 * half * OVERSAMPLING
+    mask = Image.new("L", (side, side))
+    draw = ImageDraw.Draw(mask)
+    draw.polygon(points[0], fill=255)
+    for hole in points[1:]:
+        draw.polygon(hole, fill=0)
+    if rim_px:
+        for loop in points:
+            draw.line([*loop, loop[0], loop[1]], fill=255, width=round(rim_px), joint="curve")
+    return mask.reduce(OVERSAMPLING)
+
+
+@lru_cache(maxsize=256)
+def _board(text: str, line_px: int, style: int) -> Image.Image:
+    """The sign as a picture of its own: the font is the one that Pillow carries (Aileron)."""
+    font = ImageFont.load_default(line_px)
+    left, top, right, bottom = font.getbbox(text)
+    pad = line_px // 3
+    colours_of = sign_styles()[style % len(sign_styles())]
+    board = Image.new("RGB", (int(right - left) + 2 * pad, int(bottom - top) + 2 * pad), colours_of.paper)
+    draw = ImageDraw.Draw(board)
+    draw.text((pad - left, pad - top), text, fill=colours_of.ink, font=font)
+    return board
+
+
+def _paste_sign(picture: Image.Image, sign: Sign, offset: tuple[int, int]) -> None:
+    board = _board(sign.text, max(8, round(sign.height * picture.height)), sign.style)
+    x = (picture.width - board.width) // 2 + offset[0]
+    y = round(sign.y * picture.height - board.height / 2) + offset[1]
+    picture.paste(board, (x, min(max(y, 0), picture.height - board.height)))

@@ -1,0 +1,213 @@
+"""Scenes: all that a short rendered clip shows, as plain values, and how to draw one at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from evenreel.errors import UsageError
+from evenreel.planted import vocabulary
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One thing with a shape, a colour and a size.
+
+    Attributes:
+        shape: a name of `vocabulary.shapes()`.
+        colour: a name of `vocabulary.colours()`.
+        size: a name of `vocabulary.sizes()`.
+        x: home position sideways; -1 and 1 touch the sides of the centred square of the picture.
+        y: home position downwards, in the same unit.
+        turns: rotation at home, 1 is once round.
+    """
+
+    shape: str
+    colour: str
+    size: str
+    x: float = 0.0
+    y: float = 0.0
+    turns: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Words on a board.
+
+    Attributes:
+        text: what it says.
+        y: middle of the board, 0 is the top of the picture, 1 the bottom.
+        height: height of the letters' line in picture heights.
+        start_s: first moment it is shown.
+        end_s: moment from which it is gone.
+        style: index into `vocabulary.sign_styles()`.
+    """
+
+    text: str
+    y: float = 0.88
+    height: float = 0.12
+    start_s: float = 0.0
+    end_s: float = float("inf")
+    style: int = 0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that one clip shows.
+
+    Attributes:
+        entities: the subject, which the captions name and which acts, then entities that stand still.
+        activity: what the subject does, a name of `vocabulary.activities()`.
+        background: where, a name of `vocabulary.backgrounds()`.
+        signs: words on screen; no caption names them.
+        distractors: number of small things that no caption names.
+        shake: how far the camera trembles, in picture heights.
+        duration_s: length in seconds.
+        fps: pictures a second.
+        width: of the picture in pixels, even.
+        height: of the picture in pixels, even.
+        seed: of what no field says: where the trees stand, how the camera trembles.
+    """
+
+    entities: tuple[Entity, ...]
+    activity: str
+    background: str
+    signs: tuple[Sign, ...] = ()
+    distractors: int = 0
+    shake: float = 0.0
+    duration_s: float = 4.0
+    fps: int = 12
+    width: int = 320
+    height: int = 240
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn or written.
+
+        Raises:
+            UsageError: a name that the vocabulary does not have, or a size or length that no clip can have.
+        """
+        if not self.entities:
+            raise UsageError("a scene needs at least one entity, its subject; give `entities` one")
+        for entity in self.entities:
+            _check_name("shape", entity.shape, vocabulary.shapes())
+            _check_name("colour", entity.colour, tuple(vocabulary.colours()))
+            _check_name("size", entity.size, tuple(vocabulary.sizes()))
+        _check_name("activity", self.activity, tuple(vocabulary.activities()))
+        _check_name("background", self.background, tuple(vocabulary.backgrounds()))
+        if self.width < 16 or self.height < 16 or self.width % 2 or self.height % 2:
+            raise UsageError(
+                f"a picture of {self.width}x{self.height} pixels cannot be written as 4:2:0 video; "
+                "use even sides of at least 16"
+            )
+        if self.frame_count < 1:
+            raise UsageError(f"a clip of {self.duration_s} s at {self.fps} pictures a second has no picture")
+
+    @property
+    def subject(self) -> Entity:
+        """The entity that captions name."""
+        return self.entities[0]
+
+    @property
+    def frame_count(self) -> int:
+        """Pictures in the clip."""
+        return round(self.duration_s * self.fps)
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What a caption can name: colour, shape, size, activity and background."""
+        subject = self.subject
+        return {
+            "colour": subject.colour,
+            "shape": subject.shape,
+            "size": subject.size,
+            "activity": self.activity,
+            "background": self.background,
+        }
+
+
+@dataclass(frozen=True)
+class SceneRanges:
+    """What `sample_scene` chooses from, uniformly and independently.
+
+    Attributes:
+        duration_s: shortest and longest clip, in seconds.
+        sign_share: share of scenes with a sign.
+        shake_share: share of scenes whose camera trembles.
+        distractors: most small things that no caption names.
+        fps: pictures a second.
+        width: of the picture in pixels.
+        height: of the picture in pixels.
+    """
+
+    duration_s: tuple[float, float] = (3.0, 6.0)
+    sign_share: float = 0.3
+    shake_share: float = 0.5
+    distractors: int = 4
+    fps: int = 12
+    width: int = 320
+    height: int = 240
+
+
+def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) -> Scene:
+    """A random scene in which no attribute says anything about another: nothing is planted.
+
+    Args:
+        rng: the only source of chance; the same state gives the same scene.
+        ranges: what to choose from.
+    """
+    ranges = ranges or SceneRanges()
+    duration_s = float(rng.uniform(*ranges.duration_s))
+    scene = Scene(
+        entities=(_sample_subject(rng),),
+        activity=_choose(rng, tuple(vocabulary.activities())),
+        background=_choose(rng, tuple(vocabulary.backgrounds())),
+        distractors=int(rng.integers(ranges.distractors + 1)),
+        shake=float(rng.uniform(0.005, 0.02)) if rng.random() < ranges.shake_share else 0.0,
+        duration_s=duration_s,
+        fps=ranges.fps,
+        width=ranges.width,
+        height=ranges.height,
+        seed=int(rng.integers(2**31)),
+    )
+    if rng.random() >= ranges.sign_share:
+        return scene
+    return replace(scene, signs=(_sample_sign(rng, duration_s),))
+
+
+def _sample_subject(rng: np.random.Generator) -> Entity:
+    return Entity(
+        shape=_choose(rng, vocabulary.shapes()),
+        colour=_choose(rng, tuple(vocabulary.colours())),
+        size=_choose(rng, tuple(vocabulary.sizes())),
+        x=float(rng.uniform(-0.5, 0.5)),
+        y=float(rng.uniform(-0.5, 0.5)),
+        turns=float(rng.uniform(-0.08, 0.08)),
+    )
+
+
+def _sample_sign(rng: np.random.Generator, duration_s: float) -> Sign:
+    """A sign that is up for at least half of the clip, so that sparse sampling sees it."""
+    start_s = float(rng.uniform(0, 0.4)) * duration_s
+    return Sign(
+        text=_choose(rng, vocabulary.sign_words()),
+        y=float(rng.choice([0.12, 0.88])),
+        height=float(rng.uniform(0.1, 0.15)),
+        start_s=start_s,
+        end_s=start_s + float(rng.uniform(0.5, 0.6)) * duration_s,
+        style=int(rng.integers(len(vocabulary.sign_styles()))),
+    )
+
+
+def _choose(rng: np.random.Generator, items: Sequence[Item]) -> Item:
+    return items[int(rng.integers(len(items)))]
+
+
+def _check_name(what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise UsageError(f"no {what} is called {name!r}; there are {', '.join(known)}")

@@ -1,0 +1,226 @@
+"""What the rendered world is made of: shapes, colours, sizes, activities, backgrounds, signs and phrases.
+
+The words and numbers live in the JSON files of the folder `data`; this module reads them once.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Colour = tuple[int, int, int]
+"""Red, green and blue, 0 to 255."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """One number over the time of a clip: a straight way from `start` to `end`, with a swing on top of it.
+
+    Attributes:
+        start: value at the first moment.
+        end: value at the last moment.
+        per_s: added for each second, for what goes on for ever (turning).
+        swing: height of the wave.
+        rate_hz: waves a second.
+        phase: where in the wave the clip starts, 0 to 1.
+        folded: the wave is |sin|, which is how a ball bounces.
+    """
+
+    start: float = 0.0
+    end: float = 0.0
+    per_s: float = 0.0
+    swing: float = 0.0
+    rate_hz: float = 0.0
+    phase: float = 0.0
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the subject does.
+
+    Attributes:
+        name: key in `activities`.
+        does: phrases in the present tense, 'moves to the left'.
+        doing: phrases with the participle, 'moving to the left'.
+        opposite: the activity that shows the same frames in reverse order, None where order is no matter.
+        x: way sideways; -1 and 1 touch the sides of the centred square that every preprocessing keeps.
+        y: way downwards, in the same unit.
+        scale: factor on the radius.
+        turn: rotations.
+    """
+
+    name: str
+    does: tuple[str, ...]
+    doing: tuple[str, ...]
+    opposite: str | None
+    x: Track
+    y: Track
+    scale: Track
+    turn: Track
+
+
+@dataclass(frozen=True)
+class ThingRule:
+    """How many of one kind of thing stand in a background, where (`y`) and how tall, in picture heights."""
+
+    kind: str
+    count: tuple[int, int]
+    size: tuple[float, float]
+    y: tuple[float, float]
+    colours: tuple[Colour, ...]
+
+
+@dataclass(frozen=True)
+class Background:
+    """A place: two gradients that meet at `horizon` (0 is the top, 1 the bottom), and the things in it."""
+
+    name: str
+    words: tuple[str, ...]
+    sky: tuple[Colour, Colour]
+    ground: tuple[Colour, Colour]
+    horizon: float
+    things: tuple[ThingRule, ...]
+
+
+@dataclass(frozen=True)
+class SignStyle:
+    """The two colours of a sign."""
+
+    paper: Colour
+    ink: Colour
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = files("evenreel.planted").joinpath("data", f"{name}.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+@cache
+def colours() -> dict[str, Colour]:
+    """Colours of subjects, by name."""
+    return {name: _colour(entry["rgb"]) for name, entry in _read("colours").items()}
+
+
+@cache
+def sizes() -> dict[str, float]:
+    """Radius of a subject in picture heights, by the name of its size."""
+    return {name: float(entry["radius"]) for name, entry in _read("sizes").items()}
+
+
+@cache
+def shapes() -> tuple[str, ...]:
+    """Names of the shapes; `evenreel.planted.outlines` knows how each looks."""
+    return tuple(_read("shapes"))
+
+
+@cache
+def activities() -> dict[str, Activity]:
+    """Activities, by name."""
+    return {name: _activity(name, entry) for name, entry in _read("activities").items()}
+
+
+@cache
+def backgrounds() -> dict[str, Background]:
+    """Backgrounds, by name."""
+    return {name: _background(name, entry) for name, entry in _read("backgrounds").items()}
+
+
+@cache
+def distractors() -> tuple[tuple[Colour, ...], tuple[float, float]]:
+    """Colours of the small things that no caption names, and the span of their radius in picture heights."""
+    entry = _read("distractors")
+    return tuple(_colour(c) for c in entry["colours"].values()), _span(entry["radius"])
+
+
+@cache
+def sign_words() -> tuple[str, ...]:
+    """What may be written on a sign."""
+    return tuple(_read("signs")["words"])
+
+
+@cache
+def sign_styles() -> tuple[SignStyle, ...]:
+    """How a sign may look."""
+    return tuple(SignStyle(_colour(s["paper"]), _colour(s["ink"])) for s in _read("signs")["styles"])
+
+
+@cache
+def words_for(attribute: str, value: str) -> tuple[str, ...]:
+    """Words a caption may use for the value of a colour, shape, size or background.
+
+    Args:
+        attribute: `colour`, `shape`, `size` or `background`.
+        value: a name of that attribute, such as `red`.
+    """
+    table = {"colour": "colours", "shape": "shapes", "size": "sizes", "background": "backgrounds"}[attribute]
+    return tuple(_read(table)[value]["words"])
+
+
+@cache
+def sentences() -> tuple[str, ...]:
+    """Sentence patterns with the slots {subject}, {does}, {doing} and {where}."""
+    return tuple(_read("grammar")["sentences"])
+
+
+@cache
+def unnamed_shapes() -> tuple[str, ...]:
+    """Nouns for a subject whose shape the caption leaves open."""
+    return tuple(_read("grammar")["unnamed_shape"])
+
+
+def _activity(name: str, entry: dict[str, Any]) -> Activity:
+    def track(channel: str, level: float = 0.0) -> Track:
+        return Track(**{"start": level, "end": level, **entry.get(channel, {})})
+
+    return Activity(
+        name=name,
+        does=tuple(entry["does"]),
+        doing=tuple(entry["doing"]),
+        opposite=entry.get("opposite"),
+        x=track("x"),
+        y=track("y"),
+        scale=track("scale", level=1.0),
+        turn=track("turn"),
+    )
+
+
+def _background(name: str, entry: dict[str, Any]) -> Background:
+    return Background(
+        name=name,
+        words=tuple(entry["words"]),
+        sky=_gradient(entry["sky"]),
+        ground=_gradient(entry["ground"]),
+        horizon=float(entry["horizon"]),
+        things=tuple(_thing_rule(thing) for thing in entry["things"]),
+    )
+
+
+def _thing_rule(entry: dict[str, Any]) -> ThingRule:
+    low, high = entry["count"]
+    return ThingRule(
+        kind=entry["kind"],
+        count=(int(low), int(high)),
+        size=_span(entry["size"]),
+        y=_span(entry["y"]),
+        colours=tuple(_colour(c) for c in entry["colours"]),
+    )
+
+
+def _colour(values: list[int]) -> Colour:
+    red, green, blue = values
+    return red, green, blue
+
+
+def _gradient(values: list[list[int]]) -> tuple[Colour, Colour]:
+    first, last = values
+    return _colour(first), _colour(last)
+
+
+def _span(values: list[float]) -> tuple[float, float]:
+    low, high = values
+    return low, high
