@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
+DEFAULT_RULE = "every 1 s"
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -33,19 +35,27 @@ class IndexSettings:
     """How a folder becomes a library.
 
     Attributes:
-        model: `builtin`, a hub id or a folder; None for a library without vision.
-        rule: how frames are sampled, in the words of `evenreel.media.parse_rule`.
+        model: `builtin`, a hub id or a folder; None for no vision; `auto` is what the library was made with,
+            and `DEFAULT_MODEL` for a new one.
+        rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; `auto` likewise.
         read_text: whether on-screen text is recognised.
         workers: reader processes; 0 means one for each core.
+        device: where the model runs: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
+        precision: `float32`, `bfloat16` or `float16`.
+        limits: what one file may cost.
+        retry: try files again that were set aside before.
+        accept_missing: mark files as missing even if most of a folder is gone.
     """
 
-    model: str | None = DEFAULT_MODEL
-    rule: str = "every 1 s"
+    model: str | None = AUTO
+    rule: str = AUTO
     read_text: bool = True
     workers: int = 0
     device: str = "auto"
     precision: str = "float32"
     limits: MediaLimits = MediaLimits()
+    retry: bool = False
+    accept_missing: bool = False
 
     @property
     def worker_count(self) -> int:

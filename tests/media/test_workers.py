@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evenreel.config import MediaLimits
-from evenreel.errors import MediaError
+from evenreel.errors import EvenreelError, MediaError
 from evenreel.media.workers import Worker, read_message, write_message
 
 TARGET = "tests.media.stub_targets:Stub"
@@ -92,9 +92,10 @@ def test_a_task_that_is_left_early_does_not_leak_into_the_next(worker: Worker) -
     assert [header["number"] for header, _ in answer(worker, do="arrays", count=2)[1:]] == [0, 1]
 
 
-def test_a_target_that_cannot_be_built_says_why() -> None:
-    with pytest.raises(MediaError, match="could not start: .*no such model"):
+def test_a_target_that_cannot_be_built_says_why_and_blames_no_task() -> None:
+    with pytest.raises(EvenreelError, match="could not start: .*no such model") as caught:
         answer(Worker(TARGET, {"refuse": True}, LIMITS), do="arrays", count=1)
+    assert not isinstance(caught.value, MediaError)
 
 
 def test_closing_ends_the_child() -> None:

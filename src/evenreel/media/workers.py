@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from evenreel.config import MediaLimits
-from evenreel.errors import MediaError, Reason
+from evenreel.errors import EvenreelError, MediaError, Reason
 
 Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
 
@@ -91,6 +91,7 @@ class Worker:
         Raises:
             MediaError: the task failed, or the child crashed, hung or grew too large and was killed; the next
                 call starts a fresh one.
+            EvenreelError: no child can be started; no task is to blame.
         """
         process = self._process or self._start()
         finished = False
@@ -141,12 +142,11 @@ class Worker:
             write_message(_pipe(process.stdin), self._setup)
             header, _ = self._receive(process, _STARTUP_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ValueError) as error:
-            failure = self._post_mortem(process)
             self.close()
-            raise failure from error
+            raise EvenreelError("a reader process could not start; is there enough free memory?") from error
         if header["kind"] == "error":
             self.close()
-            raise MediaError(header["reason"], f"a reader process could not start: {header['sentence']}")
+            raise EvenreelError(f"a reader process could not start: {header['sentence']}")
         return process
 
     def _receive(self, process: subprocess.Popen[bytes], timeout_s: float) -> Message:

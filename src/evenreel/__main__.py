@@ -1,0 +1,5 @@
+"""`python -m evenreel` is the command `evenreel`."""
+
+from evenreel.cli import main
+
+main()

@@ -1,0 +1,46 @@
+"""The command line: `evenreel index`, `search`, `info`, `verify`, `repair`, `demo`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_SET_ASIDE = 3
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
+    from evenreel.cli.app import app
+    from evenreel.errors import EvenreelError, UsageError
+
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
+    try:
+        app(standalone_mode=True)
+    except UsageError as error:
+        _fail(str(error), EXIT_USAGE)
+    except EvenreelError as error:
+        _fail(str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        _fail(
+            "interrupted; what was finished is kept, and the same command goes on from there",
+            EXIT_INTERRUPTED,
+        )
+    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _fail(sentence: str, code: int) -> None:
+    sys.stderr.write(f"evenreel: {sentence}\n")
+    sys.exit(code)

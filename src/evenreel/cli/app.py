@@ -1,0 +1,189 @@
+"""The commands. Everything heavy is imported inside the command that needs it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenreel import __version__
+from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
+from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, MediaLimits, default_library
+from evenreel.errors import UsageError
+
+app = typer.Typer(
+    name="evenreel",
+    help="Search videos by what is seen and by what is written on screen.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+LibraryOption = Annotated[
+    Path | None,
+    typer.Option("--library", "-l", help="Folder of the library. [default: EVENREEL_LIBRARY or your data folder]"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
+
+
+@app.callback()
+def _settings(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more about what happens.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(format="evenreel: %(message)s", level=logging.ERROR)
+    logging.getLogger("evenreel").setLevel(level)
+    if version:
+        typer.echo(f"evenreel {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def index(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
+    library: LibraryOption = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="CLIP or SigLIP: a hub id, a folder, or 'builtin'. "
+            f"'auto' is the library's own, and {DEFAULT_MODEL} for a new one."
+        ),
+    ] = AUTO,
+    no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
+    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
+    sample: Annotated[
+        str,
+        typer.Option(help=f"Which frames, for example 'every 0.5 s' or '8 midpoints'. New library: {DEFAULT_RULE}."),
+    ] = AUTO,
+    metadata: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Table about the videos (csv, tsv, parquet, jsonl) with a column 'path'; metadata.* and "
+            "manifest.* in a folder are read by themselves."
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")] = 0,
+    device: DeviceOption = "auto",
+    precision: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds without progress after which a file is set aside.")
+    ] = MediaLimits.stall_timeout_s,
+    memory: Annotated[int, typer.Option(min=64, help="MiB that reading one file may take.")] = (
+        MediaLimits.memory_bytes >> 20
+    ),
+    retry: Annotated[bool, typer.Option("--retry", help="Try files again that were set aside.")] = False,
+    accept_missing: Annotated[
+        bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
+    from evenreel.cli.progress import bars
+    from evenreel.cli.show import show_report
+    from evenreel.library import index_folders
+
+    settings = IndexSettings(
+        model=None if no_vision else model,
+        rule=sample,
+        read_text=not no_ocr,
+        workers=workers,
+        device=device,
+        precision=precision,
+        limits=MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20),
+        retry=retry,
+        accept_missing=accept_missing,
+    )
+    place = library or default_library()
+    with bars() as progress:
+        report = index_folders(
+            folders,
+            place,
+            settings,
+            progress=progress,
+            metadata=metadata or (),
+        )
+    show_report(report, place, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+@app.command()
+def search(
+    query: Annotated[str | None, typer.Argument(help="What is to be seen, or read on screen.")] = None,
+    library: LibraryOption = None,
+    k: Annotated[int, typer.Option("-k", help="How many clips at most.")] = 10,
+    where: Annotated[
+        str | None, typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".")
+    ] = None,
+    image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
+    no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Find clips, each with its best moment and the reason."""
+    from evenreel.cli.show import show_result
+    from evenreel.library import open_library
+
+    if (query is None) == (image is None):
+        raise UsageError('give either a sentence or a picture: evenreel search "a red bus", or --image FILE')
+    with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
+        if image is not None:
+            result = opened.search_image(image, k, where)
+        else:
+            result = opened.search(query or "", k, where)
+    show_result(result, as_json)
+
+
+@app.command()
+def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
+    """Say what a library holds, and list what was set aside and why."""
+    from evenreel.cli.show import show_stats
+    from evenreel.library import open_library
+
+    with open_library(library or default_library(), vision=False) as opened:
+        show_stats(opened.stats(), as_json)
+
+
+@app.command()
+def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:
+    """Check every checksum and everything derived. Exit status 1 if something is wrong."""
+    from evenreel.cli.show import show_problems
+    from evenreel.library import verify as verify_library
+
+    place = library or default_library()
+    problems = verify_library(place)
+    show_problems(problems, place, as_json)
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def repair(
+    library: LibraryOption = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Also forget missing files, and clips that no file has.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rebuild what is derived, without decoding any video again."""
+    from evenreel.cli.show import show_done
+    from evenreel.library import repair as repair_library
+
+    show_done(repair_library(library or default_library(), drop_missing=drop_missing), as_json)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the videos and the library of the demo go.")] = Path("demo"),
+) -> None:
+    """Render a small library of real mp4 files, index it, search it. Nothing is downloaded."""
+    from evenreel.cli.progress import bars
+    from evenreel.demo import run_demo
+
+    with bars() as progress:
+        run_demo(folder, progress)

@@ -1,0 +1,169 @@
+"""What the commands print: plain text with a little colour for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from evenreel.library import IndexReport, LibraryStats, Problem, SetAside
+    from evenreel.types import Hit, SearchResult
+
+MANY_NOTES = 10
+
+
+def console() -> Console:
+    """Standard output; colour only on a terminal, and no line is ever broken or cut for a pipe."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output; characters that are not valid Unicode are escaped."""
+    console().out(json.dumps(data, ensure_ascii=True, indent=2, allow_nan=False))
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a player shows them: `0:07`, `12:30`, `1:02:03`.
+
+    >>> clock(7.4), clock(750), clock(3723)
+    ('0:07', '12:30', '1:02:03')
+    """
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
+    """What an index run did."""
+    if as_json:
+        print_json(report.to_json() | {"library": str(library)})
+        return
+    out = console()
+    if report.did_nothing and not any(aside_now(report)):
+        out.print(f"Nothing to do: {count(report.unchanged, 'file')} unchanged in {escape(str(library))}.")
+    else:
+        rate = f", {report.frames / report.seconds:.1f} frames/s" if report.seconds and report.frames else ""
+        out.print(
+            f"Indexed {count(report.indexed, 'file')} ({count(report.frames, 'frame')}) into {escape(str(library))}"
+            f" in {report.seconds:.1f} s{rate}."
+        )
+        for number, what in (
+            (report.unchanged, "unchanged"),
+            (report.recognised, "recognised by content (moved, copied or touched)"),
+            (report.missing, "marked as missing"),
+        ):
+            if number:
+                out.print(f"  {count(number, 'file')} {what}")
+    _passed_over(out, report)
+    for path, note in report.notes[:MANY_NOTES]:
+        out.print(f"  note: {escape(path)}: {escape(note)}")
+    if len(report.notes) > MANY_NOTES:
+        out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
+    _show_aside(out, report.set_aside)
+
+
+def aside_now(report: IndexReport) -> Sequence[SetAside]:
+    """Files that were looked at in this run and set aside."""
+    return report.set_aside if report.indexed else []
+
+
+def _passed_over(out: Console, report: IndexReport) -> None:
+    if report.other_files or report.links:
+        parts = [count(report.other_files, "other file"), count(report.links, "link")]
+        out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
+    for folder in report.closed_folders:
+        out.print(f"  [yellow]cannot be opened:[/] {escape(folder)}")
+
+
+def _show_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
+    if set_aside:
+        out.print(f"[yellow]Set aside: {count(len(set_aside), 'file')}[/] (tried again when changed, or with --retry)")
+    for aside in set_aside:
+        out.print(f"  {escape(aside.path)}: {escape(aside.sentence)} [dim]({aside.reason})[/]")
+
+
+def show_result(result: SearchResult, as_json: bool) -> None:
+    """Hits with their best moments and the reason."""
+    if as_json:
+        print_json(result.to_json())
+        return
+    out = console()
+    for notice in result.notices:
+        out.print(f"[yellow]{escape(notice)}[/]")
+    if not result.hits:
+        out.print("No clip matches.")
+    elif not result.fits:
+        out.print("[yellow]Nothing fits well[/]; these come nearest:")
+    for rank, hit in enumerate(result.hits, start=1):
+        _show_hit(out, rank, hit)
+
+
+def _show_hit(out: Console, rank: int, hit: Hit) -> None:
+    times = ", ".join(_stretch(moment.time_s, moment.start_s, moment.end_s) for moment in hit.moments)
+    scores = "  ".join(f"{channel} {value:.2f}" for channel, value in hit.scores.items())
+    out.print(f"[bold]{rank:2}. {escape(hit.path)}[/]  at {times or '0:00'}")
+    for text in hit.on_screen:
+        shown = f"{clock(text.start_s)}-{clock(text.end_s)}"
+        out.print(f"      on screen {shown}: [green]{escape(text.text)}[/]")
+    out.print(f"      [dim]confidence {hit.confidence:.0%}  {scores}[/]")
+    for path in hit.other_paths:
+        out.print(f"      [dim]also {escape(path)}[/]")
+
+
+def _stretch(time_s: float, start_s: float, end_s: float) -> str:
+    return f"{clock(time_s)} ({clock(start_s)}-{clock(end_s)})"
+
+
+def show_stats(stats: LibraryStats, as_json: bool) -> None:
+    """What a library holds."""
+    if as_json:
+        print_json(stats.to_json())
+        return
+    out = console()
+    out.print(
+        f"{escape(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
+        f"{stats.hours:.2f} hours, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
+    )
+    out.print(f"  model: {escape(stats.model or 'none (words only)')}   sampling: {stats.rule}")
+    if stats.metadata:
+        out.print(f"  metadata: {escape(', '.join(stats.metadata))}")
+    if stats.missing:
+        out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
+    _show_aside(out, stats.set_aside)
+
+
+def show_problems(problems: Sequence[Problem], library: Path, as_json: bool) -> None:
+    """What is wrong with a library."""
+    if as_json:
+        from dataclasses import asdict
+
+        print_json([asdict(problem) for problem in problems])
+        return
+    out = console()
+    if not problems:
+        out.print(f"{escape(str(library))} is whole: every checksum and everything derived agrees.")
+    for problem in problems:
+        out.print(f"[red]{escape(problem.where)}[/]: {escape(problem.what)}; {escape(problem.remedy)}")
+
+
+def show_done(done: Sequence[str], as_json: bool) -> None:
+    """What a repair did."""
+    if as_json:
+        print_json(list(done))
+        return
+    for sentence in done:
+        console().print(escape(sentence))
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "file"), count(1234, "file")
+    ('1 file', '1,234 files')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,359 @@
+"""From folders to a library: several readers in parallel, one durable transaction a clip, nothing done twice."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
+from evenreel.errors import LibraryError, MediaError
+from evenreel.features.shards import TEMPORARY_SUFFIX
+from evenreel.library import catalog
+from evenreel.library.filesystem import content_digest, stamp
+from evenreel.library.lock import writer_lock
+from evenreel.library.metadata import read_tables, tables_beside
+from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.scan import FoundFile, Scan, scan
+from evenreel.library.store import SHARDS, Store, closing_error
+from evenreel.library.unit import READER, ClipReader, Wanted
+from evenreel.types import Encoder
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """One file that cannot be used, and why."""
+
+    path: str
+    reason: str
+    sentence: str
+
+
+@dataclass
+class IndexReport:
+    """What an index run did. `set_aside` lists every unusable file of the folders, also those known before."""
+
+    indexed: int = 0
+    unchanged: int = 0
+    recognised: int = 0
+    missing: int = 0
+    frames: int = 0
+    seconds: float = 0.0
+    set_aside: list[SetAside] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    other_files: int = 0
+    links: int = 0
+    closed_folders: list[str] = field(default_factory=list)
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether the library was up to date already."""
+        return not (self.indexed or self.recognised or self.missing)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+class Progress:
+    """Told how a run goes; this one says nothing. Calls come from several threads."""
+
+    def begin(self, files: int) -> None:
+        """So many files are to be read."""
+
+    def frame(self) -> None:
+        """One more frame is decoded and read."""
+
+    def file_done(self, path: str) -> None:
+        """One more file is finished or set aside."""
+
+    def stage(self, name: str) -> None:
+        """A stage that has no count has begun."""
+
+
+def index_folders(
+    places: Sequence[Path],
+    library: Path,
+    settings: IndexSettings,
+    *,
+    progress: Progress | None = None,
+    metadata: Sequence[Path] = (),
+) -> IndexReport:
+    """Bring a library up to date with folders of videos; what is known and unchanged costs a stat.
+
+    Args:
+        places: folders, or single files.
+        library: folder of the library; made where it does not exist.
+        settings: model, sampling, text, workers, limits.
+        progress: told how it goes.
+        metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
+
+    Raises:
+        LibraryError: the library cannot be written, belongs to another model, or a disk has vanished.
+        EncoderError: the model cannot be had.
+        UsageError: a metadata table or the sampling rule is wrong.
+    """
+    found = scan(list(places))
+    known_metadata = read_tables([*tables_beside(found.roots), *metadata])
+    with writer_lock(library):
+        connection = catalog.open_for_writing(library)
+        try:
+            store = Store(library, connection, known_metadata)
+            job = IndexJob(store, settings, progress or Progress())
+            return job.run(found)
+        except sqlite3.Error as error:
+            raise closing_error(library, error) from error
+        finally:
+            connection.close()
+
+
+class IndexJob:
+    """One run over one library.
+
+    Args:
+        store: the library, locked and open.
+        settings: what the user asked for.
+        progress: told how it goes.
+        reader: target of the workers; tests put stubs here.
+    """
+
+    def __init__(self, store: Store, settings: IndexSettings, progress: Progress, reader: str = READER) -> None:
+        self._store, self._progress, self._target = store, progress, reader
+        self._meta = catalog.get_meta(store.connection)
+        self._settings = resolve(settings, self._meta, store.library)
+        self._encoder: Encoder | None = None
+        self._encoder_lock = threading.Lock()
+        self._report = IndexReport()
+        self._report_lock = threading.Lock()
+        self._queue: deque[FoundFile] = deque()
+        self._claims: dict[str, list[FoundFile]] = {}
+        self._claims_lock = threading.Lock()
+        self._readers: list[ClipReader] = []
+        self._failure: BaseException | None = None
+        self._stopping = False
+
+    def run(self, found: Scan) -> IndexReport:
+        """Do all that is to be done for the files of a scan."""
+        started = time.monotonic()
+        known = {row.path: row for row in known_files(self._store.connection)}
+        plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
+        if not self._settings.accept_missing:
+            check_nothing_vanished(found, known, plan.gone)
+        self._tie()
+        self._store.begin(found.roots, {"rule": self._settings.rule})
+        self._note_scan(found, len(plan.unchanged), plan.aside_before)
+        for file in plan.refused:
+            if file.error is not None:
+                self._set_aside(file, file.error)
+        for file, clip_id in plan.returned:
+            self._store.link(file, clip_id)
+            self._report.recognised += 1
+        self._read_all(plan.work)
+        self._store.mark_missing(plan.gone)
+        self._report.missing = len(plan.gone)
+        self._store.update_metadata()
+        self._store.drop_orphans({row.clip_id for row in known.values() if row.clip_id is not None})
+        self._update_null_scores()
+        self._report.set_aside.sort(key=lambda aside: aside.path)
+        self._report.notes.sort()
+        self._report.seconds = time.monotonic() - started
+        return self._report
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self._settings.model is not None, self._settings.read_text)
+
+    def _tie(self) -> None:
+        """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
+        made_with, model = self._meta.get("model"), self._settings.model
+        if made_with is None and model is None:
+            self._store.begin((), {"model": ""})
+        elif made_with and model not in {None, made_with}:
+            self._prepare_encoder()
+
+    def _note_scan(self, found: Scan, unchanged: int, aside: list[KnownFile]) -> None:
+        report = self._report
+        report.unchanged = unchanged
+        report.other_files, report.links = found.other_files, found.links
+        report.closed_folders = [catalog.printable(folder) for folder in found.closed_folders]
+        report.set_aside += [
+            SetAside(catalog.printable(row.path), row.reason or "failed", row.sentence or "") for row in aside
+        ]
+
+    def _read_all(self, work: list[FoundFile]) -> None:
+        if not work:
+            return
+        self._prepare_encoder()
+        remove_leftovers(self._store.library)
+        self._progress.begin(len(work))
+        self._queue.extend(work)
+        threads = [
+            threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True)
+            for number in range(min(self._settings.worker_count, len(work)))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)  # short, so that Ctrl-C is heard
+        finally:
+            self._stop()
+            for thread in threads:
+                thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _stop(self) -> None:
+        self._stopping = True
+        for reader in self._readers:
+            reader.close()
+
+    def _prepare_encoder(self) -> None:
+        """Load the model and tie the library to it, or see that it is the one the library was made with."""
+        if self._settings.model is None or self._encoder is not None:
+            return
+        from evenreel.encoders import load_encoder
+
+        self._progress.stage("loading the model")
+        encoder = load_encoder(self._settings.model, device=self._settings.device, precision=self._settings.precision)
+        made_with = self._meta.get("weights_hash")
+        if made_with is None:
+            made_with_now = {
+                "model": self._settings.model,
+                "encoder_id": encoder.encoder_id,
+                "weights_hash": encoder.weights_hash,
+                "dimension": str(encoder.dimension),
+            }
+            self._store.begin((), made_with_now)
+        elif made_with != encoder.weights_hash:
+            raise LibraryError(other_model(self._store.library, self._meta["encoder_id"], encoder.encoder_id))
+        self._encoder = encoder
+
+    def _read_from_queue(self) -> None:
+        reader = ClipReader(self._settings, self._encoder, self._encoder_lock, self._count_frame, self._target)
+        self._readers.append(reader)
+        try:
+            while not self._stopping:
+                try:
+                    file = self._queue.popleft()
+                except IndexError:
+                    return
+                self._read_one(reader, file)
+        except BaseException as error:  # carried to the main thread, which raises it
+            if not self._stopping:
+                self._failure = self._failure or error
+            self._stop()
+        finally:
+            reader.close()
+
+    def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
+        try:
+            file = replace(file, stamp=stamp(file.path))
+            clip_id = content_digest(file.path)
+            wanted = self._claim(file, clip_id)
+            if wanted is None:
+                return
+            if not wanted:
+                self._link(file, clip_id)
+                return
+            try:
+                shard = reader.read(file.path, clip_id, file.stamp, wanted)
+                self._store.add_clip(shard)
+                self._store.link(file, clip_id)
+            finally:
+                self._release(clip_id)
+        except MediaError as error:
+            if not self._stopping:  # a worker that was ended by us is no fault of the file
+                self._set_aside(file, error)
+        else:
+            with self._report_lock:
+                self._report.indexed += 1
+                self._report.notes += [(catalog.printable(file.path), note) for note in shard.info.notes]
+            self._progress.file_done(file.path)
+
+    def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
+        """The stages this thread is to do; None while another thread reads the same content: it comes back later."""
+        with self._claims_lock:
+            if clip_id in self._claims:
+                self._claims[clip_id].append(file)
+                return None
+            wanted = still_wanted(self._wanted(), self._store.done_stages(clip_id))
+            if wanted:
+                self._claims[clip_id] = []
+            return wanted
+
+    def _release(self, clip_id: str) -> None:
+        with self._claims_lock:
+            self._queue.extend(self._claims.pop(clip_id))
+
+    def _link(self, file: FoundFile, clip_id: str) -> None:
+        self._store.link(file, clip_id)
+        with self._report_lock:
+            self._report.recognised += 1
+        self._progress.file_done(file.path)
+
+    def _set_aside(self, file: FoundFile, error: MediaError) -> None:
+        self._store.set_aside(file, error)
+        path = catalog.printable(file.path)
+        log.info("set aside %s: %s: %s", path, error.reason, error)
+        with self._report_lock:
+            self._report.set_aside.append(SetAside(path, error.reason, str(error)))
+        self._progress.file_done(file.path)
+
+    def _count_frame(self) -> None:
+        with self._report_lock:
+            self._report.frames += 1
+        self._progress.frame()
+
+    def _update_null_scores(self) -> None:
+        """Measure how nonsense scores in this library, where clips have come since it was measured."""
+        (unmeasured,) = self._store.connection.execute(
+            "SELECT count(*) FROM vector_rows WHERE clip_id NOT IN (SELECT clip_id FROM null_scores)"
+        ).fetchone()
+        if not unmeasured or self._settings.model is None:
+            return
+        self._prepare_encoder()
+        self._progress.stage("measuring how nonsense scores")
+        if self._encoder is not None:
+            self._store.update_null_scores(self._encoder)
+
+
+def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
+    """Settings with `auto` replaced: by what the library was made with, else by the defaults.
+
+    Raises:
+        LibraryError: the library was sampled by another rule.
+        UsageError: the rule is not one.
+    """
+    from evenreel.media import parse_rule
+
+    made_with = meta.get("rule")
+    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
+    if made_with and rule != made_with:
+        raise LibraryError(
+            f"the library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another --library"
+        )
+    model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
+    return replace(settings, rule=rule, model=model)
+
+
+def other_model(library: Path, made_with: str, offered: str) -> str:
+    """The sentence for a model that is not the library's own."""
+    return (
+        f"the library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library"
+    )
+
+
+def remove_leftovers(library: Path) -> None:
+    """Delete half-written shards of a run that was killed."""
+    for temporary in (library / SHARDS).glob(f"*/.*{TEMPORARY_SUFFIX}"):
+        temporary.unlink(missing_ok=True)

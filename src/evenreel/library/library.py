@@ -1,0 +1,154 @@
+"""The reading side of a library: what search, the command line and the page use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evenreel.config import MediaLimits
+from evenreel.errors import LibraryError, UsageError
+from evenreel.library import catalog
+from evenreel.library.ingest import SetAside, other_model
+from evenreel.library.search import Query, Searcher
+from evenreel.library.store import open_vectors
+from evenreel.types import Encoder, SearchResult
+
+
+@dataclass(frozen=True)
+class LibraryStats:
+    """What a library holds."""
+
+    library: str
+    files: int
+    clips: int
+    moments: int
+    tracks: int
+    missing: int
+    hours: float
+    model: str | None
+    rule: str | None
+    metadata: tuple[str, ...]
+    set_aside: tuple[SetAside, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+class Library:
+    """An open library. It never writes, so any number of them may be open beside an indexer.
+
+    Args:
+        path: folder of the library.
+        encoder: the model it was made with, if the caller has it loaded already.
+        device: where the model runs when it is loaded for the first search.
+        vision: False searches by words alone and loads no model.
+
+    Raises:
+        LibraryError: there is no library, or it is damaged or of another version.
+    """
+
+    def __init__(
+        self, path: Path, *, encoder: Encoder | None = None, device: str = "auto", vision: bool = True
+    ) -> None:
+        self.path = path
+        self._connection = catalog.open_for_reading(path)
+        self._meta = catalog.get_meta(self._connection)
+        self._given, self._device = encoder, device
+        self._vision = vision and bool(self._meta.get("dimension"))
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        self._connection.close()
+
+    def search(self, text: str, k: int = 10, where: str | None = None) -> SearchResult:
+        """Clips that answer a sentence, best first.
+
+        Args:
+            text: what is to be seen, or to be read on screen.
+            k: how many clips at most.
+            where: a filter such as `source = 'camera' and duration_s < 60`.
+
+        Raises:
+            UsageError: the text is empty, `k` is not positive, or the filter is wrong.
+            EncoderError: the model of the library cannot be had.
+        """
+        return self._searcher.search(Query(text=text, k=k, where=where))
+
+    def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
+        """Clips with a frame that looks like a picture.
+
+        Raises:
+            UsageError: the picture cannot be read, or the library has no vision.
+            EncoderError: the model of the library cannot be had.
+        """
+        from evenreel.library.image import read_image
+
+        pixels = read_image(image, MediaLimits())
+        if self._encoder is None:
+            raise UsageError(f"the library {self.path} has no vision, so a picture cannot be searched for")
+        vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
+        return self._searcher.search(Query(image=vector, k=k, where=where))
+
+    def stats(self) -> LibraryStats:
+        """Count what the library holds and list what was set aside."""
+        one = self._connection.execute(
+            "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
+            " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
+            " (SELECT count(*) FROM files WHERE state = 'missing'),"
+            " (SELECT coalesce(sum(duration_s), 0) / 3600.0 FROM clips)"
+        ).fetchone()
+        aside = self._connection.execute(
+            "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
+        ).fetchall()
+        return LibraryStats(
+            str(self.path),
+            *one,
+            model=self._meta.get("model") or None,
+            rule=self._meta.get("rule"),
+            metadata=tuple(sorted(catalog.metadata_keys(self._connection))),
+            set_aside=tuple(
+                SetAside(catalog.printable(catalog.loaded_path(path)), reason, sentence)
+                for path, reason, sentence in aside
+            ),
+        )
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """The model, loaded when it is first needed and checked against the library's."""
+        if not self._vision:
+            return None
+        encoder = self._given
+        if encoder is None:
+            from evenreel.encoders import load_encoder
+
+            encoder = load_encoder(self._meta["model"], device=self._device)
+        if encoder.weights_hash != self._meta["weights_hash"]:
+            raise LibraryError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
+        return encoder
+
+    @property
+    def _searcher(self) -> Searcher:
+        """Made for each search: an indexer may have started a new vector matrix since the last."""
+        self._meta = catalog.get_meta(self._connection)
+        encoder = self._encoder
+        vectors = open_vectors(self.path, self._meta) if encoder is not None else None
+        return Searcher(self._connection, vectors, encoder)
+
+
+def open_library(
+    path: str | Path, *, encoder: Encoder | None = None, device: str = "auto", vision: bool = True
+) -> Library:
+    """Open a library for searching; see `Library`."""
+    return Library(Path(path), encoder=encoder, device=device, vision=vision)

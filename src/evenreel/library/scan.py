@@ -1,0 +1,109 @@
+"""Which videos lie in a folder, and what has changed about them since the library last looked."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenreel.errors import LibraryError, MediaError
+from evenreel.library.filesystem import FileStamp, unreadable
+
+VIDEO_SUFFIXES = frozenset(
+    (".3g2", ".3gp", ".asf", ".avi", ".flv", ".gif", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts")
+    + (".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv")
+)
+SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """One file that may be a video. `error` says why it cannot even be looked at."""
+
+    path: str
+    root: str
+    stamp: FileStamp
+    error: MediaError | None = None
+
+
+@dataclass
+class Scan:
+    """What lies below the folders: files to consider, and counts of what was passed over."""
+
+    files: list[FoundFile] = field(default_factory=list)
+    roots: list[str] = field(default_factory=list)
+    other_files: int = 0
+    links: int = 0
+    closed_folders: list[str] = field(default_factory=list)
+
+
+def scan(places: list[Path]) -> Scan:
+    """Look through folders (and single files, which are taken whatever their suffix).
+
+    Hidden files and folders, thumbnails and recycle bins of network drives, and links are passed over: a link
+    may lead outside the folder or in a circle.
+
+    Raises:
+        LibraryError: a place does not exist.
+    """
+    found = Scan()
+    seen: set[str] = set()
+    for place in places:
+        path = os.path.abspath(place)
+        if os.path.isdir(path):
+            found.roots.append(path)
+            files = _walk(path, found)
+        elif os.path.lexists(path):
+            root = os.path.dirname(path)
+            files = iter([_look(path, root, os.stat(path, follow_symlinks=True))])
+        else:
+            raise LibraryError(f"{place} does not exist; if it is on a disk or share, is that one connected?")
+        for file in files:
+            if file.path not in seen:
+                seen.add(file.path)
+                found.files.append(file)
+    found.files.sort(key=lambda file: os.fsencode(file.path))
+    return found
+
+
+def _walk(root: str, found: Scan) -> Iterator[FoundFile]:
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+        except OSError:
+            found.closed_folders.append(folder)
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name.lower() in SKIPPED_FOLDERS:
+                continue
+            if entry.is_symlink():
+                found.links += 1
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif Path(entry.name).suffix.lower() in VIDEO_SUFFIXES:
+                yield _look_at_entry(entry, root)
+            else:
+                found.other_files += 1
+
+
+def _look_at_entry(entry: os.DirEntry[str], root: str) -> FoundFile:
+    try:
+        return _look(entry.path, root, entry.stat(follow_symlinks=False))
+    except OSError as error:
+        return FoundFile(entry.path, root, FileStamp(0, 0, 0), unreadable(error))
+
+
+def _look(path: str, root: str, result: os.stat_result) -> FoundFile:
+    error = None
+    if not stat.S_ISREG(result.st_mode):
+        error = MediaError("unreadable", f"it is {_kind(result.st_mode)}, not a regular file")
+    return FoundFile(path, root, FileStamp.of(result), error)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device"}
+    return kinds.get(stat.S_IFMT(mode), "a special file")

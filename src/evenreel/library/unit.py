@@ -1,0 +1,172 @@
+"""The unit of indexing: a path in, a shard and a status out. Any engine that moves paths around can run it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from evenreel.config import IndexSettings, usable_cores
+from evenreel.errors import MediaError
+from evenreel.features.shards import Shard
+from evenreel.library.filesystem import FileStamp, stamp
+from evenreel.media.workers import Worker
+from evenreel.types import Encoder, FloatArray, Pixels, TextTrack, VideoInfo
+
+READER = "evenreel.library.reader:FileReader"
+BATCH_FRAMES = 32
+BATCH_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which stages of a clip are to be done."""
+
+    vision: bool
+    text: bool
+
+    def __bool__(self) -> bool:
+        return self.vision or self.text
+
+
+@dataclass
+class _Reading:
+    """What has come back from the worker so far."""
+
+    info: VideoInfo | None = None
+    times_s: list[float] = field(default_factory=list)
+    pending: list[Pixels] = field(default_factory=list)
+    features: list[FloatArray] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
+
+
+class ClipReader:
+    """Turns one file at a time into a shard: decoding and text in a worker that can be killed, vision here.
+
+    Args:
+        settings: rule, limits and threads.
+        encoder: the vision tower, or None; it is shared, so `encoder_lock` keeps two readers off it.
+        encoder_lock: held while the encoder works.
+        on_frame: called after every frame, for progress.
+    """
+
+    def __init__(
+        self,
+        settings: IndexSettings,
+        encoder: Encoder | None,
+        encoder_lock: threading.Lock,
+        on_frame: Callable[[], None] = lambda: None,
+        target: str = READER,
+    ) -> None:
+        self._settings, self._encoder, self._lock, self._on_frame = settings, encoder, encoder_lock, on_frame
+        threads = max(1, usable_cores() // settings.worker_count)
+        setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
+        self._worker = Worker(target, setup, settings.limits)
+
+    def close(self) -> None:
+        """End the worker; a file that is being read fails."""
+        self._worker.close()
+
+    def read(self, path: str, clip_id: str, before: FileStamp, wanted: Wanted) -> Shard:
+        """Do the wanted stages of one file.
+
+        Args:
+            path: the file.
+            clip_id: digest of its content.
+            before: its stamp when the digest was taken.
+            wanted: stages to do; what is not wanted is None in the shard.
+
+        Raises:
+            MediaError: the file is set aside with this reason.
+            EncoderError: the model failed; no file is to blame.
+        """
+        reading = _Reading()
+        for message, pixels in self._worker.run({"path": path, "frames": wanted.vision, "text": wanted.text}):
+            self._take(reading, message, pixels)
+        self._encode(reading)
+        if stamp(path) != before:
+            raise MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
+        return self._shard(reading, clip_id, wanted)
+
+    def _take(self, reading: _Reading, message: dict[str, Any], pixels: Pixels | None) -> None:
+        kind = message["kind"]
+        if kind == "info":
+            fields = message["info"]
+            reading.info = VideoInfo(**{**fields, "notes": tuple(fields["notes"])})
+        elif kind == "end":
+            reading.end = message
+        elif pixels is None:  # a tick: the text of a frame is read, or a frame was only counted
+            if not reading.times_s or reading.times_s[-1] != message["time_s"]:
+                reading.times_s.append(message["time_s"])
+                self._on_frame()
+        else:
+            reading.times_s.append(message["time_s"])
+            if reading.pending and reading.pending[-1].shape != pixels.shape:
+                self._encode(reading)
+            reading.pending.append(pixels)
+            if len(reading.pending) * pixels.nbytes >= BATCH_BYTES or len(reading.pending) == BATCH_FRAMES:
+                self._encode(reading)
+            self._on_frame()
+
+    def _encode(self, reading: _Reading) -> None:
+        if not reading.pending or self._encoder is None:
+            return
+        batch = np.stack(reading.pending).transpose(0, 3, 1, 2)
+        reading.pending.clear()
+        with self._lock:
+            reading.features.append(self._encoder.encode_frames(batch))
+
+    def _shard(self, reading: _Reading, clip_id: str, wanted: Wanted) -> Shard:
+        if reading.info is None or not reading.times_s:
+            raise MediaError("no_frames", "no frame of it could be decoded")
+        encoder = self._encoder if wanted.vision else None
+        notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
+        return Shard(
+            clip_id=clip_id,
+            info=replace(reading.info, notes=tuple(notes)),
+            encoder_id=encoder.encoder_id if encoder else None,
+            weights_hash=encoder.weights_hash if encoder else None,
+            rule=self._settings.rule,
+            times_s=np.array(reading.times_s, np.float64),
+            spans_s=spans(np.array(reading.times_s, np.float64), reading.info.duration_s),
+            frames=np.concatenate(reading.features).astype(np.float16) if encoder else None,
+            tracks=tuple(_track(track) for track in reading.end["tracks"]) if wanted.text else None,
+            reader_id=reading.end["reader_id"] if wanted.text else None,
+        )
+
+
+def spans(times_s: np.ndarray[Any, np.dtype[np.float64]], duration_s: float | None) -> np.ndarray[Any, Any]:
+    """The stretch that each sampled frame stands for: up to half-way to its neighbours.
+
+    Args:
+        times_s: (T,) times of the frames, rising.
+        duration_s: length of the clip; without it the last stretch is as long as the one before.
+
+    Returns:
+        (T, 2) start and end in seconds.
+
+    >>> spans(np.array([0.5, 1.5, 3.5]), 4.0).tolist()
+    [[0.0, 1.0], [1.0, 2.5], [2.5, 4.0]]
+    """
+    middles = (times_s[:-1] + times_s[1:]) / 2
+    last_step = times_s[-1] - middles[-1] if len(middles) else 0.0
+    end = max(times_s[-1] + last_step if duration_s is None else duration_s, times_s[-1])
+    edges = np.concatenate([[min(0.0, times_s[0])], middles, [end]])
+    return np.stack([edges[:-1], edges[1:]], axis=1)
+
+
+def merge(new: Shard, old: Shard) -> Shard:
+    """A shard with the stages of both: what was done before is kept, what is new is added."""
+    return replace(
+        old if new.frames is None else new,
+        tracks=old.tracks if new.tracks is None else new.tracks,
+        reader_id=old.reader_id if new.tracks is None else new.reader_id,
+    )
+
+
+def _track(fields: dict[str, Any]) -> TextTrack:
+    x0, y0, x1, y1 = fields["box"]
+    return TextTrack(**{**fields, "box": (x0, y0, x1, y1), "readings": tuple(fields["readings"])})
