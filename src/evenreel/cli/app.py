@@ -132,11 +132,8 @@ def search(
     if (query is None) == (image is None):
         raise UsageError('give either a sentence or a picture: evenreel search "a red bus", or --image FILE')
     with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
-        if image is not None:
-            result = opened.search_image(image, k, where)
-        else:
-            result = opened.search(query or "", k, where)
-    show_result(result, as_json)
+        found = opened.search_image(image, k, where) if image else opened.search(query or "", k, where)
+    show_result(found, as_json)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
@@ -63,8 +63,24 @@ class IndexReport:
         return asdict(self)
 
 
-class Progress:
-    """Told how a run goes; this one says nothing. Calls come from several threads."""
+class Progress(Protocol):
+    """Told how a run goes. Calls come from several threads."""
+
+    def begin(self, files: int) -> None:
+        """So many files are to be read."""
+
+    def frame(self) -> None:
+        """One more frame is decoded and read."""
+
+    def file_done(self, path: str) -> None:
+        """One more file is finished or set aside."""
+
+    def stage(self, name: str) -> None:
+        """A stage that has no count has begun."""
+
+
+class NoProgress:
+    """A `Progress` that says nothing."""
 
     def begin(self, files: int) -> None:
         """So many files are to be read."""
@@ -107,7 +123,7 @@ def index_folders(
         connection = catalog.open_for_writing(library)
         try:
             store = Store(library, connection, known_metadata)
-            job = IndexJob(store, settings, progress or Progress())
+            job = IndexJob(store, settings, progress or NoProgress())
             return job.run(found)
         except sqlite3.Error as error:
             raise closing_error(library, error) from error
@@ -339,7 +355,8 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
     if made_with and rule != made_with:
         raise LibraryError(
-            f"the library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another --library"
+            f"the library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            "--library"
         )
     model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
     return replace(settings, rule=rule, model=model)

@@ -103,7 +103,7 @@ class Library:
 
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside."""
-        one = self._connection.execute(
+        files, clips, moments, tracks, missing, hours = self._connection.execute(
             "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
             " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
             " (SELECT count(*) FROM files WHERE state = 'missing'),"
@@ -114,7 +114,12 @@ class Library:
         ).fetchall()
         return LibraryStats(
             str(self.path),
-            *one,
+            files,
+            clips,
+            moments,
+            tracks,
+            missing,
+            hours,
             model=self._meta.get("model") or None,
             rule=self._meta.get("rule"),
             metadata=tuple(sorted(catalog.metadata_keys(self._connection))),

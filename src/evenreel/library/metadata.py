@@ -44,7 +44,8 @@ def read_table(table: Path) -> dict[str, Metadata]:
     column = next((name for name in PATH_COLUMNS if rows and name in rows[0]), None)
     if column is None:
         raise UsageError(
-            f"the metadata table {table} has no column with the videos' paths; name it one of: {', '.join(PATH_COLUMNS)}"
+            f"the metadata table {table} has no column with the videos' paths; name it one of: "
+            f"{', '.join(PATH_COLUMNS)}"
         )
     folder = os.path.abspath(table.parent)
     known: dict[str, Metadata] = {}
