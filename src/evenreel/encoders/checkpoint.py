@@ -1,0 +1,216 @@
+"""A checkpoint folder: what is in it, whether it may be trusted, and its fingerprint. Needs no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
+from evenreel.errors import EncoderError
+
+FAMILIES = ("clip", "siglip")
+"""Values of `model_type` in config.json that are understood; SigLIP 2 of fixed resolution says `siglip`."""
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+)
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_SHARD_NAME = re.compile(r"[\w.-]+\.safetensors")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_BOOKKEEPING = {
+    "_name_or_path",
+    "_commit_hash",
+    "transformers_version",
+    "architectures",
+    "torch_dtype",
+    "dtype",
+}
+"""Entries of config.json that say where a model comes from, and nothing about what it calculates."""
+
+_NEVER = {"auto_map", "attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+"""Entries of config.json that make a loader fetch and run code."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder that has been looked through; its weights are read later.
+
+    Attributes:
+        folder: where it is.
+        family: one of `FAMILIES`.
+        config: config.json, without what names code and without bookkeeping.
+        preprocessing: how its processor prepares a picture.
+        weights: the safetensors files, in the order of their names.
+    """
+
+    folder: Path
+    family: str
+    config: Mapping[str, Any]
+    preprocessing: Preprocessing
+    weights: tuple[Path, ...]
+
+    def digest(self) -> str:
+        """SHA-256, in hex, over all that decides what the encoder calculates.
+
+        That is: weights and tokenizer byte for byte, settings by their values. Two folders with equal content
+        have equal digests, whatever their names.
+
+        Raises:
+            EncoderError: a file out of the hub's cache is not what the hub says it is.
+        """
+        total = hashlib.sha256()
+        for label, digest in self._parts():
+            total.update(f"{label}\0{digest}\n".encode())
+        return total.hexdigest()
+
+    def _parts(self) -> Iterator[tuple[str, str]]:
+        yield "config", _json_digest(self.config)
+        yield "preprocessing", _json_digest(asdict(self.preprocessing))
+        for path in (*_tokenizer_files(self.folder), *self.weights):
+            yield path.name, _file_digest(path)
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Look through a folder and refuse what cannot be read or should not be trusted.
+
+    Raises:
+        EncoderError: a part is missing, the weights are a pickle, their header does not fit the file, or it
+            is another kind of model.
+    """
+    if missing := missing_parts(folder):
+        raise _incomplete(folder, missing)
+    config = _plain(_read_json(folder / "config.json"))
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        raise EncoderError(
+            f"The model in {folder} is of the kind {family!r}; only CLIP and SigLIP of fixed resolution "
+            "(model_type clip or siglip) can be used."
+        )
+    if "quantization_config" in config:
+        raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
+    weights = tuple(folder / name for name in _weight_names(folder))
+    for path in weights:
+        _check_header(path)
+    return Checkpoint(folder, family, config, read_preprocessing(_processor_settings(folder), family), weights)
+
+
+def missing_parts(folder: Path) -> list[str]:
+    """What a folder lacks to be a checkpoint, in words; empty for a whole one.
+
+    Raises:
+        EncoderError: its list of weight files is not one, or names files outside the folder.
+    """
+    names = _weight_names(folder)
+    parts = {
+        "config.json": (folder / "config.json").is_file(),
+        "preprocessor_config.json": any(path.is_file() for path in _processor_files(folder)),
+        "its tokenizer": any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "spiece.model")),
+        **{name: (folder / name).is_file() for name in names},
+    }
+    return [name for name, there in parts.items() if not there]
+
+
+def _incomplete(folder: Path, missing: list[str]) -> EncoderError:
+    pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
+    if not folder.is_dir() or missing != ["model.safetensors"]:
+        return EncoderError(f"The model in {folder} is not complete: {', '.join(missing)} missing.")
+    found = f" but {pickles[0]}, a pickle, which can run any code when it is read" if pickles else ""
+    return EncoderError(
+        f"The model in {folder} has no model.safetensors{found}; if you trust where it comes from, convert it "
+        "once with `python -c \"from transformers import AutoModel; AutoModel.from_pretrained('SOURCE')"
+        f".save_pretrained('{folder}')\"`, SOURCE being its hub id or this folder (many models of the hub also "
+        "have a converted revision: name it as ORG/NAME@refs/pr/NUMBER)."
+    )
+
+
+def _weight_names(folder: Path) -> list[str]:
+    """Names of the weight files; a list that leads out of the folder is refused."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file() or not index.is_file():
+        return ["model.safetensors"]
+    names = _read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise EncoderError(f"{index} is not a list of weight files; download it again.")
+    for name in names.values():
+        if not isinstance(name, str) or not _SHARD_NAME.fullmatch(name):
+            raise EncoderError(f"{index} names {str(name)[:80]!r}, which is not a safetensors file in its folder.")
+    return sorted(set(names.values()))
+
+
+def _check_header(path: Path) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            names = file.keys()
+    except (SafetensorError, OSError) as error:
+        raise EncoderError(
+            f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
+        ) from error
+    if not names:
+        raise EncoderError(f"The weights {path} hold no tensor; put a good copy in their place.")
+
+
+def _processor_files(folder: Path) -> tuple[Path, Path]:
+    """Where settings for pictures may be, the newer form first."""
+    return folder / "processor_config.json", folder / "preprocessor_config.json"
+
+
+def _processor_settings(folder: Path) -> dict[str, Any]:
+    whole, alone = _processor_files(folder)
+    nested = _read_json(whole).get("image_processor") if whole.is_file() else None
+    if isinstance(nested, dict):
+        return nested
+    if not alone.is_file():
+        raise _incomplete(folder, ["preprocessor_config.json"])
+    return _read_json(alone)
+
+
+def _tokenizer_files(folder: Path) -> list[Path]:
+    return [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise EncoderError(f"{path} cannot be read as JSON ({error}); download the model again.") from error
+    if not isinstance(content, dict):
+        raise EncoderError(f"{path} is not a table of settings; download the model again.")
+    return content
+
+
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _plain(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if key not in _BOOKKEEPING | _NEVER
+    }
+
+
+def _json_digest(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            total.update(block)
+    real = path.resolve()
+    # The hub's cache calls a large file by its SHA-256, so a bad download gives itself away.
+    if real.parent.name == "blobs" and _SHA256.fullmatch(real.name) and real.name != total.hexdigest():
+        raise EncoderError(f"The file {real} is not what the hub sent out; delete it and run the command again.")
+    return total.hexdigest()

@@ -1,0 +1,154 @@
+"""The `Encoder` protocol over loaded towers: batches, memory that runs out, unit rows, nothing that is no number."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from evenreel.encoders.towers import Towers, load_towers
+from evenreel.errors import EncoderError, UsageError
+from evenreel.types import FloatArray, Pixels, TextEmbedding
+
+log = logging.getLogger("evenreel")
+
+# A GPU that is gone raises AcceleratorError, which torch has since 2.8.
+_DEVICE_TROUBLE = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
+_SHORTEST = 1e-12  # a feature shorter than this has no direction
+
+
+class TowerEncoder:
+    """An `evenreel.types.Encoder` over CLIP or SigLIP.
+
+    Not for two threads at once: it changes its batch size, and its device, when memory runs out.
+    """
+
+    def __init__(self, towers: Towers, encoder_id: str, weights_hash: str, batch_size: int = 32) -> None:
+        self._towers = towers
+        self._encoder_id = encoder_id
+        self._weights_hash = weights_hash
+        self._batch_size = batch_size
+
+    @property
+    def encoder_id(self) -> str:
+        """Name a person can load it by: `builtin`, a hub id with its commit, or a folder."""
+        return self._encoder_id
+
+    @property
+    def weights_hash(self) -> str:
+        """Hex digest over weights, tokenizer and settings."""
+        return self._weights_hash
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a feature."""
+        return self._towers.dimension
+
+    @property
+    def device(self) -> str:
+        """Where it calculates at present."""
+        return str(self._towers.device)
+
+    @property
+    def batch_size(self) -> int:
+        """Frames or captions at a time at present."""
+        return self._batch_size
+
+    def encode_frames(self, pixels: Pixels) -> FloatArray:
+        """(N, 3, H, W) uint8 RGB of any size -> (N, D) float32, rows of unit length.
+
+        Raises:
+            UsageError: the array has another shape or type.
+            EncoderError: a feature is not a number, or memory does not suffice for a single frame.
+        """
+        if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[1] != 3 or 0 in pixels.shape[2:]:
+            raise UsageError(f"Frames are (N, 3, H, W) uint8, not {pixels.shape} {pixels.dtype}.")
+        parts = self._in_batches(
+            len(pixels), lambda rows: _unit_rows(self._towers.image_features(_tensor(pixels[rows])), "frame")
+        )
+        return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        """Captions -> words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
+
+        A caption longer than the tower takes is cut; `truncated` tells which.
+
+        Raises:
+            UsageError: a single string instead of a sequence of them.
+            EncoderError: a feature is not a number, or memory does not suffice for a single caption.
+        """
+        clean = _clean(captions)
+        if not clean:
+            none = np.zeros((0, 0, self.dimension), np.float32)
+            return TextEmbedding(none, np.zeros((0, 0), np.bool_), none.reshape(0, self.dimension))
+        tokens = self._towers.tokens(clean)
+        mask = tokens["attention_mask"].bool().numpy()
+        parts = self._in_batches(len(clean), lambda rows: self._text_batch(tokens, rows))
+        words = np.concatenate([words for words, _ in parts])
+        words[~mask] = 0.0
+        return TextEmbedding(words, mask, np.concatenate([sentence for _, sentence in parts]))
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """Which captions are longer than the text tower takes, so that their end is not searched for."""
+        clean = _clean(captions)
+        return [count > self._towers.longest_caption for count in self._towers.token_counts(clean)] if clean else []
+
+    def _text_batch(self, tokens: dict[str, torch.Tensor], rows: slice) -> tuple[FloatArray, FloatArray]:
+        masked = "attention_mask" in self._towers.tokenizer.model_input_names  # SigLIP was trained without
+        words, sentence = self._towers.text_features(
+            tokens["input_ids"][rows], tokens["attention_mask"][rows] if masked else None
+        )
+        return words.float().cpu().numpy(), _unit_rows(sentence, "caption")
+
+    def _in_batches(self, count: int, work: Callable[[slice], Any]) -> list[Any]:
+        """Do the work on slices of 0 ... count, on smaller ones when memory runs out."""
+        results = []
+        start = 0
+        while start < count:
+            stop = min(start + self._batch_size, count)
+            try:
+                with torch.inference_mode():
+                    results.append(work(slice(start, stop)))
+            except _DEVICE_TROUBLE as error:
+                self._retreat(error)
+                continue
+            start = stop
+        return results
+
+    def _retreat(self, error: Exception) -> None:
+        """Halve the batch; at one item, or when the GPU is lost, go on with the CPU."""
+        if isinstance(error, torch.OutOfMemoryError) and self._batch_size > 1:
+            self._batch_size //= 2
+            log.warning("memory ran out, going on with %d at a time", self._batch_size)
+            return
+        if self._towers.device.type == "cpu":
+            raise EncoderError("Memory does not suffice to encode a single frame or caption.") from error
+        log.warning("the device %s fails (%s), going on with the CPU", self.device, type(error).__name__)
+        # Read anew: out of a lost GPU nothing can be copied.
+        precision = "float32" if self._towers.precision == "float16" else self._towers.precision
+        self._towers = load_towers(self._towers.checkpoint, torch.device("cpu"), precision)
+
+
+def _tensor(pixels: Pixels) -> torch.Tensor:
+    return torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+
+
+def _clean(captions: Sequence[str]) -> list[str]:
+    if isinstance(captions, str):
+        raise UsageError("Captions are a sequence of strings, not a single string.")
+    # A lone surrogate, out of a command line that is not UTF-8, is no character to a tokenizer.
+    return [caption.encode("utf-8", "replace").decode() for caption in captions]
+
+
+def _unit_rows(features: torch.Tensor, what: str) -> FloatArray:
+    rows: FloatArray = features.float().cpu().numpy()
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not (np.isfinite(lengths).all() and (lengths > _SHORTEST).all()):
+        raise EncoderError(
+            f"The model gives a feature that is not a number, or zero, for a {what}; its weights are "
+            "damaged, or the precision is too low for it (use float32)."
+        )
+    return np.asarray(rows / lengths, np.float32)

@@ -1,0 +1,173 @@
+"""A loaded model: two towers and a tokenizer of transformers, read from checked files only."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evenreel.encoders.checkpoint import Checkpoint
+from evenreel.encoders.preprocessing import prepare
+from evenreel.errors import EncoderError, UsageError
+
+log = logging.getLogger("evenreel")
+
+_CLASSES = {"clip": ("CLIPConfig", "CLIPModel"), "siglip": ("SiglipConfig", "SiglipModel")}
+
+
+@dataclass(frozen=True)
+class Towers:
+    """A loaded model with all it takes to use it."""
+
+    checkpoint: Checkpoint
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    precision: str
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a feature."""
+        return int(self._text_head.out_features)
+
+    @property
+    def longest_caption(self) -> int:
+        """W, the most tokens that the text tower takes, its own marks included."""
+        return int(self.model.config.text_config.max_position_embeddings)
+
+    @property
+    def _text_head(self) -> Any:
+        return self.model.text_projection if self.checkpoint.family == "clip" else self.model.text_model.head
+
+    def image_features(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(N, 3, H, W) uint8 -> (N, D), of any length."""
+        inputs = prepare(pixels.to(self.device), self.checkpoint.preprocessing).to(self.model.dtype)
+        pooled = self.model.vision_model(pixel_values=inputs).pooler_output
+        features: torch.Tensor = self.model.visual_projection(pooled) if self.checkpoint.family == "clip" else pooled
+        return features
+
+    def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, W) token ids -> words (N, W, D) and sentence (N, D), of any length."""
+        mask = None if mask is None else mask.to(self.device)
+        output = self.model.text_model(input_ids=ids.to(self.device), attention_mask=mask)
+        words = self._text_head(output.last_hidden_state)
+        pooled = output.pooler_output
+        return words, self._text_head(pooled) if self.checkpoint.family == "clip" else pooled
+
+    def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Token ids and mask, (Q, W), padded and cut as this family was trained."""
+        tokens = self.tokenizer(
+            list(captions),
+            padding="longest" if self.checkpoint.family == "clip" else "max_length",
+            truncation=True,
+            max_length=self.longest_caption,
+            return_attention_mask=True,
+            return_tensors="pt",
+        )
+        return dict(tokens)
+
+    def token_counts(self, captions: Sequence[str]) -> list[int]:
+        """How many tokens captions have before they are cut."""
+        ids = self.tokenizer(list(captions), truncation=False, verbose=False)["input_ids"]
+        return [len(row) for row in ids]
+
+
+def usable_device(name: str, precision: str) -> torch.device:
+    """Turn a device's name into the device.
+
+    Raises:
+        UsageError: there is no such device here, or it cannot calculate with this precision.
+    """
+    chosen = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    try:
+        device = torch.device(chosen)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"The device {name!r} cannot be used here ({str(error).splitlines()[0]}).") from error
+    if device.type == "cpu" and precision == "float16":
+        raise UsageError("float16 needs a GPU; use float32 or bfloat16 on the CPU.")
+    return device
+
+
+def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
+    """Read the weights and the tokenizer; nothing but the checked files of the folder is touched.
+
+    Raises:
+        EncoderError: they do not fit the configuration or each other.
+    """
+    with _quiet():
+        try:
+            model = _load_model(checkpoint, precision)
+            tokenizer = _load_tokenizer(checkpoint, model.config)
+        except EncoderError:
+            raise
+        except ImportError as error:
+            raise EncoderError(f"The model in {checkpoint.folder} needs a package that is missing: {error}") from error
+        except Exception as error:
+            # What a made-up configuration breaks inside transformers is not foreseeable.
+            words = (str(error).splitlines() or [""])[0]
+            raise EncoderError(
+                f"The model in {checkpoint.folder} cannot be loaded ({type(error).__name__}: {words[:200]})."
+            ) from error
+    return Towers(checkpoint, model.to(device).eval().requires_grad_(False), tokenizer, device, precision)
+
+
+def _load_model(checkpoint: Checkpoint, precision: str) -> Any:
+    import transformers
+    from safetensors.torch import load_file
+
+    config_class, model_class = (getattr(transformers, name) for name in _CLASSES[checkpoint.family])
+    config = config_class.from_dict(dict(checkpoint.config))
+    side = config.vision_config.image_size
+    if checkpoint.preprocessing.output_size != (side, side):
+        raise EncoderError(
+            f"The processor in {checkpoint.folder} makes pictures of {checkpoint.preprocessing.output_size}, "
+            f"its tower takes {side} x {side}; the files do not belong together."
+        )
+    weights = {name: tensor for path in checkpoint.weights for name, tensor in load_file(path).items()}
+    model, report = model_class.from_pretrained(
+        None,  # without a name transformers looks for nothing, neither on disk nor in the network
+        config=config,
+        state_dict=weights,
+        dtype=getattr(torch, precision),
+        attn_implementation="sdpa",
+        output_loading_info=True,
+    )
+    if missing := sorted(report["missing_keys"]):
+        raise EncoderError(
+            f"The weights in {checkpoint.folder} lack {len(missing)} tensors of the model, {missing[0]} among them."
+        )
+    return model
+
+
+def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(
+        checkpoint.folder, config=config, local_files_only=True, trust_remote_code=False
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what transformers says while it loads from the terminal; warnings go to our own log."""
+    from transformers.utils import logging as spoken
+
+    level, bars = spoken.get_verbosity(), spoken.is_progress_bar_enabled()
+    spoken.set_verbosity(logging.CRITICAL)
+    spoken.disable_progress_bar()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        spoken.set_verbosity(level)
+        if bars:
+            spoken.enable_progress_bar()
+        for warning in caught:
+            log.debug("while a model was loaded: %s", warning.message)
