@@ -21,6 +21,7 @@ class MediaLimits:
         max_frames: most frames kept of one video; a longer one is sampled more sparsely, and says so.
         stall_timeout_s: a worker that reports nothing for this long is killed.
         memory_bytes: a worker whose resident memory passes this is killed.
+        max_damaged_share: share of a video's pictures that damage may spoil; past it the video is set aside.
     """
 
     max_side_px: int = 16_384
@@ -28,6 +29,7 @@ class MediaLimits:
     max_frames: int = 3_600
     stall_timeout_s: float = 60.0
     memory_bytes: int = 3 * 2**30
+    max_damaged_share: float = 0.25
 
 
 @dataclass(frozen=True)

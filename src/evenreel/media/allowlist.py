@@ -1,0 +1,77 @@
+"""What FFmpeg may open: containers, decoders and protocols that are stated here, and nothing else.
+
+FFmpeg decides by content, not by name, what a file is. A text file named `clip.mp4` that begins with
+`ffconcat` or `#EXTM3U` is a playlist for it, and a playlist opens other files and addresses. And each of its
+500 decoders is code that a hostile file can reach. So every open carries these three lists.
+"""
+
+from __future__ import annotations
+
+from evenreel.config import MediaLimits
+
+DEMUXERS = (
+    "mov",  # mp4, m4v, mov, 3gp
+    "matroska",  # mkv, webm
+    "avi",
+    "mpegts",
+    "mpeg",  # program stream: mpg, vob
+    "mpegvideo",  # elementary stream: m2v
+    "gif",
+    "apng",
+    "flv",
+    "ogg",
+    "asf",  # wmv
+    "mxf",
+    "ivf",
+    "dv",
+)
+"""Containers, by FFmpeg's names. None of them refers to other files, or only with an option that is off."""
+
+DECODERS = (
+    "h264",
+    "hevc",
+    "libdav1d",  # AV1
+    "av1",
+    "vp8",
+    "vp9",
+    "mpeg4",
+    "mpeg2video",
+    "mpeg1video",
+    "mjpeg",
+    "prores",
+    "dnxhd",
+    "dvvideo",
+    "theora",
+    "gif",
+    "apng",
+    "png",
+    "wmv1",
+    "wmv2",
+    "wmv3",
+    "vc1",
+    "msmpeg4v1",
+    "msmpeg4v2",
+    "msmpeg4",
+    "h263",
+    "flv",
+    "ffv1",
+    "huffyuv",
+    "utvideo",
+    "qtrle",
+    "cinepak",
+    "rawvideo",
+)
+"""Video decoders, by FFmpeg's names: what cameras, editors, browsers and archives write."""
+
+CONTAINER_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
+"""Short names of the demuxers that FFmpeg names by a list."""
+
+
+def open_options(limits: MediaLimits) -> dict[str, str]:
+    """FFmpeg options of every open: the allowlists, and the pixel limit for what is decoded while probing."""
+    return {
+        "format_whitelist": ",".join(DEMUXERS),
+        "codec_whitelist": ",".join(DECODERS),
+        "protocol_whitelist": "file",
+        "max_pixels": str(limits.max_pixels),
+    }

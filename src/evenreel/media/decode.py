@@ -1,0 +1,149 @@
+"""Decoding with exact timestamps: damaged packets are counted and stepped over, never fatal by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenreel.media.opening import FFMPEG_ERRORS
+from evenreel.media.packets import Cursor, Demuxer, PacketReader, UnsafeSkipError, time_base_of
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+    Stamped = tuple[int, VideoFrame]
+
+
+@dataclass
+class Damage:
+    """What decoding met with.
+
+    Attributes:
+        packets: given to the decoder.
+        refused: packets it could not decode.
+        spoilt: packets from a refused one to the next keyframe: their pictures build on what is missing.
+        unstamped: frames without a usable timestamp; theirs is counted on from the frame before.
+    """
+
+    packets: int = 0
+    refused: int = 0
+    spoilt: int = 0
+    unstamped: int = 0
+
+    @property
+    def share(self) -> float:
+        """Spoilt packets of those decoded, 0 to 1."""
+        return self.spoilt / max(1, self.packets)
+
+
+class FrameReader:
+    """Decodes what a cursor asks for, as (timestamp, frame) with rising timestamps within each run.
+
+    Args:
+        container: open, at its start.
+        stream: the video stream.
+        cursor: what is wanted next.
+        may_skip: False decodes everything.
+    """
+
+    def __init__(
+        self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True
+    ) -> None:
+        self._packets = PacketReader(container, stream, cursor, may_skip=may_skip)
+        self._codec = stream.codec_context
+        rate = stream.average_rate or stream.guessed_rate or 25
+        self._usual_duration = max(1, round(1 / (rate * time_base_of(stream))))
+        self._last: int | None = None
+        self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe
+        self._spoilt = False
+        self.damage = Damage()
+        self.end = 0  # where the latest frame's time on screen ends
+        self.finished = False  # whether the end of the file was reached
+        self.encrypted = False
+
+    @property
+    def demuxer(self) -> Demuxer:
+        """Where the packets come from."""
+        return self._packets.demuxer
+
+    def __iter__(self) -> Iterator[Stamped]:
+        for packet, restart in self._packets.steps():
+            if restart:
+                self._forget(packet)
+            yield from self._stamped(self._decode(packet))
+        yield from self._stamped(self._flush())
+        self.finished = True
+
+    def _forget(self, packet: Packet[VideoStream]) -> None:
+        self._codec.flush_buffers()
+        self._last, self._run_start, self._spoilt = None, packet.pts, False
+
+    def _decode(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
+        if packet.is_keyframe:
+            self._spoilt = False
+        self.damage.packets += 1
+        try:
+            frames = self._codec.decode(packet)
+        except FFMPEG_ERRORS:
+            self._spoilt = True
+            self.damage.refused += 1
+            frames = []
+        self.damage.spoilt += self._spoilt
+        return frames
+
+    def _flush(self) -> list[VideoFrame]:
+        try:
+            return self._codec.decode(None)
+        except FFMPEG_ERRORS:
+            return []
+
+    def _stamped(self, frames: list[VideoFrame]) -> Iterator[Stamped]:
+        for frame in frames:
+            timestamp = self._timestamp(frame)
+            if self._run_start is not None:
+                if timestamp < self._run_start:
+                    continue  # shown before the keyframe, from pictures that were skipped
+                if timestamp > self._run_start and not self._spoilt:
+                    raise UnsafeSkipError
+                self._run_start = None
+            self._last = timestamp
+            self.end = timestamp + (frame.duration or self._usual_duration)
+            yield timestamp, frame
+
+    def _timestamp(self, frame: VideoFrame) -> int:
+        """The frame's own timestamp, else one counted on from the frame before."""
+        own = frame.pts if frame.pts is not None else frame.dts
+        if self._last is None:
+            return own if own is not None else 0
+        if own is None or own <= self._last:
+            self.damage.unstamped += 1
+            return self._last + self._usual_duration
+        return own
+
+
+def frames_on_screen(frames: Iterator[Stamped], reader: FrameReader, cursor: Cursor) -> Iterator[Stamped]:
+    """For each wanted timestamp the frame that is on screen then, each frame at most once.
+
+    `frames` are the reader's. The end of the stream answers what is wanted before its last frame's end.
+    """
+    shown: Stamped | None = None
+    for timestamp, frame in frames:
+        if shown is not None and timestamp <= shown[0]:
+            continue  # read again after a seek
+        while cursor.target is not None and timestamp > cursor.target:
+            answer = shown or (timestamp, frame)
+            if answer[0] != cursor.given:
+                cursor.given = answer[0]
+                yield answer
+            cursor.advance()
+        if cursor.target is None:
+            return
+        shown = (timestamp, frame)
+    if shown is None or cursor.target is None or shown[0] == cursor.given:
+        return
+    if cursor.target < reader.end:
+        yield shown

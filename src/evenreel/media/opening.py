@@ -1,0 +1,180 @@
+"""From a path to an open container and its one video stream, or to the reason why not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import av
+from av.stream import Disposition
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media.allowlist import DECODERS, DEMUXERS, open_options
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+FFMPEG_ERRORS = (av.FFmpegError, ValueError, ArithmeticError, MemoryError, LookupError)
+"""What PyAV lets through from files that were made to break it (UnicodeError is a ValueError)."""
+
+_MEDIA_SIGNS = {
+    b"\x1a\x45\xdf\xa3": "Matroska or WebM",
+    b"OggS": "Ogg",
+    b"FLV\x01": "FLV",
+    b"GIF8": "GIF",
+    b"\x30\x26\xb2\x75": "ASF",
+}
+_NOT_A_PICTURE = Disposition.attached_pic | Disposition.timed_thumbnails
+
+
+def open_container(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[InputContainer, VideoStream]:
+    """Open a local regular file with the allowlists and choose its video stream; the caller closes.
+
+    The stream is the one marked default, else the first; pictures attached as cover art do not count.
+
+    Raises:
+        MediaError: unreadable, empty, not_media, truncated_header, format_not_allowed, no_video,
+            codec_not_allowed or too_large.
+    """
+    head = _read_head(path)
+    if not head:
+        raise MediaError("empty", "the file is empty (0 bytes); copy it again")
+    try:
+        # An absolute path behind `file:` is never read as another protocol, an option or a device.
+        container = av.open(
+            "file:" + os.path.abspath(os.fspath(path)),
+            mode="r",
+            options=open_options(limits),
+            metadata_errors="replace",
+        )
+    except FFMPEG_ERRORS as error:
+        _explain(path, head, error)
+    try:
+        return container, _choose_stream(container, limits)
+    except BaseException:
+        container.close()
+        raise
+
+
+def _read_head(path: str | os.PathLike[str]) -> bytes:
+    """The first bytes of a regular file; never waits, whatever the path leads to."""
+    try:
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind):
+            raise MediaError(
+                "unreadable", f"it is a {_kind_name(kind)}, not a regular file; only regular files are read"
+            )
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MediaError("unreadable", f"it cannot be opened: {reason}") from error
+    try:
+        return os.read(handle, 64)
+    except OSError as error:
+        raise MediaError("unreadable", f"it cannot be read: {error.strerror}") from error
+    finally:
+        os.close(handle)
+
+
+def _kind_name(mode: int) -> str:
+    for test, name in (
+        (stat.S_ISDIR, "folder"),
+        (stat.S_ISFIFO, "named pipe"),
+        (stat.S_ISSOCK, "socket"),
+        (stat.S_ISCHR, "device"),
+        (stat.S_ISBLK, "device"),
+    ):
+        if test(mode):
+            return name
+    return "special file"
+
+
+def _explain(path: str | os.PathLike[str], head: bytes, error: BaseException) -> NoReturn:
+    """Raise the MediaError for a file that FFmpeg did not open."""
+    if isinstance(error, av.error.ArgumentError):  # FFmpeg's answer to a container off the whitelist
+        known = ", ".join(DEMUXERS)
+        raise MediaError(
+            "format_not_allowed",
+            f"its content is of a kind that is not opened here (playlists, pictures, rare containers); "
+            f"allowed containers: {known}",
+        ) from error
+    if isinstance(error, MemoryError):
+        raise MediaError("too_large", "its header asks for more memory than there is") from error
+    name = _container_by_head(head)
+    if name is None:
+        raise MediaError("not_media", "its content is not a video that can be recognised") from error
+    if name == "MP4" and not _has_box(path, b"moov"):
+        raise MediaError(
+            "truncated_header",
+            "this MP4 has no index (moov box): the recording or the copy was cut short; copy it again",
+        ) from error
+    raise MediaError(
+        "truncated_header", f"it begins as {name}, but its header is cut off or damaged; copy it again"
+    ) from error
+
+
+def _container_by_head(head: bytes) -> str | None:
+    if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
+        return "MP4"
+    if head[:4] == b"RIFF" and head[8:11] == b"AVI":
+        return "AVI"
+    return next((name for sign, name in _MEDIA_SIGNS.items() if head.startswith(sign)), None)
+
+
+def _has_box(path: str | os.PathLike[str], wanted: bytes) -> bool:
+    """Whether a complete top-level box of that type is in an MP4 file (ISO/IEC 14496-12, 4.2)."""
+    with Path(path).open("rb") as file:
+        end = os.fstat(file.fileno()).st_size
+        position = 0
+        while len(header := file.read(16)) >= 8:
+            size, kind = int.from_bytes(header[:4], "big"), header[4:8]
+            if size == 1:
+                size = int.from_bytes(header[8:16], "big")
+            if kind == wanted:
+                return position + size <= end
+            if size < 8:  # 0: up to the end of the file; 2 to 7: nonsense
+                return False
+            position += size
+            file.seek(position)
+    return False
+
+
+def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStream:
+    candidates = [s for s in container.streams.video if not s.disposition & _NOT_A_PICTURE]
+    if not candidates:
+        held = sorted({s.type for s in container.streams if s.type != "video"})
+        what = f"only {' and '.join(held)}" if held else "no stream"
+        if container.streams.video:
+            what = "only a cover picture as video"
+        raise MediaError("no_video", f"it has no video stream: {what}")
+    stream = next((s for s in candidates if s.disposition & Disposition.default), candidates[0])
+    _check_codec(stream)
+    check_size(stream.width, stream.height, limits)
+    for other in container.streams:
+        if other is not stream:
+            other.discard = av.stream.Discard.all  # not even read from the disk where the index allows
+    return stream
+
+
+def _check_codec(stream: VideoStream) -> None:
+    name = stream.codec_context.name if stream.codec_context is not None else "unknown"
+    if name not in DECODERS:
+        raise MediaError(
+            "codec_not_allowed",
+            f"its video codec ({name}) is not on the list of decoders that are trusted with unknown files; "
+            f"convert it, for example to H.264",
+        )
+
+
+def check_size(width: int, height: int, limits: MediaLimits) -> None:
+    """Refuse pictures past the limits before memory is taken for them; raises MediaError (too_large)."""
+    if max(width, height) > limits.max_side_px or width * height > limits.max_pixels:
+        raise MediaError(
+            "too_large",
+            f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "
+            f"{limits.max_pixels:,} pixels are decoded (MediaLimits.max_side_px, max_pixels)",
+        )

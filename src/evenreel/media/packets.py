@@ -1,0 +1,216 @@
+"""Which packets of a file are worth decoding: only runs, from a keyframe on, that hold a wanted picture.
+
+The picture on screen at time t is the last one with a timestamp not after t. A decoder that starts at a
+keyframe K with K <= t produces it, for whatever is shown from K on needs nothing from before K. So packets
+are held back, undecoded, from the last keyframe on: when a later keyframe is still not after t, what is held
+is dropped; when one is after t, the picture wanted lies in what is held, and it is decoded. Dense wishes
+decode everything in one run, sparse ones a run here and there, with the same result. Where the next wish is
+far away and the container finds keyframes by its index, the packets between are not read either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from evenreel.media.opening import FFMPEG_ERRORS
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.stream import VideoStream
+
+_HELD_PACKETS = 1024
+_HELD_BYTES = 32 * 2**20
+_SEEKABLE = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"}  # they lead to a keyframe by an index
+_FIRST_SPACING_S = 5.0  # guess of the distance of keyframes, until two have been seen
+_REORDER_S = 1.0  # containers seek by decoding time; a keyframe is shown at most this much later
+_JUMP_BACK_S = 1.0  # a step back in decoding time that is a new recording, not jitter
+
+
+class UnsafeSkipError(Exception):
+    """A run did not begin with its keyframe: this file must be decoded from start to end."""
+
+
+class Cursor:
+    """The next wanted timestamp, in units of the stream's time base; None when all are answered."""
+
+    def __init__(self) -> None:
+        self._targets: Iterator[int] = iter(())
+        self.target: int | None = -(2**62)  # before everything: the first packets are decoded
+        self.given: int | None = None  # timestamp of the frame that was given last
+
+    def aim(self, targets: Iterator[int]) -> None:
+        """Ask for these rising timestamps."""
+        self._targets = targets
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on to the next wanted timestamp."""
+        self.target = next(self._targets, None)
+
+
+class Step(NamedTuple):
+    """A packet to decode, and whether the decoder must forget what came before."""
+
+    packet: Packet[VideoStream]
+    restart: bool
+
+
+class Demuxer:
+    """The packets of a stream that hold data, in file order, on one continuous clock.
+
+    Where recordings were joined end to end (transport streams), timestamps step back; they are continued.
+
+    Attributes:
+        shifted_at: the timestamp of the last such place, None without one.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream) -> None:
+        self._container, self._stream = container, stream
+        self._jump = int(_JUMP_BACK_S / time_base_of(stream))
+        self._shift = 0
+        self._last_dts: int | None = None
+        self.shifted_at: int | None = None
+
+    def __iter__(self) -> Iterator[Packet[VideoStream]]:
+        try:
+            for packet in self._container.demux(self._stream):
+                if packet.size:  # the last ones are empty: signals to flush the decoder
+                    self._continue_clock(packet)
+                    yield packet
+        except FFMPEG_ERRORS:  # a read error ends the file, as its end does
+            return
+
+    def seek(self, timestamp: int) -> bool:
+        """Go to the keyframe before a timestamp; False where the container cannot."""
+        try:
+            self._container.seek(timestamp, stream=self._stream)
+        except FFMPEG_ERRORS:
+            return False
+        self._last_dts = None
+        return True
+
+    def _continue_clock(self, packet: Packet[VideoStream]) -> None:
+        if packet.dts is not None:
+            dts = packet.dts + self._shift
+            if self._last_dts is not None and self._last_dts - dts > self._jump:
+                self._shift += self._last_dts + (packet.duration or 1) - dts
+                self.shifted_at = self._last_dts
+            packet.dts += self._shift
+            self._last_dts = packet.dts
+        if packet.pts is not None:
+            packet.pts += self._shift
+
+
+def time_base_of(stream: VideoStream) -> Fraction:
+    """Seconds of one unit of the stream's timestamps."""
+    return stream.time_base or Fraction(1, 1000)
+
+
+def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
+    """Timestamps of all packets in the order they are shown, and the end of the last; nothing is decoded.
+
+    Packets without a timestamp count at the place where they come.
+    """
+    times: list[int] = []
+    last, end = 0, 0
+    for packet in demuxer:
+        if packet.is_discard:
+            continue
+        last = packet.pts if packet.pts is not None else last + (packet.duration or 1)
+        times.append(last)
+        end = max(end, last + (packet.duration or 0))
+    return sorted(times), end
+
+
+class PacketReader:
+    """Passes on the packets of a stream that are worth decoding.
+
+    Args:
+        container: open, at its start.
+        stream: the video stream.
+        cursor: what is wanted next; read anew at every packet.
+        may_skip: False decodes everything.
+    """
+
+    def __init__(
+        self, container: InputContainer, stream: VideoStream, cursor: Cursor, *, may_skip: bool = True
+    ) -> None:
+        self.demuxer = Demuxer(container, stream)
+        self._cursor = cursor
+        self._may_skip = may_skip
+        self._may_seek = may_skip and container.format.name in _SEEKABLE
+        self._time_base = time_base_of(stream)
+        self._held: deque[Packet[VideoStream]] = deque()
+        self._held_bytes = 0
+        self._last_key: int | None = None  # timestamp of the latest keyframe read
+        self._spacing_s = _FIRST_SPACING_S
+        self._sought_for: int | None = None
+
+    def steps(self) -> Iterator[Step]:
+        """The packets to decode, in decoding order."""
+        restart = after_seek = False
+        for packet in self.demuxer:
+            if self._is_far_from_target(packet) and self._seek():
+                restart = after_seek = True
+                continue
+            if self._begins_run(packet):
+                restart = restart or bool(self._held)
+                self._drop_held()
+            elif after_seek:
+                raise UnsafeSkipError
+            after_seek = False
+            self._held.append(packet)
+            self._held_bytes += packet.size
+            if self._must_decode(packet):
+                yield from self._release(restart)
+                restart = False
+        yield from self._release(restart)
+
+    def _release(self, restart: bool) -> Iterator[Step]:
+        while self._held:
+            yield Step(self._held.popleft(), restart)
+            restart = False
+        self._held_bytes = 0
+
+    def _begins_run(self, packet: Packet[VideoStream]) -> bool:
+        if not packet.is_keyframe or packet.pts is None:
+            return False
+        if self._last_key is not None and packet.pts > self._last_key:
+            self._spacing_s = float((packet.pts - self._last_key) * self._time_base)
+        self._last_key = packet.pts
+        target = self._cursor.target
+        return self._may_skip and target is not None and packet.pts <= target
+
+    def _must_decode(self, packet: Packet[VideoStream]) -> bool:
+        if packet.pts is None:  # nothing can be said about what is shown when
+            self._may_skip = self._may_seek = False
+        target = self._cursor.target
+        return (
+            not self._may_skip
+            or (target is not None and self._last_key is not None and self._last_key > target)
+            or len(self._held) >= _HELD_PACKETS
+            or self._held_bytes >= _HELD_BYTES
+        )
+
+    def _drop_held(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
+
+    def _is_far_from_target(self, packet: Packet[VideoStream]) -> bool:
+        target = self._cursor.target
+        if not self._may_seek or target is None or packet.pts is None or target == self._sought_for:
+            return False
+        return float((target - packet.pts) * self._time_base) > 2 * self._spacing_s + _REORDER_S
+
+    def _seek(self) -> bool:
+        self._sought_for = target = self._cursor.target
+        if target is None or not self.demuxer.seek(target - int(_REORDER_S / self._time_base)):
+            self._may_seek = False
+            return False
+        self._drop_held()
+        self._last_key = None
+        return True

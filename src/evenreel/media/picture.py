@@ -1,0 +1,171 @@
+"""From a decoded frame to what a person would see: upright, square pixels, RGB, standard dynamic range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from av.sidedata.sidedata import Type as SideDataType
+from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc, VideoReformatter
+
+from evenreel.types import Pixels
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+_BACKGROUND = 255  # behind transparent pixels: white, as on a web page
+
+# ITU-T H.273 matrix coefficients -> swscale's name of the matrix.
+_MATRICES = {
+    1: Colorspace.ITU709,
+    4: Colorspace.FCC,
+    5: Colorspace.ITU601,
+    6: Colorspace.ITU601,
+    7: Colorspace.SMPTE240M,
+    9: Colorspace.BT2020,
+    10: Colorspace.BT2020,
+}
+_HIGH_DYNAMIC_RANGE = {ColorTrc.SMPTE2084, ColorTrc.ARIB_STD_B67}
+_TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True): 270}
+_WIDE_GAMUT = {ColorPrimaries.BT2020, ColorPrimaries.SMPTE431, ColorPrimaries.SMPTE432}
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """How stored pictures are turned for display: transpose first, then mirror along the axes.
+
+    Attributes:
+        transpose: rows become columns.
+        flip_x: mirror left and right (after the transpose).
+        flip_y: mirror top and bottom (after the transpose).
+    """
+
+    transpose: bool = False
+    flip_x: bool = False
+    flip_y: bool = False
+
+    @property
+    def degrees(self) -> int:
+        """The turn, clockwise: 0, 90, 180 or 270; 0 for what is mirrored."""
+        return _TURNS.get((self.transpose, self.flip_x, self.flip_y), 0)
+
+    def apply(self, pixels: Pixels) -> Pixels:
+        """(H, W, 3) as stored -> (H, W, 3) or, transposed, (W, H, 3) as shown."""
+        if self.transpose:
+            pixels = pixels.swapaxes(0, 1)
+        if self.flip_x:
+            pixels = pixels[:, ::-1]
+        if self.flip_y:
+            pixels = pixels[::-1]
+        return np.ascontiguousarray(pixels)
+
+
+UPRIGHT = Orientation()
+
+
+def orientation_of(frame: VideoFrame) -> Orientation:
+    """The orientation in the display matrix of a frame (ISO/IEC 14496-12, 6.2.2); upright without one.
+
+    The matrix maps a stored point (x, y) to (a x + c y, b x + d y) with y downwards. A turn that is not a
+    multiple of 90 degrees is rounded to the nearest one.
+    """
+    matrix = next((data for data in frame.side_data if data.type == SideDataType.DISPLAYMATRIX), None)
+    if matrix is None or matrix.buffer_size != 36:
+        return UPRIGHT
+    a, b, _, c, d = (int(value) for value in np.frombuffer(memoryview(matrix), np.int32)[:5])
+    return orientation_from(a, b, c, d)
+
+
+def orientation_from(a: int, b: int, c: int, d: int) -> Orientation:
+    """The orientation of a display matrix given by its four leading numbers, at any scale."""
+    transpose = abs(b) + abs(c) > abs(a) + abs(d)
+    right, down = (c, b) if transpose else (a, d)  # where the shown x and y axes come from
+    return Orientation(transpose, flip_x=right < 0, flip_y=down < 0)
+
+
+def shown_size(width: int, height: int, aspect: Fraction | None, turned: Orientation) -> tuple[int, int]:
+    """Width and height with square pixels and upright: the width is stretched by the aspect of a pixel."""
+    width = square_width(width, aspect)
+    return (height, width) if turned.transpose else (width, height)
+
+
+def square_width(width: int, aspect: Fraction | None) -> int:
+    """The width that makes pixels square. An aspect past 1:8 or 8:1 is an error in the file, not a format."""
+    if aspect is None or not Fraction(1, 8) <= aspect <= 8:
+        return width
+    return max(1, round(width * aspect))
+
+
+class PictureMaker:
+    """Converts the frames of one video; keeps swscale's set-up between frames.
+
+    Interlaced frames are left woven, as stored. Transparent pixels are laid over white. PQ and HLG are mapped
+    by swscale's colour management to sRGB with diffuse white (203 cd/m2, ITU-R BT.2408) at white; brighter
+    highlights clip.
+
+    Args:
+        aspect: width over height of a stored pixel, None for square ones.
+        orientation: how the pictures are turned.
+    """
+
+    def __init__(self, aspect: Fraction | None, orientation: Orientation) -> None:
+        self._aspect = aspect
+        self._orientation = orientation
+        self._reformatter = VideoReformatter()
+
+    def pixels(self, frame: VideoFrame) -> Pixels:
+        """(H, W, 3) uint8 RGB of a frame, as it is shown."""
+        has_alpha = _has_alpha(frame)
+        managed = frame.color_trc in _HIGH_DYNAMIC_RANGE or frame.color_primaries in _WIDE_GAMUT
+        converted = self._reformatter.reformat(
+            frame,
+            width=square_width(frame.width, self._aspect),
+            format="rgba" if has_alpha else "rgb24",
+            src_colorspace=matrix_of(frame),
+            src_color_range=_range_of(frame),
+            dst_color_range=ColorRange.JPEG,
+            dst_color_trc=ColorTrc.IEC61966_2_1 if managed else None,
+            dst_color_primaries=ColorPrimaries.BT709 if managed else None,
+            threads=1,
+        )
+        rgb = np.asarray(converted.to_ndarray(), np.uint8)
+        if has_alpha:
+            rgb = over_background(rgb)
+        return self._orientation.apply(rgb)
+
+
+def matrix_of(frame: VideoFrame) -> Colorspace | None:
+    """The YUV matrix of a frame: its tag, else BT.709 for HD and BT.601 below, as players guess.
+
+    The border is mpv's: HD is a width of at least 1280 or a height over 576.
+    """
+    if frame.format.is_rgb:
+        return None
+    if frame.colorspace in _MATRICES:
+        return _MATRICES[frame.colorspace]
+    return Colorspace.ITU709 if frame.width >= 1280 or frame.height > 576 else Colorspace.ITU601
+
+
+def _range_of(frame: VideoFrame) -> ColorRange | None:
+    """Full or limited range: the tag, else what the pixel format implies (full for RGB, grey and yuvj)."""
+    if frame.color_range in (ColorRange.MPEG, ColorRange.JPEG):
+        return ColorRange(frame.color_range)
+    name = frame.format.name
+    full = frame.format.is_rgb or name.startswith(("yuvj", "gray", "mono", "pal"))
+    return ColorRange.JPEG if full else ColorRange.MPEG
+
+
+def _has_alpha(frame: VideoFrame) -> bool:
+    name = frame.format.name
+    return name == "pal8" or name.startswith(("yuva", "gbrap", "rgba", "bgra", "argb", "abgr", "ya"))
+
+
+def over_background(rgba: Pixels) -> Pixels:
+    """(H, W, 4) with straight alpha -> (H, W, 3) laid over white."""
+    alpha = rgba[..., 3:].astype(np.uint16)
+    if alpha.min(initial=255) == 255:
+        return rgba[..., :3]
+    blended = rgba[..., :3] * alpha + _BACKGROUND * (255 - alpha)
+    return ((blended + 127) // 255).astype(np.uint8)

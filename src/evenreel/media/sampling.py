@@ -1,0 +1,196 @@
+"""Which frames of a video are looked at: rules by time, and the peers' rules by frame number.
+
+A rule by time asks for moments; the frame given for a moment `t` is the one on screen at `t`: the last frame
+whose timestamp is not after `t` (to a microsecond), or the first frame where `t` is before it. A rule by
+number counts frames in the order they are shown. A frame that answers several moments is given once, so a
+short or slow video yields fewer frames than the rule names.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from evenreel.errors import UsageError
+
+MOST_FRAMES = 100_000
+SHORTEST_PERIOD_S = 0.001
+
+
+@runtime_checkable
+class TimeRule(Protocol):
+    """A rule that asks for moments; it needs the video's extent, never its number of frames."""
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """Moments in seconds, rising; may go on beyond `end_s`, where the video is over."""
+
+    def capped(self, duration_s: float, max_frames: int) -> TimeRule:
+        """This rule, or a sparser one that keeps at most `max_frames` of a video of that duration."""
+
+
+class IndexRule(Protocol):
+    """A rule that asks for frame numbers; the frames are counted by reading the packets once."""
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        """Frame numbers in 0 .. frame_count - 1, rising."""
+
+    def capped(self, duration_s: float, max_frames: int) -> IndexRule:
+        """This rule, or a sparser one that keeps at most `max_frames`."""
+
+
+SamplingRule = TimeRule | IndexRule
+
+
+@dataclass(frozen=True)
+class Midpoints:
+    """`count midpoints`: the middles of `count` equal intervals.
+
+    >>> list(Midpoints(4).times(0.0, 8.0))
+    [1.0, 3.0, 5.0, 7.0]
+    """
+
+    count: int
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """The `count` middles between `start_s` and `end_s`."""
+        step_s = (end_s - start_s) / self.count
+        return (start_s + (k + 0.5) * step_s for k in range(self.count))
+
+    def capped(self, duration_s: float, max_frames: int) -> Midpoints:
+        """At most `max_frames` middles."""
+        return replace(self, count=min(self.count, max_frames))
+
+    def __str__(self) -> str:
+        return f"{self.count} midpoints"
+
+
+@dataclass(frozen=True)
+class EverySeconds:
+    """`every period s`: the start of the video and then one moment each `period_s` seconds.
+
+    >>> list(itertools.islice(EverySeconds(0.5).times(0.0, 2.0), 4))
+    [0.0, 0.5, 1.0, 1.5]
+    """
+
+    period_s: float
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """Moments without end: a file may be longer than its header says."""
+        return (start_s + k * self.period_s for k in itertools.count())
+
+    def capped(self, duration_s: float, max_frames: int) -> EverySeconds:
+        """The period stretched so that at most `max_frames` moments fall into the duration."""
+        return replace(self, period_s=max(self.period_s, duration_s / max_frames))
+
+    def __str__(self) -> str:
+        return f"every {self.period_s:g} s"
+
+
+@dataclass(frozen=True)
+class Clip4Clip:
+    """`clip4clip [count]`: one frame a second, thinned to `count` (CLIP4Clip, rawvideo_util.py).
+
+    The frame rate is cut to an integer, so at 29.97 frames a second it is every 29th frame, the end second
+    included. More than `count` are thinned by `int(linspace(0, n - 1, count))` (its slice_framepos 2). Below
+    one frame a second, where the original divides by zero, every frame is taken.
+
+    >>> Clip4Clip(3).indices(100, 10.0)
+    [0, 40, 90]
+    """
+
+    count: int = 12
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        """The frame numbers, see the class."""
+        seconds = list(range(0, frame_count, max(1, int(fps))))
+        if len(seconds) <= self.count:
+            return seconds
+        return [seconds[k] for k in _linspace(len(seconds) - 1, self.count)]
+
+    def capped(self, duration_s: float, max_frames: int) -> Clip4Clip:
+        """At most `max_frames` frames."""
+        return replace(self, count=min(self.count, max_frames))
+
+    def __str__(self) -> str:
+        return f"clip4clip {self.count}"
+
+
+@dataclass(frozen=True)
+class IntervalFrames:
+    """`x_pool [count]` and `frozen [count]`: the middle frame of `count` equal runs of frames.
+
+    Edges are `int(linspace(0, n, count + 1))`; a run from edge a to before edge b gives frame
+    `(a + b - 1) // 2` (X-Pool, video_capture.py, and Frozen in Time, its `uniform` sampling at test). They
+    repeat the last frame of a clip with fewer frames than `count`; here it is given once.
+
+    >>> IntervalFrames("x_pool", 4).indices(10, 25.0)
+    [0, 3, 5, 8]
+    """
+
+    name: str
+    count: int
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        """The frame numbers, see the class."""
+        edges = _linspace(frame_count, min(self.count, frame_count) + 1)
+        return [(a + b - 1) // 2 for a, b in itertools.pairwise(edges)]
+
+    def capped(self, duration_s: float, max_frames: int) -> IntervalFrames:
+        """At most `max_frames` runs."""
+        return replace(self, count=min(self.count, max_frames))
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.count}"
+
+
+def _linspace(stop: int, count: int) -> list[int]:
+    """`numpy.linspace(0, stop, count).astype(int)`, in its own floating-point order of operations."""
+    if count == 1:
+        return [0]
+    step = stop / (count - 1)
+    return [*(int(k * step) for k in range(count - 1)), stop]
+
+
+_COUNTED = re.compile(r"(\d+) midpoints?")
+_PERIODIC = re.compile(r"every (\d+(?:\.\d*)?|\.\d+) ?s(?:econds?)?")
+_PEER = re.compile(r"(clip4clip|x_pool|frozen)(?: (\d+))?")
+_PEER_COUNTS = {"clip4clip": 12, "x_pool": 12, "frozen": 4}
+
+
+def parse_rule(text: str) -> SamplingRule:
+    """The rule that a text names; `str(rule)` is such a text again.
+
+    >>> parse_rule("every 0.5 s")
+    EverySeconds(period_s=0.5)
+
+    Raises:
+        UsageError: the text is no rule, or its number is out of range.
+    """
+    words = " ".join(text.lower().split())
+    if found := _COUNTED.fullmatch(words):
+        return Midpoints(_checked_count(found[1], text))
+    if found := _PERIODIC.fullmatch(words):
+        return EverySeconds(_checked_period(float(found[1]), text))
+    if found := _PEER.fullmatch(words):
+        count = _checked_count(found[2] or str(_PEER_COUNTS[found[1]]), text)
+        return Clip4Clip(count) if found[1] == "clip4clip" else IntervalFrames(found[1], count)
+    raise UsageError(
+        f"{text!r} is not a sampling rule; write for example '8 midpoints', 'every 1 s', 'clip4clip 12', "
+        f"'x_pool 12' or 'frozen 4'"
+    )
+
+
+def _checked_count(digits: str, text: str) -> int:
+    count = int(digits[:9])
+    if not 1 <= count <= MOST_FRAMES:
+        raise UsageError(f"{text!r} asks for {digits[:20]} frames; ask for 1 to {MOST_FRAMES}")
+    return count
+
+
+def _checked_period(period_s: float, text: str) -> float:
+    if not SHORTEST_PERIOD_S <= period_s <= 86_400:
+        raise UsageError(f"{text!r} has a period out of range; give {SHORTEST_PERIOD_S} to 86400 s")
+    return period_s

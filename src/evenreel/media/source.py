@@ -1,0 +1,139 @@
+"""An open file with its decoder at the start, its clock, and what its header claims."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media.decode import FrameReader, frames_on_screen
+from evenreel.media.opening import open_container
+from evenreel.media.packets import Cursor, time_base_of
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+_SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
+_CONTAINER_TICKS_S = Fraction(1, 1_000_000)
+
+
+class Clock:
+    """Timestamps of a stream <-> seconds on the timeline that a player shows.
+
+    Zero is the first frame on screen; where the container starts earlier (its sound comes first), zero is
+    the container's start, as in browsers. A start above zero, negative timestamps and edit lists vanish so.
+
+    Args:
+        first: timestamp of the first frame.
+        time_base: seconds of one unit.
+        offset_s: seconds from the container's start to the first frame.
+    """
+
+    def __init__(self, first: int, time_base: Fraction, offset_s: float) -> None:
+        self._first, self._time_base = first, time_base
+        self.offset_s = offset_s
+
+    def seconds(self, timestamp: int) -> float:
+        """The time at which a frame comes on screen."""
+        return self.offset_s + float((timestamp - self._first) * self._time_base)
+
+    def timestamp(self, time_s: float) -> int:
+        """The latest timestamp that is not after a time."""
+        since_first = Fraction(time_s - self.offset_s + _SAME_TIME_S)
+        return self._first + math.floor(since_first / self._time_base)
+
+
+class Source:
+    """One opening of a file: decodes its first frame, then what its cursor asks for.
+
+    Args:
+        path: a local file.
+        limits: pixel limits.
+        threads: decoder threads; 0 lets FFmpeg choose.
+        cursor: goes on with what an earlier source did not answer; everything is decoded then.
+
+    Raises:
+        MediaError: it cannot be opened, is encrypted, or no frame can be decoded.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], limits: MediaLimits, threads: int, cursor: Cursor | None = None
+    ) -> None:
+        self.container, self.stream = open_container(path, limits)
+        try:
+            _set_up_codec(self.stream, limits, threads)
+            self.cursor = cursor or Cursor()
+            self.reader = FrameReader(self.container, self.stream, self.cursor, may_skip=cursor is None)
+            frames = iter(self.reader)
+            first = next(frames, None)
+            if first is None:
+                raise _no_frames(self.reader)
+        except BaseException:
+            self.container.close()
+            raise
+        self.first_frame: VideoFrame = first[1]
+        self.clock = Clock(first[0], time_base_of(self.stream), self._offset_s(first[0]))
+        self._frames = itertools.chain([first], frames)
+        del first
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self.container.close()
+
+    def wanted(self) -> Iterator[tuple[int, VideoFrame]]:
+        """The frames that the cursor asks for; once."""
+        return frames_on_screen(self._frames, self.reader, self.cursor)
+
+    def claimed_end_s(self) -> float | None:
+        """Where the header says that the pictures end, on the clock's timeline; None where it does not."""
+        own = _stream_duration_s(self.stream)
+        if own:
+            return self.clock.offset_s + own
+        if self.container.duration and self.container.duration > 0:
+            return float(self.container.duration * _CONTAINER_TICKS_S)
+        return None
+
+    def _offset_s(self, first: int) -> float:
+        container_start = self.container.start_time
+        if container_start is None:
+            return 0.0
+        time_base = time_base_of(self.stream)
+        start = self.stream.start_time
+        if start is None or self.reader.damage.refused:  # the first frame is not the stream's first
+            start = first
+        return max(0.0, float(start * time_base - container_start * _CONTAINER_TICKS_S))
+
+
+def _set_up_codec(stream: VideoStream, limits: MediaLimits, threads: int) -> None:
+    codec = stream.codec_context
+    codec.options = {"max_pixels": str(limits.max_pixels)}  # also for a size that changes on the way
+    codec.thread_count = threads
+    codec.thread_type = "AUTO"
+
+
+def _no_frames(reader: FrameReader) -> MediaError:
+    damage = reader.damage
+    if reader.encrypted:
+        return MediaError("encrypted", "its pictures are encrypted (DRM); only unprotected files can be read")
+    if damage.packets == 0:
+        return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
+    return MediaError(
+        "no_frames", f"none of its {damage.packets} video packets could be decoded; it is damaged throughout"
+    )
+
+
+def _stream_duration_s(stream: VideoStream) -> float | None:
+    if stream.duration and stream.duration > 0:
+        return float(stream.duration * time_base_of(stream))
+    tag = stream.metadata.get("DURATION", "")  # Matroska: "00:01:02.500000000"
+    try:
+        hours, minutes, seconds = tag.split(":")
+        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    except ValueError:
+        return None

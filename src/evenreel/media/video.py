@@ -1,0 +1,208 @@
+"""One video file: what its header says, and its frames by a sampling rule."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media.allowlist import CONTAINER_NAMES
+from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container
+from evenreel.media.packets import Demuxer, UnsafeSkipError, presentation_times
+from evenreel.media.picture import PictureMaker, orientation_of, shown_size
+from evenreel.media.sampling import SamplingRule, TimeRule
+from evenreel.media.source import Source
+from evenreel.types import Frame, Pixels, VideoInfo
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+_SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
+
+
+@contextmanager
+def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, *, threads: int = 1) -> Iterator[Video]:
+    """Open a local video file; it is closed when the block ends.
+
+    Args:
+        path: a regular file of any name.
+        limits: pixel, frame and damage limits; the defaults of `MediaLimits` without.
+        threads: decoder threads; 0 lets FFmpeg choose.
+
+    Raises:
+        MediaError: it cannot be used; `reason` says why in a word, the message in a sentence.
+    """
+    video = Video(path, limits or MediaLimits(), threads)
+    try:
+        yield video
+    finally:
+        video.close()
+
+
+def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
+    """What the header and the first frame of a video say; raises MediaError as `open_video` does."""
+    with open_video(path, limits) as video:
+        return video.info
+
+
+class Video:
+    """An open video; see `open_video`.
+
+    Attributes:
+        info: what the header and the first frame say.
+        notes: plain sentences about what is unusual; more come while frames are read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], limits: MediaLimits, threads: int) -> None:
+        self._path, self._limits, self._threads = path, limits, threads
+        self._source: Source = Source(path, limits, threads)
+        self._fresh = True
+        try:
+            self.info = self._describe(self._source)
+        except BaseException:
+            self.close()
+            raise
+        self.notes: list[str] = list(self.info.notes)
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self._source.close()
+
+    def frames(self, rule: SamplingRule) -> Iterator[Frame]:
+        """The frames that a rule asks for, in rising time, each at most once.
+
+        Pixels are upright, (H, W, 3) uint8 RGB, square; a video whose size changes on the way gives frames of
+        several sizes. Memory does not grow with the length of the video; rules by frame number keep one
+        number a frame. May be called again; that opens the file anew.
+
+        Raises:
+            MediaError: after the last good frame, when more than `limits.max_damaged_share` of what was
+                decoded is damaged (failed); or when pictures cannot be converted (failed).
+        """
+        source = self._fresh_source()
+        rule = self._within_limits(rule, source)
+        source.cursor.aim(self._targets(rule, source))
+        maker = PictureMaker(source.stream.sample_aspect_ratio, orientation_of(source.first_frame))
+        count = 0
+        for timestamp, frame in self._wanted(source):
+            count += 1
+            yield Frame(self._source.clock.seconds(timestamp), self._convert(maker, frame))
+        self._conclude(self._source, count)
+
+    def _describe(self, source: Source) -> VideoInfo:
+        stream, frame = source.stream, source.first_frame
+        turned = orientation_of(frame)
+        width, height = shown_size(frame.width, frame.height, stream.sample_aspect_ratio, turned)
+        check_size(width, height, self._limits)
+        self._size = (frame.width, frame.height)
+        name = source.container.format.name
+        return VideoInfo(
+            container=CONTAINER_NAMES.get(name, name),
+            codec=stream.codec_context.name,
+            width=width,
+            height=height,
+            duration_s=source.claimed_end_s(),
+            frame_count=stream.frames or None,
+            fps=float(stream.average_rate) if stream.average_rate else None,
+            rotation=turned.degrees,
+            notes=tuple(_stream_notes(source)),
+        )
+
+    def _fresh_source(self) -> Source:
+        if not self._fresh:
+            self._source.close()
+            self._source = Source(self._path, self._limits, self._threads)
+        self._fresh = False
+        return self._source
+
+    def _wanted(self, source: Source) -> Iterator[tuple[int, VideoFrame]]:
+        try:
+            yield from source.wanted()
+        except UnsafeSkipError:  # keyframes that are none: what is left to answer is decoded from the start
+            source.close()
+            self._source = Source(self._path, self._limits, self._threads, source.cursor)
+            yield from self._source.wanted()
+
+    def _within_limits(self, rule: SamplingRule, source: Source) -> SamplingRule:
+        most = self._limits.max_frames
+        end_s = self._end_s(source)
+        capped: SamplingRule = rule.capped(end_s - source.clock.offset_s, most)
+        if capped != rule:
+            self._note(f"sampled by '{capped}' instead of '{rule}': at most {most} frames are kept of a video")
+        return capped
+
+    def _targets(self, rule: SamplingRule, source: Source) -> Iterator[int]:
+        if isinstance(rule, TimeRule):
+            times = rule.times(source.clock.offset_s, self._end_s(source))
+            return (source.clock.timestamp(t) for t in itertools.islice(times, self._limits.max_frames))
+        timestamps, _ = self._measure()
+        fps = source.stream.guessed_rate or source.stream.average_rate
+        chosen = rule.indices(len(timestamps), float(fps or 25))
+        return iter([timestamps[index] for index in chosen])
+
+    def _end_s(self, source: Source) -> float:
+        """Where the video ends: as its header says, else measured by reading its packets once."""
+        claimed = source.claimed_end_s()
+        if claimed is not None:
+            return claimed
+        return max(source.clock.offset_s, source.clock.seconds(self._measure()[1]))
+
+    def _measure(self) -> tuple[list[int], int]:
+        container, stream = open_container(self._path, self._limits)
+        with container:
+            return presentation_times(Demuxer(container, stream))
+
+    def _convert(self, maker: PictureMaker, frame: VideoFrame) -> Pixels:
+        if (frame.width, frame.height) != self._size:
+            was, self._size = self._size, (frame.width, frame.height)
+            self._note(f"the picture size changes on the way: {was[0]} x {was[1]}, then others")
+        try:
+            return maker.pixels(frame)
+        except FFMPEG_ERRORS as error:
+            raise MediaError(
+                "failed", f"its pictures ({frame.format.name}) cannot be converted to RGB: {error}"
+            ) from error
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def _conclude(self, source: Source, count: int) -> None:
+        """Say what was met on the way; refuse a video that is mostly damage."""
+        if count >= self._limits.max_frames:
+            self._note(f"no more than {count} frames are kept of a video")
+        damage = source.reader.damage
+        if damage.unstamped:
+            self._note(f"{damage.unstamped} frames have no usable timestamp; theirs is counted on")
+        if (joined := source.reader.demuxer.shifted_at) is not None:
+            at_s = source.clock.seconds(joined)
+            self._note(f"timestamps step back at {at_s:.2f} s; they are continued from there")
+        if source.reader.finished:
+            self._check_length(source)
+        if damage.refused:
+            self._check_damage(source)
+
+    def _check_length(self, source: Source) -> None:
+        claimed_s, found_s = source.claimed_end_s(), source.clock.seconds(source.reader.end)
+        if claimed_s is not None and found_s < claimed_s - _SHORT_BY_S:
+            self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s")
+
+    def _check_damage(self, source: Source) -> None:
+        damage, limit = source.reader.damage, self._limits.max_damaged_share
+        said = (
+            f"damaged: {damage.refused} of {damage.packets} packets cannot be decoded, which spoils "
+            f"{damage.share:.0%} of the pictures"
+        )
+        self._note(said)
+        if damage.share > limit:
+            raise MediaError("failed", f"{said}; at most {limit:.0%} is accepted (MediaLimits.max_damaged_share)")
+
+
+def _stream_notes(source: Source) -> Iterator[str]:
+    videos = source.container.streams.video
+    if len(videos) > 1:
+        yield f"{len(videos)} video streams; number {videos.index(source.stream) + 1} of them is used"
