@@ -1,0 +1,154 @@
+"""What a similarity means in one library: measured against queries that no video answers.
+
+Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
+on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
+against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
+that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
+best z of a real one: `confidence` is the share of nonsense that stays below.
+
+The rule `confidence >= CONFIDENT` calls a query from the bank's own distribution an answer with probability
+(1 + N - ceil(0.95 N)) / (1 + N), 5.5 % for N = 200: the new query and the N of the bank are exchangeable, so
+every rank of it among them is equally likely (split conformal prediction; Vovk et al. 2005, section 2.2). For
+that, a bank query's own score is left out of the mean and the deviation that it is measured with.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sqlite3
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.library.catalog import get_meta, set_meta
+from evenreel.library.vectors import VectorIndex
+from evenreel.types import Encoder, FloatArray
+
+CONFIDENT = 0.95
+
+DEVIATION_FLOOR = 1e-3
+"""Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
+
+CLIPS_AT_ONCE = 4096
+
+
+@cache
+def null_queries() -> tuple[str, ...]:
+    """The bank of nonsense, N captions."""
+    text = resources.files("evenreel.library").joinpath("null_queries.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def confidence(z: FloatArray, null_best: FloatArray) -> FloatArray:
+    """The share of nonsense queries whose best z in the library is below z.
+
+    Args:
+        z: any shape.
+        null_best: (N,) the best z of each nonsense query, sorted.
+
+    Returns:
+        Numbers from 0 to 1 in the shape of z.
+
+    Example:
+        >>> confidence(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    below = np.searchsorted(null_best, z, "left")
+    return (below / max(1, len(null_best))).astype(np.float32)
+
+
+def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:
+    """Bring the table `null_scores` and the library's yardstick up to date with its vectors.
+
+    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the
+    rest is not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    queries = _null_vectors(connection, encoder)
+    best = _known_best(connection)
+    if best is None:
+        connection.execute("DELETE FROM null_scores")
+        best = np.full(len(queries), -np.inf, np.float32)
+    todo = connection.execute(
+        "SELECT clip_id, first_row, count FROM vector_rows"
+        " WHERE clip_id NOT IN (SELECT clip_id FROM null_scores) ORDER BY first_row"
+    ).fetchall()
+    for start in range(0, len(todo), CLIPS_AT_ONCE):
+        best = np.maximum(best, _measure(connection, vectors, queries, todo[start : start + CLIPS_AT_ONCE]))
+    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+    # In the bank's order, so that a later run can go on from it.
+    stored = best.astype(float).tolist() if measured else []
+    set_meta(connection, {"null_best": json.dumps(stored), "null_clips": str(measured)})
+
+
+def load_null_best(connection: sqlite3.Connection) -> FloatArray:
+    """(N,) the best z of each nonsense query in this library, sorted; (0,) where it was not measured."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'null_best'").fetchone()
+    return np.sort(np.array(json.loads(row[0]) if row else [], np.float32))
+
+
+def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
+    """The encoded bank (N, D): kept in the library, so that a text tower runs over it once."""
+    bank = "\n".join((encoder.weights_hash, *null_queries()))
+    digest = hashlib.sha256(bank.encode()).hexdigest()
+    meta = get_meta(connection)
+    if meta.get("null_bank") != digest:
+        encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
+        meta["null_vectors"] = base64.b64encode(encoded.tobytes()).decode()
+        set_meta(
+            connection, {"null_bank": digest, "null_vectors": meta["null_vectors"], "null_clips": "unknown"}
+        )
+    stored: NDArray[np.float16] = np.frombuffer(base64.b64decode(meta["null_vectors"]), "<f2")
+    return stored.astype(np.float32).reshape(len(null_queries()), -1)
+
+
+def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
+    """What earlier runs found, in the bank's order; None where it no longer holds for the clips left."""
+    connection.execute("DELETE FROM null_scores WHERE clip_id NOT IN (SELECT clip_id FROM vector_rows)")
+    meta = get_meta(connection)
+    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+    if not measured or meta.get("null_clips") != str(measured):
+        return None
+    return np.array(json.loads(meta["null_best"]), np.float32)
+
+
+def _measure(
+    connection: sqlite3.Connection,
+    vectors: VectorIndex,
+    queries: FloatArray,
+    clips: list[tuple[str, int, int]],
+) -> FloatArray:
+    """Score nonsense on some clips and store their means and deviations; the best z of each query (N,)."""
+    ids, first_rows, counts = zip(*clips, strict=True)
+    scores = vectors.best_per_clip(queries, np.array(first_rows), np.array(counts)).astype(np.float64)
+    means, deviations = scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR)
+    connection.executemany(
+        "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
+        zip(ids, means.tolist(), deviations.tolist(), strict=True),
+    )
+    best: FloatArray = left_out_z(scores).max(1).astype(np.float32)
+    return best
+
+
+def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
+
+    Args:
+        scores: (N, C), N at least 3.
+
+    Returns:
+        (N, C).
+    """
+    n = len(scores)
+    off = scores - scores.mean(0)
+    # Without one of n numbers the mean moves by off / (n - 1), the sum of squares by off^2 n / (n - 1).
+    squares = (off**2).sum(0) - off**2 * n / (n - 1)
+    deviations = np.sqrt(np.maximum(squares / (n - 1), DEVIATION_FLOOR**2))
+    z: NDArray[np.float64] = off * n / (n - 1) / deviations
+    return z

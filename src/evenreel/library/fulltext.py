@@ -1,0 +1,171 @@
+"""The word indexes of a library, kept in step with its tables `tracks` and `files`.
+
+Every function works inside the caller's transaction. The indexes are derived: `rebuild_full_text` makes from
+nothing what the incremental calls made step by step.
+
+Words are folded before they are stored and before they are looked up (case, width, accents), and stored
+joined by spaces, so that SQLite's tokenizer sees the words this module sees. A word of the vocabulary stands
+in `vocabulary_trigrams` between two spaces: then a word of n letters with k errors still shares one of its n
+trigrams with the right spelling whenever n > 3k, as one error destroys three trigrams at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import unicodedata
+from collections import Counter
+from functools import cache
+from importlib import resources
+from itertools import groupby
+
+from evenreel.types import Metadata
+
+MAX_CONTENT_WORDS = 50
+DERIVED_TABLES = ("track_words", "vocabulary", "vocabulary_trigrams", "about")
+
+
+def fold(text: str) -> str:
+    """Text without case, width and Latin, Greek or Cyrillic accents.
+
+    Example:
+        >>> fold("Ｃａｆé ΆΣ")
+        'cafe ασ'
+    """
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text.casefold()).casefold())
+    # Accents only: the vowel signs of other scripts are combining marks too, and belong to the word.
+    kept = "".join(letter for letter in plain if not "\u0300" <= letter <= "\u036f")
+    return unicodedata.normalize("NFKC", kept.replace("ı", "i"))
+
+
+def words(text: str) -> list[str]:
+    """The folded words of a text, in order.
+
+    Example:
+        >>> words("JAPAN - Netherlands_2:0")
+        ['japan', 'netherlands', '2', '0']
+    """
+    runs = ("".join(run) for inside, run in groupby(fold(text), _in_word) if inside)
+    return [run for run in runs if any(letter.isalnum() for letter in run)]
+
+
+def content_words(text: str) -> list[str]:
+    """The different words of a query that carry meaning, at most 50; all its words where none does."""
+    found = words(text)
+    kept = [word for word in found if word not in stop_words()]
+    return list(dict.fromkeys(kept or found))[:MAX_CONTENT_WORDS]
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """English words that say nothing about what is on a screen."""
+    text = resources.files("evenreel.library").joinpath("stop_words.txt").read_text(encoding="utf-8")
+    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+
+
+def phrase(text: str) -> str:
+    """Text as one FTS5 string, in which nothing is syntax.
+
+    Example:
+        >>> print(phrase('say "NEAR"*'))
+        "say ""NEAR""*"
+    """
+    return '"' + text.replace('"', '""') + '"'
+
+
+def padded(word: str) -> str:
+    """A word as it stands in `vocabulary_trigrams`."""
+    return f" {word} "
+
+
+def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
+    """Add the tracks of a clip, all of which must be new to the indexes."""
+    counts: Counter[str] = Counter()
+    for track_id, text, readings in connection.execute(
+        "SELECT track_id, text, readings FROM tracks WHERE clip_id = ?", (clip_id,)
+    ).fetchall():
+        found = words(" ".join([text, *json.loads(readings)]))
+        counts.update(set(found))
+        connection.execute(
+            "INSERT INTO track_words (rowid, text) VALUES (?, ?)", (track_id, " ".join(dict.fromkeys(found)))
+        )
+    _add_to_vocabulary(connection, counts)
+
+
+def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
+    """Take the tracks of a clip out; called while `tracks` still has them. Tracks not indexed are no error."""
+    rows = connection.execute(
+        "SELECT track_id, track_words.text FROM tracks JOIN track_words ON track_words.rowid = track_id"
+        " WHERE clip_id = ?",
+        (clip_id,),
+    ).fetchall()
+    connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
+    _take_from_vocabulary(connection, Counter(word for _, text in rows for word in set(text.split())))
+
+
+def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
+    """Add or replace the name and the given caption of a file; `path` as in `files.path`."""
+    connection.execute(
+        "INSERT OR REPLACE INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)",
+        (_about_row(path), path, " ".join(words(name)), " ".join(words(caption))),
+    )
+
+
+def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
+    """Take a file out of the index of names and captions; one that is not there is no error."""
+    connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
+
+
+def caption_of(metadata: Metadata) -> str:
+    """The caption that the metadata of a file gives, '' where there is none."""
+    return str(metadata.get("caption") or "")
+
+
+def rebuild_full_text(connection: sqlite3.Connection) -> None:
+    """Make all word indexes anew from `tracks` and `files`, whatever state they are in."""
+    for table in DERIVED_TABLES:
+        (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        connection.execute(f"DROP TABLE {table}")
+        connection.execute(definition)
+    for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks").fetchall():
+        index_clip_text(connection, clip_id)
+    for path, name, metadata in connection.execute(
+        "SELECT path, name, metadata FROM files WHERE state = 'indexed'"
+    ).fetchall():
+        index_about(connection, path, name, caption_of(json.loads(metadata)))
+
+
+def _in_word(letter: str) -> bool:
+    return letter.isalnum() or unicodedata.category(letter)[0] == "M"
+
+
+def _about_row(path: str | bytes) -> int:
+    """A row number that only this path has: FTS5 cannot look a path up, but a row number."""
+    return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
+
+
+def _add_to_vocabulary(connection: sqlite3.Connection, counts: Counter[str]) -> None:
+    """Count words in; a word that is new gets its trigrams."""
+    for word, tracks in counts.items():
+        known = connection.execute("UPDATE vocabulary SET tracks = tracks + ? WHERE word = ?", (tracks, word)).rowcount
+        if not known:
+            connection.execute("INSERT INTO vocabulary (word, tracks) VALUES (?, ?)", (word, tracks))
+            connection.execute("INSERT INTO vocabulary_trigrams (word) VALUES (?)", (padded(word),))
+
+
+def _take_from_vocabulary(connection: sqlite3.Connection, counts: Counter[str]) -> None:
+    """Count words out; a word that no track has any more leaves the vocabulary."""
+    connection.executemany(
+        "UPDATE vocabulary SET tracks = tracks - ? WHERE word = ?",
+        [(tracks, word) for word, tracks in counts.items()],
+    )
+    for word in counts:
+        gone = connection.execute("DELETE FROM vocabulary WHERE word = ? AND tracks <= 0", (word,)).rowcount
+        if gone:
+            connection.execute(
+                "DELETE FROM vocabulary_trigrams WHERE rowid IN"
+                " (SELECT rowid FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ? AND word = ?)",
+                (phrase(padded(word)), padded(word)),
+            )
