@@ -1,0 +1,154 @@
+"""What is known of the text in the picture now, and the least work that brings it up to date.
+
+A glance (the detector at a small size) runs over what changed since it was last looked at. Where it feels text
+that no known sign explains, a close look (the detector at full size) finds the lines, and only lines that are
+new or look different are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenreel.onscreen.engine import Detector, Recognizer
+from evenreel.onscreen.regions import CELL_PX, Box, Rect, cells_of, rectangles, under, whole_cells
+from evenreel.onscreen.settings import TextSettings
+from evenreel.onscreen.signs import Quad, Sign, bounding_box, crop, legible, look_of, share_inside
+from evenreel.types import Pixels
+
+# A known sign that covers this share of a found line is that line.
+_SAME_LINE = 0.6
+
+
+@dataclass(frozen=True)
+class Models:
+    """The two models, as protocols, so that a test can count their calls."""
+
+    detector: Detector
+    recognizer: Recognizer
+
+
+class Scene:
+    """The text in pictures of one size.
+
+    Attributes:
+        shape: height and width of the pictures.
+        signs: the lines shown in the last picture, also the doubtful ones, in reading order.
+    """
+
+    def __init__(self, shape: tuple[int, int], models: Models, settings: TextSettings) -> None:
+        self.shape = shape
+        self.signs: list[Sign] = []
+        self._models = models
+        self._settings = settings
+        self._close_shape = close_shape(shape, settings)
+        self._glance_shape = _shrunk(self._close_shape, settings.glance_share)
+        self._heat = np.zeros(self._glance_shape, np.float32)
+        self._seen: Pixels | None = None
+
+    def look(self, picture: Pixels) -> None:
+        """Bring `signs` up to date with `picture`, (H, W, 3) RGB of the scene's shape."""
+        glance = _resized(picture, self._glance_shape)
+        areas = self._changed(glance)
+        if not areas:
+            return
+        self._glance_over(glance, areas)
+        kept, lost = self._sort_out(picture, areas)
+        places = self._places(areas, kept, lost)
+        found = self._close_look(picture, places) if places else []
+        self.signs = self._with_new(picture, kept, found)
+
+    def _changed(self, glance: Pixels) -> list[Rect]:
+        """Rectangles of the glance around all that differs from when it was last looked at."""
+        import cv2
+
+        rows, columns = (side // CELL_PX for side in self._glance_shape)
+        if self._seen is None:
+            self._seen = glance.copy()
+            return [Rect(0, 0, rows, columns)]
+        patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3)).max(axis=2)
+        return rectangles(cells_of(patches > self._settings.change_level, rows, columns))
+
+    def _glance_over(self, glance: Pixels, areas: list[Rect]) -> None:
+        """Renew the heat of the areas, and remember how they look."""
+        for area in areas:
+            self._heat[area.pixels] = self._models.detector.heat(glance[area.pixels])
+            self._seen[area.pixels] = glance[area.pixels]  # type: ignore[index]
+
+    def _sort_out(self, picture: Pixels, areas: list[Rect]) -> tuple[list[Sign], list[Sign]]:
+        """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
+        touched = np.zeros(self._glance_shape, np.bool_)
+        for area in areas:
+            touched[area.pixels] = True
+        kept: list[Sign] = []
+        lost: list[Sign] = []
+        for sign in self.signs:
+            same = not touched[under(sign.box, self._glance_shape)].any() or sign.unchanged(
+                picture, self._settings.same_look_level
+            )
+            (kept if same else lost).append(sign)
+        return kept, lost
+
+    def _places(self, areas: list[Rect], kept: list[Sign], lost: list[Sign]) -> list[Rect]:
+        """Rectangles of the close look: unexplained heat in changed areas, and where signs were lost."""
+        hot = np.zeros(self._glance_shape, np.bool_)
+        for area in areas:
+            hot[area.pixels] = self._heat[area.pixels] > self._settings.glance_level
+        for sign in kept:
+            hot[under(sign.box, self._glance_shape)] = False
+        for sign in lost:
+            hot[under(sign.box, self._glance_shape)] = True
+        rows, columns = (side // CELL_PX for side in self._close_shape)
+        # Twice as much room sideways: a line runs on further than the glance felt it.
+        return rectangles(cells_of(hot, rows, columns), margin=(1, 2))
+
+    def _close_look(self, picture: Pixels, places: list[Rect]) -> list[Quad]:
+        """Corners of the lines in the places, in pixels of the picture."""
+        close = _resized(picture, self._close_shape)
+        scale = np.divide(self.shape[::-1], self._close_shape[::-1], dtype=np.float32)
+        found: list[Quad] = []
+        for place in places:
+            corner = np.array([place.left, place.top], np.float32) * CELL_PX
+            quads = self._models.detector.lines(close[place.pixels])
+            found += [quad for quad in (quads + corner) * scale if legible(quad)]
+        return found
+
+    def _with_new(self, picture: Pixels, kept: list[Sign], found: list[Quad]) -> list[Sign]:
+        """The kept signs and the newly read ones; a longer line takes the place of a kept part of it."""
+        height, width = self.shape
+        boxes = [bounding_box(quad, width, height) for quad in found]
+        new = [number for number, box in enumerate(boxes) if not _explained(box, kept)]
+        still = [sign for sign in kept if not any(share_inside(sign.box, boxes[n]) > _SAME_LINE for n in new)]
+        crops = [crop(picture, found[number]) for number in new]
+        readings = self._models.recognizer.read(crops) if crops else []
+        read = [
+            Sign(found[number], boxes[number], text, confidence, look_of(line))
+            for number, line, (text, confidence) in zip(new, crops, readings, strict=True)
+        ]
+        return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
+
+
+def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, int]:
+    """Height and width of a close look at a picture of `shape`, both multiples of `CELL_PX`."""
+    scale = max(1.0, settings.close_side_px / min(shape))
+    scale = min(scale, settings.max_side_px / max(shape))
+    return _shrunk(shape, scale)
+
+
+def _shrunk(shape: tuple[int, int], scale: float) -> tuple[int, int]:
+    # Truncated before it is rounded, as RapidOCR does: the close look then has the very pixels that it would see.
+    return whole_cells(int(shape[0] * scale)), whole_cells(int(shape[1] * scale))
+
+
+def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
+    import cv2
+
+    shrinks = shape[0] < picture.shape[0]
+    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(picture, shape[::-1], interpolation=how), dtype=np.uint8)
+
+
+def _explained(box: Box, signs: list[Sign]) -> bool:
+    """Whether a known sign covers most of the box."""
+    return any(share_inside(box, sign.box) > _SAME_LINE for sign in signs)

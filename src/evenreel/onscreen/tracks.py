@@ -1,0 +1,158 @@
+"""From readings in single frames to signs followed over time.
+
+A reading joins a sign that was shown at most `MISSED_FRAMES` frames (or `MISSED_S` seconds) before it, if it is
+written in the same place and reads alike, or if it reads nearly the same, has the same size and has not moved
+too far (a ticker, a panning camera). A sign that goes away for longer and comes back is two tracks, so that the
+times of a track are times at which it can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz
+
+from evenreel.types import TextTrack, Word
+
+MISSED_FRAMES = 1
+MISSED_S = 2.0
+SAME_PLACE = 0.3
+"""Intersection over union from which two boxes are the same place."""
+
+ALIKE = 50.0
+NEARLY_SAME = 75.0
+"""Similarity (0 to 100, share of characters in common order) wanted in the same place, and elsewhere."""
+
+CERTAIN = 0.9
+"""Two readings this confident with different numbers in them are two signs, not one misread."""
+
+REACH = 0.3
+"""How far, in pictures, a sign may move between two frames."""
+
+SAME_SIZE = 1.6
+"""By how much the height of a moving sign may change between two frames."""
+
+
+@dataclass
+class _Trail:
+    """The readings of one sign so far, in time order."""
+
+    words: list[Word]
+    last_frame: int
+
+
+def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[TextTrack]:
+    """Every sign once, ordered by the time at which it appears, then by its place.
+
+    Args:
+        words: readings in any order; the order within a frame has no influence.
+        frame_times: times of all frames that were looked at, also of those without text. Times of words are
+            added where they are missing.
+    """
+    tracks = [track_of(group) for group in grouped(words, frame_times)]
+    return sorted(tracks, key=lambda track: (track.start_s, track.box[1], track.box[0], track.text))
+
+
+def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[list[Word]]:
+    """The readings of each sign; every word is in exactly one group, in time order."""
+    numbers = {time: number for number, time in enumerate(sorted({*frame_times, *(w.time_s for w in words)}))}
+    closed: list[_Trail] = []
+    live: list[_Trail] = []
+    for time_s, in_frame in groupby(sorted(words, key=_canonical), key=lambda word: word.time_s):
+        frame = numbers[time_s]
+        gone = [trail for trail in live if not _may_go_on(trail, frame, time_s)]
+        closed += gone
+        live = [trail for trail in live if _may_go_on(trail, frame, time_s)]
+        _extend(live, list(in_frame), frame)
+    return [trail.words for trail in closed + live]
+
+
+def track_of(group: Sequence[Word]) -> TextTrack:
+    """One track from its readings: the most confident one speaks for it; of equal ones the longer."""
+    best = max(group, key=lambda word: (word.confidence, len(word.text), word.text))
+    ranked = sorted(group, key=lambda word: (-word.confidence, -len(word.text), word.text))
+    return TextTrack(
+        text=best.text,
+        confidence=best.confidence,
+        start_s=min(word.time_s for word in group),
+        end_s=max(word.time_s for word in group),
+        box=best.box,
+        readings=tuple(dict.fromkeys(word.text for word in ranked)),
+    )
+
+
+def _canonical(word: Word) -> tuple[float, tuple[float, float, float, float], str, float]:
+    return word.time_s, word.box, word.text, word.confidence
+
+
+def _may_go_on(trail: _Trail, frame: int, time_s: float) -> bool:
+    missed = frame - trail.last_frame - 1
+    return missed <= MISSED_FRAMES or time_s - trail.words[-1].time_s <= MISSED_S
+
+
+def _extend(live: list[_Trail], words: list[Word], frame: int) -> None:
+    """Give each trail at most one word of the frame, the best fits first; the rest begin new trails."""
+    pairs = _fits([trail.words[-1] for trail in live], words)
+    taken_trails: set[int] = set()
+    taken_words: set[int] = set()
+    for _, trail, word in sorted(pairs):
+        if trail not in taken_trails and word not in taken_words:
+            taken_trails.add(trail)
+            taken_words.add(word)
+            live[trail].words.append(words[word])
+            live[trail].last_frame = frame
+    live += [_Trail([word], frame) for number, word in enumerate(words) if number not in taken_words]
+
+
+def _fits(last: Sequence[Word], words: Sequence[Word]) -> Iterable[tuple[float, int, int]]:
+    """(cost, trail, word) of every pair that may be one sign; the lower the cost, the better the fit."""
+    if not last or not words:
+        return
+    before, now = _boxes(last), _boxes(words)
+    overlap = overlaps(before, now)
+    distance = distances(before, now)
+    height = _heights(before)[:, None] / _heights(now)[None, :]
+    may_move = (distance <= REACH) & (np.maximum(height, 1 / height) <= SAME_SIZE)
+    for trail, word in np.argwhere((overlap >= SAME_PLACE) | may_move).tolist():
+        in_place = bool(overlap[trail, word] >= SAME_PLACE)
+        likeness = alike(last[trail], words[word])
+        if likeness >= (ALIKE if in_place else NEARLY_SAME):
+            yield distance[trail, word] - likeness / 100 - in_place, trail, word
+
+
+def alike(first: Word, second: Word) -> float:
+    """Similarity of two readings, 0 to 100; 0 where both are certain of different numbers."""
+    one, other = first.text.casefold(), second.text.casefold()
+    certain = min(first.confidence, second.confidence) >= CERTAIN
+    if certain and re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return 0.0
+    return fuzz.ratio(one, other)
+
+
+def overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, 4) and (M, 4) boxes x0, y0, x1, y1 -> (N, M) intersection over union; 0 for boxes without area."""
+    low = np.maximum(first[:, None, :2], second[None, :, :2])
+    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
+    shared = np.prod(np.clip(high - low, 0, None), axis=2)
+    areas = [np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) for boxes in (first, second)]
+    union = areas[0][:, None] + areas[1][None, :] - shared
+    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
+
+
+def distances(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, 4) and (M, 4) boxes -> (N, M) distances of their centres, in pictures."""
+    centres = [(boxes[:, :2] + boxes[:, 2:]) / 2 for boxes in (first, second)]
+    return np.asarray(np.linalg.norm(centres[0][:, None] - centres[1][None, :], axis=2))
+
+
+def _boxes(words: Sequence[Word]) -> NDArray[np.float64]:
+    return np.array([word.box for word in words], dtype=np.float64)
+
+
+def _heights(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(boxes[:, 3] - boxes[:, 1], 1e-6)
