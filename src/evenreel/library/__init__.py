@@ -1,13 +1,19 @@
 """A library: a folder that knows videos, built by `index_folders` and asked by `open_library(...).search(...)`."""
 
-from evenreel.library.ingest import IndexReport, Progress, SetAside, index_folders
-from evenreel.library.library import Library, LibraryStats, open_library
-from evenreel.library.verify import Problem, repair, verify
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenreel.library.ingest import IndexReport, NoProgress, Progress, SetAside, index_folders
+    from evenreel.library.library import Library, LibraryStats, open_library
+    from evenreel.library.verify import Problem, repair, verify
 
 __all__ = [
     "IndexReport",
     "Library",
     "LibraryStats",
+    "NoProgress",
     "Problem",
     "Progress",
     "SetAside",
@@ -16,3 +22,22 @@ __all__ = [
     "repair",
     "verify",
 ]
+
+_MODULE_OF = {
+    "ingest": ("IndexReport", "NoProgress", "Progress", "SetAside", "index_folders"),
+    "library": ("Library", "LibraryStats", "open_library"),
+    "verify": ("Problem", "repair", "verify"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is asked for: a reader process needs only its own module."""
+    import importlib
+
+    for module, names in _MODULE_OF.items():
+        if name in names:
+            # `verify` is a module and a function; the function is what the package offers.
+            found = getattr(importlib.import_module(f"evenreel.library.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'evenreel.library' has no attribute {name!r}")

@@ -1,0 +1,53 @@
+"""What a library holds, in a form that two libraries can be compared by: order of work left out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TABLES = {
+    "clips": "SELECT * FROM clips ORDER BY clip_id",
+    "moments": "SELECT * FROM moments ORDER BY clip_id, number",
+    "tracks": "SELECT clip_id, number, text, readings, confidence, start_s, end_s, box FROM tracks ORDER BY 1, 2",
+    "files": "SELECT path, name, root, size, state, clip_id, reason, sentence, metadata FROM files ORDER BY path",
+    "roots": "SELECT path FROM roots ORDER BY path",
+    "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
+    "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"
+    " ORDER BY clip_id, number",
+    "about": "SELECT path, name, caption FROM about ORDER BY path",
+    "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
+    "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
+}
+META = ("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule")
+
+
+def state(library: Path) -> dict[str, Any]:
+    """Every table without its accidental numbers, every shard's bytes, and the vectors by clip."""
+    connection = sqlite3.connect(f"{(library / 'catalog.sqlite').absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        found: dict[str, Any] = {name: connection.execute(query).fetchall() for name, query in TABLES.items()}
+        meta = dict(connection.execute("SELECT key, value FROM meta"))
+        found["meta"] = {key: meta.get(key) for key in META}
+        found["null_best"] = [round(value, 4) for value in json.loads(meta.get("null_best", "[]"))]
+        found["shards"] = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("shards/*/*.safetensors")
+        }
+        found["vectors"] = _vectors(library, connection, meta)
+    finally:
+        connection.close()
+    found["left over"] = [str(path) for path in library.rglob("*.tmp")]
+    return found
+
+
+def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> dict[str, bytes]:
+    if "dimension" not in meta:
+        return {}
+    path = library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
+    matrix = np.fromfile(path, "<f2", offset=64).reshape(-1, int(meta["dimension"]))
+    rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
+    return {clip_id: matrix[first : first + count].tobytes() for clip_id, first, count in rows}

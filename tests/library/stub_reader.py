@@ -1,0 +1,29 @@
+"""A reader whose behaviour is in the name of the file."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evenreel.library.reader import FileReader
+from evenreel.media.workers import Message
+
+
+class StubReader(FileReader):
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        kind = Path(task["path"]).stem
+        if kind == "hang":
+            time.sleep(600)
+        if kind == "crash":
+            ctypes.string_at(0)
+        if kind == "surprise":
+            raise RuntimeError("nobody thought of this")
+        kept = []
+        while kind == "grow":
+            kept.append(bytearray(os.urandom(1 << 20) * 8))
+            time.sleep(0.01)
+        yield from super().__call__(task)

@@ -1,0 +1,529 @@
+"""Indexing real small files: nothing done twice, nothing lost, every oddity with its sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evenreel.config import IndexSettings, MediaLimits
+from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.library import IndexReport, index_folders, open_library, verify
+from evenreel.library import catalog as catalogs
+from evenreel.library.ingest import IndexJob, NoProgress
+from evenreel.library.scan import scan
+from evenreel.library.store import Store
+from tests.library.state import state
+from tests.library.videos import write_folder, write_video
+
+WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=2)
+"""The cheapest library: no model, no recognition; what these tests are about is the same in every library."""
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    write_folder(tmp_path / "videos", 4)
+    return tmp_path / "videos"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    return tmp_path / "library"
+
+
+def index(videos: Path, library: Path, **changes: object) -> IndexReport:
+    return index_folders([videos], library, replace(WORDS_ONLY, **changes))  # type: ignore[arg-type]
+
+
+def paths(library: Path, where: str = "1") -> list[str]:
+    with sqlite3.connect(library / "catalog.sqlite") as connection:
+        rows = connection.execute(f"SELECT name FROM files WHERE {where} ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
+class CountingProgress(NoProgress):
+    def __init__(self) -> None:
+        self.read = 0
+
+    def frame(self) -> None:
+        self.read += 1
+
+
+def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, library: Path) -> None:
+    report = index(videos, library)
+    assert (report.indexed, report.unchanged, report.set_aside) == (4, 0, [])
+    assert report.frames == 8  # two seconds each, one frame a second
+    before = state(library)
+    again = index(videos, library)
+    assert again.did_nothing
+    assert (again.indexed, again.unchanged, again.frames) == (0, 4, 0)
+    assert state(library) == before
+    assert verify(library) == []
+
+
+def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index(videos, library)
+    monkeypatch.setattr("evenreel.library.ingest.content_digest", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("evenreel.library.ingest.ClipReader", lambda *_: pytest.fail("a reader was started"))
+    assert index(videos, library).unchanged == 4
+
+
+def test_a_new_file_is_the_only_work(videos: Path, library: Path) -> None:
+    index(videos, library)
+    write_video(videos / "deeper" / "new.mp4", 99)
+    progress = CountingProgress()
+    report = index_folders([videos], library, WORDS_ONLY, progress=progress)
+    assert (report.indexed, report.unchanged, progress.read) == (1, 4, 2)
+
+
+@pytest.mark.parametrize("times", [(0, 0), (2**33, 2**33)], ids=["mtime 0", "mtime in the future"])
+def test_a_touched_file_is_recognised_by_content(videos: Path, library: Path, times: tuple[int, int]) -> None:
+    """Hazard 61: only equality of the stamp counts, whatever the clock says."""
+    index(videos, library)
+    os.utime(videos / "clip_00.mp4", times)
+    report = index(videos, library)
+    assert (report.indexed, report.recognised, report.unchanged, report.frames) == (0, 1, 3, 0)
+    assert index(videos, library).did_nothing
+
+
+def test_a_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(videos: Path, library: Path) -> None:
+    """Hazard 61: the change time tells, which no program can set."""
+    index(videos, library)
+    path = videos / "clip_00.mp4"
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert index(videos, library).indexed == 1
+
+
+def test_moved_copied_and_linked_files_are_one_clip(videos: Path, library: Path) -> None:
+    """Hazard 28."""
+    index(videos, library)
+    (videos / "clip_00.mp4").rename(videos / "renamed.mp4")
+    shutil.copy(videos / "clip_01.mp4", videos / "copy.mp4")
+    os.link(videos / "clip_02.mp4", videos / "hard.mp4")
+    report = index(videos, library)
+    assert (report.indexed, report.frames, report.missing) == (0, 0, 1)
+    assert report.recognised == 4  # renamed, copy, and both names of the hard link, whose change time is new
+    assert paths(library, "state = 'missing'") == ["clip_00.mp4"]
+    found = state(library)
+    assert len(found["clips"]) == 4
+    assert len(found["shards"]) == 4
+
+
+def test_the_same_new_content_twice_is_read_once(videos: Path, library: Path) -> None:
+    for number in range(5):
+        shutil.copy(videos / "clip_00.mp4", videos / f"copy_{number}.mp4")
+    report = index(videos, library, workers=4)
+    assert (report.indexed, report.recognised, report.frames) == (4, 5, 8)
+    assert len(paths(library)) == 9
+
+
+def test_an_edited_file_replaces_what_was_known_of_it(videos: Path, library: Path) -> None:
+    index(videos, library)
+    old = set(state(library)["shards"])
+    write_video(videos / "clip_00.mp4", 77)
+    assert index(videos, library).indexed == 1
+    found = state(library)
+    assert len(found["clips"]) == len(found["shards"]) == 4
+    assert len(old & set(found["shards"])) == 3
+    assert verify(library) == []
+
+
+def test_a_deleted_file_is_marked_and_comes_back_without_work(videos: Path, library: Path, tmp_path: Path) -> None:
+    index(videos, library)
+    (videos / "clip_00.mp4").rename(tmp_path / "away.mp4")
+    assert index(videos, library).missing == 1
+    assert paths(library, "state = 'missing'") == ["clip_00.mp4"]
+    (tmp_path / "away.mp4").rename(videos / "clip_00.mp4")
+    report = index(videos, library)
+    assert (report.indexed, report.recognised, report.frames) == (0, 1, 0)
+    assert paths(library, "state = 'missing'") == []
+
+
+@pytest.mark.parametrize("gone", [4, 3], ids=["all", "most"])
+def test_a_vanished_disk_never_empties_a_library(tmp_path: Path, library: Path, gone: int) -> None:
+    """Hazard 31."""
+    videos = tmp_path / "videos"
+    files = write_folder(videos, 12)
+    index(videos, library)
+    before = state(library)
+    for file in files[: gone * 3]:
+        file.unlink()
+    with pytest.raises(LibraryError, match=f"{gone * 3} of 12 .* is its disk .* connected.*--accept-missing"):
+        index(videos, library)
+    assert state(library) == before
+    assert index(videos, library, accept_missing=True).missing == gone * 3
+    assert len(state(library)["shards"]) == 12
+
+
+def test_a_folder_that_is_gone_altogether_is_an_error(videos: Path, library: Path) -> None:
+    """Hazard 31."""
+    index(videos, library)
+    videos.rename(videos.with_name("elsewhere"))
+    with pytest.raises(LibraryError, match="does not exist; if it is on a disk"):
+        index(videos, library)
+    assert len(paths(library, "state = 'indexed'")) == 4
+
+
+def test_unreadable_things_are_set_aside_at_once(videos: Path, library: Path) -> None:
+    """Hazards 1, 2 and 25: none of them blocks, each has a reason, the rest goes on."""
+    (videos / "empty.mp4").touch()
+    (videos / "words.mp4").write_text("this is not a video")
+    os.mkfifo(videos / "pipe.mp4")
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind(os.path.relpath(videos / "socket.mp4"))
+    (videos / "folder.mp4").mkdir()
+    (videos / "zero.mp4").symlink_to("/dev/zero")
+    report = index(videos, library)
+    unix.close()
+    reasons = {Path(aside.path).name: aside.reason for aside in report.set_aside}
+    expected = {"empty.mp4": "empty", "words.mp4": "not_media", "pipe.mp4": "unreadable", "socket.mp4": "unreadable"}
+    assert reasons == expected
+    assert (report.indexed, report.links) == (4, 1)
+
+
+def test_a_file_without_permission_is_tried_again_when_it_may_be_read(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 25; as root every file may be read, so the refusal is a stub."""
+    from evenreel.library.filesystem import content_digest
+
+    def refuse(path: str) -> str:
+        if path.endswith("clip_00.mp4"):
+            raise MediaError("unreadable", "the system does not let it be read: Permission denied")
+        return content_digest(path)
+
+    monkeypatch.setattr("evenreel.library.ingest.content_digest", refuse)
+    assert [aside.reason for aside in index(videos, library).set_aside] == ["unreadable"]
+    monkeypatch.undo()
+    report = index(videos, library)
+    assert (report.indexed, report.set_aside) == (1, [])
+
+
+def test_a_file_set_aside_is_remembered_until_it_changes(videos: Path, library: Path) -> None:
+    """Hazard 1."""
+    broken = videos / "broken.mp4"
+    broken.write_bytes(b"\0" * 1000)
+    first = index(videos, library)
+    again = index(videos, library)
+    assert [aside.path for aside in first.set_aside] == [aside.path for aside in again.set_aside] == [str(broken)]
+    assert again.did_nothing
+    assert index(videos, library, retry=True).set_aside == first.set_aside
+    write_video(broken, 50)
+    mended = index(videos, library)
+    assert (mended.indexed, mended.set_aside) == (1, [])
+
+
+def test_links_are_not_followed(videos: Path, library: Path, tmp_path: Path) -> None:
+    """Hazard 26: no circle, nothing outside the folder."""
+    outside = write_folder(tmp_path / "outside", 1)[0]
+    (videos / "circle").symlink_to(videos)
+    (videos / "outside.mp4").symlink_to(outside)
+    (videos / "dead.mp4").symlink_to("nowhere")
+    report = index(videos, library)
+    assert (report.indexed, report.links) == (4, 3)
+
+
+def test_hidden_files_and_the_thumbnails_of_network_drives_are_passed_over(videos: Path, library: Path) -> None:
+    write_video(videos / "@eaDir" / "thumb.mp4", 1)
+    write_video(videos / ".hidden" / "x.mp4", 2)
+    write_video(videos / "._clip.mp4", 3)
+    (videos / "readme.txt").write_text("hello")
+    report = index(videos, library)
+    assert (report.indexed, report.other_files) == (4, 1)
+
+
+def test_a_single_file_is_taken_whatever_its_name(videos: Path, library: Path) -> None:
+    odd = videos / "clip_00.mp4"
+    odd = odd.rename(videos / "clip.backup")
+    assert index_folders([odd], library, WORDS_ONLY).indexed == 1
+
+
+ODD_NAMES = [
+    "new\nline.mp4",
+    'quote"\'`.mp4',
+    "emoji 🎬.mp4",
+    "עברית.mp4",
+    "-leading-dash.mp4",
+    "%2e%2e%2f.mp4",
+    "<script>alert(1)<script>.mp4",
+    "[bold]markup[/].mp4",
+    "a" * 251 + ".mp4",
+    os.fsdecode(b"not utf-8 \xff\xfe.mp4"),
+    "concat:a|b.mp4",
+]
+
+
+def test_odd_names_are_indexed_and_found(tmp_path: Path, library: Path) -> None:
+    """Hazard 27."""
+    source = write_folder(tmp_path / "source", len(ODD_NAMES))
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for file, name in zip(source, ODD_NAMES, strict=True):
+        os.rename(file, os.path.join(videos, name))
+    report = index(videos, library)
+    assert (report.indexed, report.set_aside) == (len(ODD_NAMES), [])
+    assert index(videos, library).unchanged == len(ODD_NAMES)
+    with open_library(library) as opened:
+        found = opened.search("emoji").hits
+        assert [os.path.basename(hit.path) for hit in found] == ["emoji 🎬.mp4"]
+        hits = opened.search("utf").hits
+    assert [hit.path.encode() for hit in hits]  # printable, though the file's name is not
+
+
+def test_a_file_that_changes_while_it_is_read_is_tried_again(videos: Path, library: Path) -> None:
+    """Hazard 29."""
+
+    class Copying(NoProgress):
+        def frame(self) -> None:
+            with open(videos / "clip_00.mp4", "ab") as file:
+                file.write(b"more")
+
+    report = index_folders([videos / "clip_00.mp4"], library, WORDS_ONLY, progress=Copying())
+    assert [aside.reason for aside in report.set_aside] == ["changed_while_reading"]
+    assert report.indexed == 0
+    assert index(videos, library).indexed == 4
+
+
+def test_metadata_goes_to_its_own_file_also_when_others_fail(videos: Path, library: Path) -> None:
+    (videos / "bad.mp4").write_bytes(b"nothing")
+    rows = ["path,source,stars,caption"]
+    rows += [f"clip_{number:02}.mp4,source{number},{number},caption {number}" for number in range(4)]
+    (videos / "metadata.csv").write_text("\n".join([rows[0], "bad.mp4,none,9,none", *rows[1:]]))
+    index(videos, library)
+    with open_library(library) as opened:
+        hits = opened.search("caption").hits
+        assert {Path(hit.path).name: hit.metadata["stars"] for hit in hits} == {
+            f"clip_{number:02}.mp4": number for number in range(4)
+        }
+        assert [Path(hit.path).name for hit in opened.search("caption", where="stars > 2").hits] == ["clip_03.mp4"]
+
+
+def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, library: Path) -> None:
+    table = videos / "manifest.csv"
+    table.write_text("path,caption\nclip_00.mp4,a yellow tram\n")
+    index(videos, library)
+    table.write_text("path,caption\nclip_00.mp4,a purple balloon\n")
+    assert index(videos, library).frames == 0
+    with open_library(library) as opened:
+        assert not opened.search("tram").hits
+        assert len(opened.search("balloon").hits) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("name,caption\na,b\n", "no column with the videos' paths"),
+        ("path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "row 2 .* a second time"),
+        ("path,caption\n,a\n", "row 1 .* has no path"),
+        ("path,caption\n", "no rows"),
+        ('path,caption\n"unclosed,a\nb,c,d,e\n', "metadata.csv"),
+    ],
+)
+def test_a_wrong_metadata_table_is_one_sentence(videos: Path, library: Path, table: str, sentence: str) -> None:
+    (videos / "metadata.csv").write_text(table)
+    with pytest.raises(UsageError, match=sentence):
+        index(videos, library)
+
+
+def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
+    """Text first or later gives the same library; what was done is not done again."""
+    both = library.with_name("both")
+    index(videos, both, read_text=True)
+    index(videos, library)
+    assert state(library) != state(both)
+    assert index(videos, library, read_text=True).indexed == 4
+    assert state(library) == state(both)
+    assert index(videos, library).did_nothing
+
+
+def test_another_sampling_rule_is_refused(videos: Path, library: Path) -> None:
+    """Hazard 40: nothing is overwritten by what cannot be compared with it."""
+    index(videos, library, rule="every 0.5 s")
+    before = state(library)
+    with pytest.raises(LibraryError, match="sampled 'every 0.5 s', not 'every 2 s'"):
+        index(videos, library, rule="every 2 s")
+    assert state(library) == before
+    assert index(videos, library).did_nothing  # 'auto' is the library's own
+
+
+# Hazards 7, 8, 17, 42: the reader process hangs, crashes, grows ------------------------------------------------
+
+
+def index_with_stub(videos: Path, library: Path, limits: MediaLimits) -> IndexReport:
+    connection = catalogs.open_for_writing(library)
+    try:
+        job = IndexJob(
+            Store(library, connection, {}),
+            replace(WORDS_ONLY, limits=limits),
+            NoProgress(),
+            "tests.library.stub_reader:StubReader",
+        )
+        return job.run(scan([videos]))
+    finally:
+        connection.close()
+
+
+def test_a_decoder_that_hangs_crashes_or_grows_costs_one_file_each(tmp_path: Path, library: Path) -> None:
+    videos = tmp_path / "videos"
+    for number, name in enumerate(["good_1", "hang", "crash", "grow", "good_2", "surprise"]):
+        write_video(videos / f"{name}.mp4", number)
+    report = index_with_stub(videos, library, MediaLimits(stall_timeout_s=1.5, memory_bytes=400 * 2**20))
+    assert report.indexed == 2
+    assert {Path(aside.path).stem: aside.reason for aside in report.set_aside} == {
+        "hang": "timeout",
+        "crash": "crashed",
+        "grow": "out_of_memory",
+        "surprise": "failed",
+    }
+    assert all(aside.sentence for aside in report.set_aside)
+
+
+# Hazards 33 to 37: locks, full disks, interruptions ------------------------------------------------------------
+
+
+def test_a_second_indexer_says_who_holds_the_library(videos: Path, library: Path) -> None:
+    """Hazard 37."""
+
+    class SecondIndexer(NoProgress):
+        sentence = ""
+
+        def begin(self, files: int) -> None:
+            with pytest.raises(LibraryError) as caught:
+                index(videos, library)
+            SecondIndexer.sentence = str(caught.value)
+
+    index_folders([videos], library, WORDS_ONLY, progress=SecondIndexer())
+    assert f"process {os.getpid()} on {socket.gethostname()}" in SecondIndexer.sentence
+
+
+def test_a_lock_left_by_a_dead_process_is_taken_over(videos: Path, library: Path) -> None:
+    """Hazard 37: a reused process id in the file does not matter, the system's lock does."""
+    library.mkdir()
+    (library / "index.lock").touch()
+    (library / "index.holder").write_text(f'{{"pid": {os.getpid()}, "host": "x", "started": "then"}}')
+    assert index(videos, library).indexed == 4
+
+
+@pytest.mark.parametrize("where", ["shard", "vectors", "catalog"])
+def test_a_full_disk_stops_cleanly_and_loses_nothing(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Hazard 35: the index of before is still searchable, and the next run goes on."""
+    index(videos, library)
+    before = state(library)
+    write_video(videos / "new.mp4", 99)
+
+    def full(*_: object) -> None:
+        if where == "catalog":
+            raise sqlite3.OperationalError("database or disk is full")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evenreel.library.store.write_shard" if where == "shard" else "evenreel.library.store.insert_clip", full)
+    with pytest.raises(LibraryError, match="full|No space left"):
+        index(videos, library)
+    monkeypatch.undo()
+    assert state(library) | {"shards": None} == before | {"shards": None}
+    with open_library(library) as opened:
+        assert len(opened.search("clip").hits) == 4
+    assert index(videos, library).indexed == 1
+    assert verify(library) == []
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, library: Path) -> None:
+    """Hazard 33 (SIGINT): what was finished is kept, no file is blamed."""
+    videos = tmp_path / "videos"
+    write_folder(videos, 8)
+
+    class Interrupting(NoProgress):
+        done = 0
+
+        def file_done(self, path: str) -> None:
+            Interrupting.done += 1
+            if Interrupting.done == 3:
+                signal_main_thread()
+
+    with pytest.raises(KeyboardInterrupt):
+        index_folders([videos], library, replace(WORDS_ONLY, workers=1), progress=Interrupting())
+    kept = len(paths(library, "state = 'indexed'"))
+    assert 3 <= kept < 8
+    assert paths(library, "state = 'set_aside'") == []
+    report = index(videos, library)
+    assert (report.unchanged + report.recognised, report.indexed) == (kept, 8 - kept)
+    clean = library.with_name("clean")
+    index(videos, clean)
+    assert state(library) == state(clean)
+
+
+def signal_main_thread() -> None:
+    import signal
+
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def test_readers_see_a_consistent_library_while_it_is_written(tmp_path: Path, library: Path) -> None:
+    """Hazard 38."""
+    videos = tmp_path / "videos"
+    write_folder(videos, 12)
+    index(tmp_path / "videos" / "clip_00.mp4", library)
+    seen: list[int] = []
+
+    class Searching(NoProgress):
+        def file_done(self, path: str) -> None:
+            with open_library(library) as opened:
+                seen.append(len(opened.search("clip", k=100).hits))
+
+    index_folders([videos], library, WORDS_ONLY, progress=Searching())
+    assert seen == sorted(seen)
+    assert seen[-1] == 12
+
+
+def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, library: Path) -> None:
+    """Hazard 40."""
+    index(videos, library)
+    for version, words in (("2", "update evenreel"), ("0", "into a new library")):
+        with sqlite3.connect(library / "catalog.sqlite") as connection:
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (version,))
+        before = (library / "catalog.sqlite").read_bytes()
+        for use in (lambda: index(videos, library), lambda: open_library(library), lambda: verify(library)):
+            with pytest.raises(LibraryError, match=words):
+                use()
+        assert (library / "catalog.sqlite").read_bytes() == before
+
+
+def test_a_network_file_system_is_detected(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Hazard 39: a rollback journal instead of a write-ahead log, and a warning with the remedy."""
+    monkeypatch.setattr("evenreel.library.filesystem.filesystem_type", lambda path: "nfs4")
+    index(videos, library)
+    assert "on a network file system" in caplog.text
+    assert "--library" in caplog.text
+    with sqlite3.connect(library / "catalog.sqlite") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # not 'wal', which is persistent
+
+
+def test_a_library_that_cannot_be_written_says_so_and_is_still_searched(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 36; root may write anywhere, so the refusal is a stub."""
+    index(videos, library)
+    monkeypatch.setattr("filelock.FileLock.acquire", _read_only)
+    monkeypatch.setattr("evenreel.library.catalog.os.access", lambda *_: False)
+    with pytest.raises(LibraryError, match="cannot be written: Read-only file system"):
+        index(videos, library)
+    with open_library(library) as opened:
+        assert len(opened.search("clip").hits) == 4
+
+
+def _read_only(*_: object, **__: object) -> None:
+    raise OSError(30, "Read-only file system")
