@@ -100,7 +100,7 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
             "and bicubic (3) without padding are known."
         )
     try:
-        preprocessing = _from_values(values, family)
+        preprocessing = _from_values(values)
     except (TypeError, ValueError, KeyError) as error:
         raise EncoderError(f"The settings of the image processor make no sense: {error!r}.") from error
     if preprocessing.output_size is None:
@@ -108,9 +108,9 @@ def read_preprocessing(settings: Mapping[str, Any], family: str) -> Preprocessin
     return preprocessing
 
 
-def _from_values(values: Mapping[str, Any], family: str) -> Preprocessing:
-    size = _size(values["size"], "shortest_edge" if family == "clip" else "square")
-    crop = _size(values["crop_size"], "square") if values["do_center_crop"] else {}
+def _from_values(values: Mapping[str, Any]) -> Preprocessing:
+    size = _size(values["size"], ("shortest_edge",))
+    crop = _size(values["crop_size"], ("height", "width")) if values["do_center_crop"] else {}
     resize = bool(values["do_resize"])
     normalize = bool(values["do_normalize"])
     return Preprocessing(
@@ -120,23 +120,24 @@ def _from_values(values: Mapping[str, Any], family: str) -> Preprocessing:
         resample=int(values["resample"]),
         scale=float(values["rescale_factor"]) if values["do_rescale"] else 1.0,
         mean=_channels(values["image_mean"]) if normalize else (0.0, 0.0, 0.0),
-        std=_channels(values["image_std"]) if normalize else (1.0, 1.0, 1.0),
+        std=_channels(values["image_std"], divisor=True) if normalize else (1.0, 1.0, 1.0),
     )
 
 
-def _size(given: Any, meaning_of_a_number: str) -> dict[str, int]:
+def _size(given: Any, meaning_of_a_number: tuple[str, ...]) -> dict[str, int]:
     """A size in any of its forms as a dictionary of positive whole numbers."""
     if isinstance(given, int):
-        keys = ("shortest_edge",) if meaning_of_a_number == "shortest_edge" else ("height", "width")
-        return dict.fromkeys(keys, given)
+        return dict.fromkeys(meaning_of_a_number, given)
     size = {key: int(value) for key, value in dict(given).items() if value is not None}
     if set(size) not in ({"shortest_edge"}, {"height", "width"}) or min(size.values()) < 1:
         raise ValueError(f"size {given}")
     return size
 
 
-def _channels(given: Any) -> tuple[float, float, float]:
+def _channels(given: Any, *, divisor: bool = False) -> tuple[float, float, float]:
     red, green, blue = (float(value) for value in given)
+    if not np.isfinite([red, green, blue]).all() or (divisor and 0.0 in (red, green, blue)):
+        raise ValueError(f"channels {given}")
     return red, green, blue
 
 
@@ -173,8 +174,24 @@ def resize_and_crop(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch
     )
     vertical = torch.from_numpy(down).to(pixels.device, exact)
     horizontal = torch.from_numpy(across).to(pixels.device, exact).T
-    frames = [_to_bytes(vertical @ _to_bytes(frame[:, rows, columns].to(exact) @ horizontal)) for frame in pixels]
+    frames = []
+    for frame in pixels:
+        part = frame[:, rows, columns].to(exact)
+        if vertical_first(source, target):
+            frames.append(_to_bytes(_to_bytes(vertical @ part) @ horizontal))
+        else:
+            frames.append(_to_bytes(vertical @ _to_bytes(part @ horizontal)))
     return torch.stack(frames).float()
+
+
+def vertical_first(source: tuple[int, int], target: tuple[int, int]) -> bool:
+    """Whether Pillow resizes the height before the width; rounding in between makes it matter.
+
+    Since Pillow 13 (its pull request 9549) it does so where more than twice as many rows as columns go. Which
+    Pillow is installed makes no difference here, so the features of a library do not depend on it.
+    """
+    rows_gone, columns_gone = source[0] - target[0], source[1] - target[1]
+    return rows_gone > 0 and rows_gone > 2 * columns_gone
 
 
 def axis_weights(source: int, target: int, kept: int, resample: int) -> tuple[NDArray[np.float64], slice]:
