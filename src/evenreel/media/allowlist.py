@@ -22,7 +22,6 @@ DEMUXERS = (
     "ogg",
     "asf",  # wmv
     "mxf",
-    "ivf",
     "dv",
 )
 """Containers, by FFmpeg's names. None of them refers to other files, or only with an option that is off."""

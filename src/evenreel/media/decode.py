@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evenreel.errors import MediaError
 from evenreel.media.opening import FFMPEG_ERRORS
-from evenreel.media.packets import Cursor, Demuxer, PacketReader, UnsafeSkipError, time_base_of
+from evenreel.media.packets import Cursor, Demuxer, PacketReader, UnsafeSkipError, usual_duration
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
     Stamped = tuple[int, VideoFrame]
+
+# AVI stores frames in slots of equal length, in decoding order. What FFmpeg makes up as presentation times is
+# wrong where several pictures share a slot (packed B-frames); the slot at which a frame came out is right.
+_WITHOUT_PTS = {"avi"}
 
 
 @dataclass
@@ -55,15 +60,14 @@ class FrameReader:
     ) -> None:
         self._packets = PacketReader(container, stream, cursor, may_skip=may_skip)
         self._codec = stream.codec_context
-        rate = stream.average_rate or stream.guessed_rate or 25
-        self._usual_duration = max(1, round(1 / (rate * time_base_of(stream))))
+        self._by_order = container.format.name in _WITHOUT_PTS
+        self._usual_duration = usual_duration(stream)
         self._last: int | None = None
         self._run_start: int | None = None  # set until a run begun with a skip has shown its keyframe
         self._spoilt = False
         self.damage = Damage()
         self.end = 0  # where the latest frame's time on screen ends
         self.finished = False  # whether the end of the file was reached
-        self.encrypted = False
 
     @property
     def demuxer(self) -> Demuxer:
@@ -72,6 +76,8 @@ class FrameReader:
 
     def __iter__(self) -> Iterator[Stamped]:
         for packet, restart in self._packets.steps():
+            if not self.damage.packets and packet.has_sidedata("encryption_info"):
+                raise MediaError("encrypted", "its pictures are encrypted (DRM); only unprotected files can be read")
             if restart:
                 self._forget(packet)
             yield from self._stamped(self._decode(packet))
@@ -116,11 +122,11 @@ class FrameReader:
 
     def _timestamp(self, frame: VideoFrame) -> int:
         """The frame's own timestamp, else one counted on from the frame before."""
-        own = frame.pts if frame.pts is not None else frame.dts
+        own = frame.dts if self._by_order or frame.pts is None else frame.pts
         if self._last is None:
             return own if own is not None else 0
         if own is None or own <= self._last:
-            self.damage.unstamped += 1
+            self.damage.unstamped += not self._by_order
             return self._last + self._usual_duration
         return own
 

@@ -70,9 +70,11 @@ class Demuxer:
 
     def __init__(self, container: InputContainer, stream: VideoStream) -> None:
         self._container, self._stream = container, stream
+        self._usual_duration = usual_duration(stream)
         self._jump = int(_JUMP_BACK_S / time_base_of(stream))
         self._shift = 0
         self._last_dts: int | None = None
+        self._end = 0  # of what was read, in presentation time
         self.shifted_at: int | None = None
 
     def __iter__(self) -> Iterator[Packet[VideoStream]]:
@@ -94,15 +96,27 @@ class Demuxer:
         return True
 
     def _continue_clock(self, packet: Packet[VideoStream]) -> None:
-        if packet.dts is not None:
-            dts = packet.dts + self._shift
-            if self._last_dts is not None and self._last_dts - dts > self._jump:
-                self._shift += self._last_dts + (packet.duration or 1) - dts
-                self.shifted_at = self._last_dts
-            packet.dts += self._shift
-            self._last_dts = packet.dts
+        if packet.dts is None:
+            return
+        stepped_back = self._last_dts is not None and self._last_dts - packet.dts - self._shift > self._jump
+        if stepped_back:
+            self._shift = self._end - (packet.dts if packet.pts is None else packet.pts)
+            self.shifted_at = self._end
+        packet.dts += self._shift
+        self._last_dts = packet.dts
         if packet.pts is not None:
             packet.pts += self._shift
+            self._end = max(self._end, packet.pts + self.length(packet))
+
+    def length(self, packet: Packet[VideoStream]) -> int:
+        """How long its picture is shown, in units of the time base."""
+        return packet.duration or self._usual_duration
+
+
+def usual_duration(stream: VideoStream) -> int:
+    """How long a frame is shown at the stream's average rate, in units of its time base; at least 1."""
+    rate = stream.average_rate or stream.guessed_rate or 25
+    return max(1, round(1 / (rate * time_base_of(stream))))
 
 
 def time_base_of(stream: VideoStream) -> Fraction:
@@ -120,9 +134,10 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
     for packet in demuxer:
         if packet.is_discard:
             continue
-        last = packet.pts if packet.pts is not None else last + (packet.duration or 1)
+        length = demuxer.length(packet)
+        last = packet.pts if packet.pts is not None else last + length
         times.append(last)
-        end = max(end, last + (packet.duration or 0))
+        end = max(end, last + length)
     return sorted(times), end
 
 

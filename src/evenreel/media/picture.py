@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from av.sidedata.sidedata import Type as SideDataType
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc, VideoReformatter
 
 from evenreel.types import Pixels
@@ -71,7 +70,8 @@ def orientation_of(frame: VideoFrame) -> Orientation:
     The matrix maps a stored point (x, y) to (a x + c y, b x + d y) with y downwards. A turn that is not a
     multiple of 90 degrees is rounded to the nearest one.
     """
-    matrix = next((data for data in frame.side_data if data.type == SideDataType.DISPLAYMATRIX), None)
+    side_data: Any = frame.side_data  # PyAV's own annotation of it is wrong
+    matrix = side_data.get("DISPLAYMATRIX")
     if matrix is None or matrix.buffer_size != 36:
         return UPRIGHT
     a, b, _, c, d = (int(value) for value in np.frombuffer(memoryview(matrix), np.int32)[:5])

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from evenreel.errors import UsageError
 
@@ -22,7 +22,13 @@ SHORTEST_PERIOD_S = 0.001
 
 @runtime_checkable
 class TimeRule(Protocol):
-    """A rule that asks for moments; it needs the video's extent, never its number of frames."""
+    """A rule that asks for moments; it needs at most the video's extent, never its number of frames.
+
+    Attributes:
+        needs_end: whether the moments depend on where the video ends.
+    """
+
+    needs_end: ClassVar[bool]
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
         """Moments in seconds, rising; may go on beyond `end_s`, where the video is over."""
@@ -52,6 +58,7 @@ class Midpoints:
     [1.0, 3.0, 5.0, 7.0]
     """
 
+    needs_end: ClassVar[bool] = True
     count: int
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
@@ -75,6 +82,7 @@ class EverySeconds:
     [0.0, 0.5, 1.0, 1.5]
     """
 
+    needs_end: ClassVar[bool] = False
     period_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:

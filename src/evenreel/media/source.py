@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.decode import FrameReader, frames_on_screen
+from evenreel.media.decode import Damage, FrameReader, frames_on_screen
 from evenreel.media.opening import open_container
 from evenreel.media.packets import Cursor, time_base_of
 
@@ -73,7 +73,7 @@ class Source:
             frames = iter(self.reader)
             first = next(frames, None)
             if first is None:
-                raise _no_frames(self.reader)
+                raise _no_frames(self.reader.damage)
         except BaseException:
             self.container.close()
             raise
@@ -117,10 +117,7 @@ def _set_up_codec(stream: VideoStream, limits: MediaLimits, threads: int) -> Non
     codec.thread_type = "AUTO"
 
 
-def _no_frames(reader: FrameReader) -> MediaError:
-    damage = reader.damage
-    if reader.encrypted:
-        return MediaError("encrypted", "its pictures are encrypted (DRM); only unprotected files can be read")
+def _no_frames(damage: Damage) -> MediaError:
     if damage.packets == 0:
         return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
     return MediaError(

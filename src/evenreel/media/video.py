@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 _SHORT_BY_S = 0.5  # less is rounding, or a last frame that is held
+_TAIL_S = 2.0  # what is looked at to see whether a claimed end is real
 
 
 @contextmanager
@@ -67,6 +68,11 @@ class Video:
             self.close()
             raise
         self.notes: list[str] = list(self.info.notes)
+
+    @property
+    def packets_decoded(self) -> int:
+        """Packets that went through the decoder since frames were last asked for: the cost of reading."""
+        return self._source.reader.damage.packets
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -137,7 +143,8 @@ class Video:
 
     def _targets(self, rule: SamplingRule, source: Source) -> Iterator[int]:
         if isinstance(rule, TimeRule):
-            times = rule.times(source.clock.offset_s, self._end_s(source))
+            end_s = self._true_end_s(source) if rule.needs_end else self._end_s(source)
+            times = rule.times(source.clock.offset_s, end_s)
             return (source.clock.timestamp(t) for t in itertools.islice(times, self._limits.max_frames))
         timestamps, _ = self._measure()
         fps = source.stream.guessed_rate or source.stream.average_rate
@@ -151,10 +158,26 @@ class Video:
             return claimed
         return max(source.clock.offset_s, source.clock.seconds(self._measure()[1]))
 
-    def _measure(self) -> tuple[list[int], int]:
+    def _true_end_s(self, source: Source) -> float:
+        """Where the video ends: the header's claim if its last packets bear it out, else measured."""
+        claimed_s = source.claimed_end_s()
+        if claimed_s is None:
+            return self._end_s(source)
+        _, end = self._measure(since=source.clock.timestamp(claimed_s - _TAIL_S))
+        if source.clock.seconds(end) >= claimed_s - _SHORT_BY_S:
+            return claimed_s
+        found_s = max(source.clock.offset_s, source.clock.seconds(self._measure()[1]))
+        self._note_short(found_s, claimed_s)
+        return found_s
+
+    def _measure(self, since: int | None = None) -> tuple[list[int], int]:
+        """Timestamps and end of the packets, all of them or from the keyframe before a timestamp on."""
         container, stream = open_container(self._path, self._limits)
         with container:
-            return presentation_times(Demuxer(container, stream))
+            demuxer = Demuxer(container, stream)
+            if since is not None:
+                demuxer.seek(since)
+            return presentation_times(demuxer)
 
     def _convert(self, maker: PictureMaker, frame: VideoFrame) -> Pixels:
         if (frame.width, frame.height) != self._size:
@@ -189,7 +212,11 @@ class Video:
     def _check_length(self, source: Source) -> None:
         claimed_s, found_s = source.claimed_end_s(), source.clock.seconds(source.reader.end)
         if claimed_s is not None and found_s < claimed_s - _SHORT_BY_S:
-            self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s")
+            self._note_short(found_s, claimed_s)
+
+    def _note_short(self, found_s: float, claimed_s: float) -> None:
+        if not any(note.startswith("short: ") for note in self.notes):
+            self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
 
     def _check_damage(self, source: Source) -> None:
         damage, limit = source.reader.damage, self._limits.max_damaged_share
