@@ -27,14 +27,9 @@ def half(vectors: FloatArray) -> FloatArray:
     return vectors.astype(np.float16).astype(np.float32)
 
 
-def slow_best(
-    queries: FloatArray, stored: FloatArray, first: np.ndarray, counts: np.ndarray
-) -> list[list[float]]:
+def slow_best(queries: FloatArray, stored: FloatArray, first: np.ndarray, counts: np.ndarray) -> list[list[float]]:
     return [
-        [
-            max(float(np.dot(query, stored[row])) for row in range(f, f + c))
-            for f, c in zip(first, counts, strict=True)
-        ]
+        [max(float(np.dot(query, stored[row])) for row in range(f, f + c)) for f, c in zip(first, counts, strict=True)]
         for query in queries
     ]
 
@@ -93,9 +88,7 @@ def test_rows_beyond_the_catalog_are_written_over(store: ExactVectors) -> None:
     assert store.append(unit(3, 1)) == 4
     replacement = unit(2, 2)
     assert store.append(replacement, at_row=4) == 4
-    np.testing.assert_allclose(
-        store.frame_scores(replacement[0], 4, 2), half(replacement) @ replacement[0], atol=1e-5
-    )
+    np.testing.assert_allclose(store.frame_scores(replacement[0], 4, 2), half(replacement) @ replacement[0], atol=1e-5)
 
 
 def test_half_a_row_left_by_a_crash_is_not_a_row(store: ExactVectors, tmp_path: Path) -> None:
@@ -107,17 +100,13 @@ def test_half_a_row_left_by_a_crash_is_not_a_row(store: ExactVectors, tmp_path: 
     assert store.rows == 3
 
 
-def test_the_first_append_begins_a_file_that_a_power_cut_left_zeroed(
-    store: ExactVectors, tmp_path: Path
-) -> None:
+def test_the_first_append_begins_a_file_that_a_power_cut_left_zeroed(store: ExactVectors, tmp_path: Path) -> None:
     (tmp_path / "vectors.0.f16").write_bytes(b"\x00" * 500)
     store.append(unit(2), at_row=0)
     assert store.frame_scores(unit(2)[0], 0, 1)[0] == pytest.approx(1, abs=1e-3)
 
 
-def test_an_old_reader_goes_on_and_sees_new_rows_when_it_asks_for_them(
-    store: ExactVectors, tmp_path: Path
-) -> None:
+def test_an_old_reader_goes_on_and_sees_new_rows_when_it_asks_for_them(store: ExactVectors, tmp_path: Path) -> None:
     store.append(unit(2))
     reader = ExactVectors(tmp_path / "vectors.0.f16", D)
     before = reader.frame_scores(unit(2)[0], 0, 2)

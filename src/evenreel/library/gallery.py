@@ -1,0 +1,87 @@
+"""The clips that have frames, and how their frames answer a query's vector."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.library.confidence import DEVIATION_FLOOR, confidence, load_null_best
+from evenreel.library.vectors import Rows, VectorIndex
+from evenreel.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Every clip with frames, in the order of the vector file; arrays are (C,).
+
+    `means` and `deviations` say how nonsense scores on each clip, `null_best` (N,) how it does in the whole
+    library, sorted; it is empty where that was not measured.
+    """
+
+    clip_ids: Sequence[str]
+    place: Mapping[str, int]
+    first_rows: Rows
+    counts: Rows
+    means: FloatArray
+    deviations: FloatArray
+    null_best: FloatArray
+
+    @property
+    def measured(self) -> bool:
+        """Whether confidences can be given."""
+        return len(self.null_best) > 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How the frames of a gallery answer; arrays are (C,).
+
+    `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
+    best is 1; `confidences` is the share of nonsense queries that the clip beats.
+    """
+
+    scores: FloatArray
+    ranks: NDArray[np.int64]
+    confidences: FloatArray
+
+
+def load_gallery(connection: sqlite3.Connection) -> Gallery:
+    """Read which clips have frames, where, and how nonsense scores on them."""
+    rows = connection.execute(
+        "SELECT vector_rows.clip_id, first_row, count, mean, deviation FROM vector_rows"
+        " LEFT JOIN null_scores ON null_scores.clip_id = vector_rows.clip_id ORDER BY first_row"
+    ).fetchall()
+    ids, first_rows, counts, means, deviations = zip(*rows, strict=True) if rows else ((),) * 5
+    return Gallery(
+        clip_ids=ids,
+        place={clip_id: place for place, clip_id in enumerate(ids)},
+        first_rows=np.array(first_rows, np.int64),
+        counts=np.array(counts, np.int64),
+        means=_filled(np.array(means, np.float32), 0.0),
+        deviations=_filled(np.array(deviations, np.float32), DEVIATION_FLOOR),
+        null_best=load_null_best(connection),
+    )
+
+
+def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Container[str]) -> Seen:
+    """Score the allowed clips of a gallery under one query (D,).
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    chosen = np.flatnonzero([clip_id in allowed for clip_id in gallery.clip_ids])
+    found = vectors.best_per_clip(query[None], gallery.first_rows[chosen], gallery.counts[chosen])[0]
+    scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
+    scores[chosen] = found
+    ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
+    return Seen(scores, ranks, confidence((scores - gallery.means) / gallery.deviations, gallery.null_best))
+
+
+def _filled(values: FloatArray, where_none: float) -> FloatArray:
+    """Clips that an indexer has just added are not measured yet: they get the average of the others."""
+    known = values[~np.isnan(values)]
+    return np.where(np.isnan(values), known.mean() if len(known) else where_none, values).astype(np.float32)

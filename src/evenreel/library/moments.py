@@ -1,0 +1,53 @@
+"""The moments of a clip that answer a query: stretches of frames that score high."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenreel.types import FloatArray, MomentHit, TextHit
+
+MAX_MOMENTS = 3
+
+EVEN = 1e-3
+"""Scores that differ by less are equal: float16 vectors do not tell them apart."""
+
+
+def high_stretches(scores: FloatArray, spans_s: FloatArray) -> list[MomentHit]:
+    """Frames in the upper half of the clip's scores, neighbours joined to one stretch each, best first.
+
+    'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes
+    is one moment from start to end. Joining neighbours suppresses all but the best frame of a stretch.
+
+    Args:
+        scores: (T,) of the clip's frames in order of time.
+        spans_s: (T, 3) each frame's time, and start and end of the stretch it stands for.
+
+    Example:
+        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]], np.float32)
+        >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
+        [(1.0, 3.0, 2.5)]
+    """
+    high = scores >= (scores.max() + scores.mean()) / 2 - EVEN
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])).astype(np.int8)))
+    found = []
+    for start, stop in edges.reshape(-1, 2):
+        best = start + int(scores[start:stop].argmax())
+        time_s, score = float(spans_s[best, 0]), float(scores[best])
+        found.append(MomentHit(time_s, float(spans_s[start, 1]), float(spans_s[stop - 1, 2]), score))
+    return sorted(found, key=lambda moment: (-moment.score, moment.start_s))
+
+
+def best_moments(seen: Sequence[MomentHit], written: Sequence[TextHit]) -> tuple[MomentHit, ...]:
+    """At most three moments: where the best on-screen words are, if given, then what was seen elsewhere."""
+    chosen = [_shown(hit) for hit in written[:1]]
+    for moment in seen:
+        if all(moment.end_s <= other.start_s or moment.start_s >= other.end_s for other in chosen):
+            chosen.append(moment)
+    return tuple(chosen[:MAX_MOMENTS])
+
+
+def _shown(hit: TextHit) -> MomentHit:
+    """The stretch in which words are on screen; its middle is the safest time to look at."""
+    return MomentHit((hit.start_s + hit.end_s) / 2, hit.start_s, hit.end_s, hit.similarity)

@@ -1,0 +1,323 @@
+"""Search a library by what is seen and by what is written, and say how far the answer can be trusted.
+
+Three channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised
+words) and `about` (file names and given captions). They are fused by reciprocal rank,
+
+    score(clip) = sum over channels of 1 / (60 + rank of the clip in the channel),
+
+equal scores of a channel sharing a rank (Cormack, Clarke and Büttcher, 'Reciprocal Rank Fusion outperforms
+Condorcet and individual Rank Learning Methods', SIGIR 2009, with its k = 60). One distinction comes before
+the fused score: clips with a confidence of 0.95 or more stand above all others. Confidence is the share of
+nonsense queries that the clip beats (`evenreel.library.confidence`) or, where that is more, the share of the
+query's words, rare ones weighing more, that is written on the clip. So words that are exactly on screen are
+never pushed out by frames that merely look somewhat alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenreel.errors import LibraryError, UsageError
+from evenreel.library.catalog import loaded_path, metadata_keys
+from evenreel.library.confidence import CONFIDENT
+from evenreel.library.filters import Filter, parse_filter
+from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words, words
+from evenreel.library.gallery import Gallery, Seen, load_gallery, look
+from evenreel.library.moments import best_moments, high_stretches
+from evenreel.library.vectors import VectorIndex
+from evenreel.library.written import Written, about_hits, on_screen_hits
+from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult, TextHit
+
+RANK_CONSTANT = 60
+MAX_CHARACTERS = 1_000
+
+ANSWERS = 0.5
+"""A clip with this share of the query's weight in writing answers it."""
+
+NEVER_CUT_BYTES = 60
+"""A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question to a library: a text, or the vector of a picture.
+
+    Attributes:
+        text: what is to be seen, or to be read on screen.
+        image: (D,) the encoded picture, unit length.
+        k: how many clips at most.
+        where: a filter, see `evenreel.library.filters`.
+
+    Raises:
+        UsageError: not exactly one of text and image is given, the text is blank, or k is below 1.
+    """
+
+    text: str | None = None
+    image: FloatArray | None = None
+    k: int = 10
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.image is None):
+            raise UsageError("A query is a text or a picture; give one of the two.")
+        if self.k < 1:
+            raise UsageError(f"The number of results is {self.k}; ask for at least 1.")
+        if self.text is not None and not _readable(self.text):
+            raise UsageError("The query is empty; say in a few words what is to be seen or read.")
+
+
+@dataclass
+class _Found:
+    """What the channels say of one clip."""
+
+    clip_id: str
+    ranks: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    seen: float = 0.0  # confidence that the frames answer
+    written: float = 0.0  # share of the query's weight in writing
+    shown: float = 0.0  # the same share, on screen alone
+    on_screen: tuple[TextHit, ...] = ()
+
+    @property
+    def confidence(self) -> float:
+        return max(self.seen, self.written)
+
+    @property
+    def by_words(self) -> bool:
+        """Whether the words on screen are at least as good a reason as the frames."""
+        return bool(self.on_screen) and self.shown >= self.seen
+
+    @property
+    def fused(self) -> float:
+        return sum(1 / (RANK_CONSTANT + rank) for rank in self.ranks.values())
+
+
+class Searcher:
+    """Searches one library; keeps what it read of the catalog until the catalog changes.
+
+    Args:
+        connection: the catalog; it is only read.
+        vectors: the vectors of its frames, None for a library without vision.
+        encoder: the model that the library was made with, None to search by words or by pictures only.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, vectors: VectorIndex | None, encoder: Encoder | None) -> None:
+        self._connection, self._vectors, self._encoder = connection, vectors, encoder
+        self._read_at: tuple[int, int] | None = None
+        self._gallery: Gallery
+        self._paths: dict[str, str]
+
+    def search(self, query: Query) -> SearchResult:
+        """The clips that answer a query, best first; equal ones go by path.
+
+        All that is read of the catalog is of one moment, whatever an indexer writes meanwhile. Memory holds
+        one score a clip and a tile of vectors, not the library.
+
+        Raises:
+            UsageError: the filter is wrong, or a picture is searched for in a library without vision.
+            LibraryError: the library is damaged, or does not belong to the encoder.
+        """
+        text, notices = _understood(query.text) if query.text is not None else (None, [])
+        vector = self._vector(query, text, notices)
+        try:
+            with _snapshot(self._connection):
+                self._refresh()
+                return self._answer(query, text, vector, notices)
+        except sqlite3.DatabaseError as error:
+            raise LibraryError(f"The catalog cannot be read ({error}); run `evenreel repair`.") from error
+
+    def _vector(self, query: Query, text: str | None, notices: list[str]) -> FloatArray | None:
+        """The query as (D,), None where only words can be searched for."""
+        if self._vectors is None:
+            if text is None:
+                raise UsageError("The library has no vision, so a picture cannot be searched for.")
+            return None
+        if text is not None and self._encoder is None:
+            return None
+        given = _encoded(self._encoder, text, notices) if text is not None and self._encoder else query.image
+        vector = np.array(given, np.float32)
+        if vector.shape != (self._vectors.dimension,):
+            raise LibraryError(
+                f"The query's vector has shape {vector.shape}, the library's have dimension "
+                f"{self._vectors.dimension}; search with the encoder that the library was made with."
+            )
+        return vector
+
+    def _refresh(self) -> None:
+        """Read again what is kept, if anyone has changed the catalog."""
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        now = (version, self._connection.total_changes)
+        if now != self._read_at:
+            self._gallery = load_gallery(self._connection)
+            self._paths = _indexed_paths(self._connection, Filter())
+            self._read_at = now
+
+    def _answer(self, query: Query, text: str | None, vector: FloatArray | None, notices: list[str]) -> SearchResult:
+        paths = self._paths if query.where is None else self._filtered(query.where)
+        found: dict[str, _Found] = {}
+        if text is not None:
+            _add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
+            _add_written(found, "about", about_hits(self._connection, text, paths))
+        trusted = text is not None and self._gallery.measured
+        if vector is not None and self._vectors is not None:
+            seen = look(self._gallery, self._vectors, vector, paths)
+            _add_seen(found, self._gallery, seen, query.k, trusted=trusted)
+            if not trusted:
+                notices.append(_no_confidence(text))
+        best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
+        hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
+        known = trusted or vector is None
+        return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
+
+    def _filtered(self, where: str) -> dict[str, str]:
+        return _indexed_paths(self._connection, parse_filter(where, metadata_keys(self._connection)))
+
+    def _hit(self, clip: _Found, path: str, vector: FloatArray | None) -> Hit:
+        duration_s = self._connection.execute(
+            "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
+        ).fetchone()[0]
+        files = {
+            loaded_path(stored): metadata
+            for stored, metadata in self._connection.execute(
+                "SELECT path, metadata FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+                (clip.clip_id,),
+            )
+        }
+        seen = self._stretches(clip.clip_id, vector) if vector is not None else []
+        return Hit(
+            clip_id=clip.clip_id,
+            path=path,
+            score=clip.fused,
+            confidence=clip.confidence,
+            scores=clip.scores,
+            moments=best_moments(seen, clip.on_screen if clip.by_words else ()),
+            on_screen=clip.on_screen,
+            duration_s=duration_s,
+            metadata=json.loads(files[path]),
+            other_paths=tuple(other for other in files if other != path),
+        )
+
+    def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:
+        """The stretches of a clip whose frames answer best, none for a clip without frames."""
+        place = self._gallery.place.get(clip_id)
+        if place is None or self._vectors is None:
+            return []
+        count = int(self._gallery.counts[place])
+        spans = self._connection.execute(
+            "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
+        ).fetchall()
+        if len(spans) != count:
+            raise LibraryError(
+                f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
+            )
+        scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
+        return high_stretches(scores, np.array(spans, np.float64))
+
+
+def _readable(text: str) -> str:
+    """A query without control characters and broken ones, its spaces single."""
+    beginning = text.lstrip()[:MAX_CHARACTERS]
+    return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
+
+
+def _unreadable(letter: str) -> bool:
+    return unicodedata.category(letter) in {"Cc", "Cs"}
+
+
+def _understood(given: str) -> tuple[str, list[str]]:
+    """The query as it is searched for, and what was changed in it."""
+    text, notices = _readable(given), []
+    if len(given.strip()) > MAX_CHARACTERS:
+        notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
+    if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
+        notices.append("The query holds control characters; they were left out.")
+    if len(content_words(text)) == MAX_CONTENT_WORDS < len(set(words(text))):
+        notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
+    return text, notices
+
+
+def _encoded(encoder: Encoder, text: str, notices: list[str]) -> FloatArray:
+    """The text's vector (D,), with a notice if the model did not read it to its end."""
+    if len(text.encode()) <= NEVER_CUT_BYTES:
+        sentence: FloatArray = encoder.encode_text([text]).sentence[0]
+        return sentence
+    whole, shorter = encoder.encode_text([text, text[:-1]]).sentence
+    if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
+        notices.append(
+            "The query is longer than the model reads; its end was looked for in writing, not in the frames."
+        )
+    return np.asarray(whole)
+
+
+@contextlib.contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads inside see the catalog at one moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:
+    """Clip id -> the first of its files that is there and passes the filter."""
+    paths: dict[str, str] = {}
+    for clip_id, stored in connection.execute(
+        "SELECT files.clip_id, files.path FROM files JOIN clips ON clips.clip_id = files.clip_id"
+        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path",
+        where.parameters,
+    ):
+        paths.setdefault(clip_id, loaded_path(stored))
+    return paths
+
+
+def _add_written(found: dict[str, _Found], channel: str, hits: Sequence[Written]) -> None:
+    """Enter a channel of words, which is sorted best first; equal scores share a rank."""
+    rank, before = 0, None
+    for place, written in enumerate(hits, start=1):
+        if written.score != before:
+            rank, before = place, written.score
+        clip = found.setdefault(written.clip_id, _Found(written.clip_id))
+        clip.ranks[channel], clip.scores[channel] = rank, written.score
+        clip.written = max(clip.written, written.coverage)
+        if written.hits:
+            clip.shown, clip.on_screen = written.coverage, written.hits
+
+
+def _add_seen(found: dict[str, _Found], gallery: Gallery, seen: Seen, k: int, *, trusted: bool) -> None:
+    """Enter the frames' channel: its first k, all confident ones, and what other channels have found.
+
+    No other clip can be among the first k of the whole: it stands below k clips that were entered.
+    """
+    confidences = seen.confidences if trusted else np.zeros_like(seen.confidences)
+    wanted = np.isfinite(seen.scores) & ((seen.ranks <= k) | (confidences >= CONFIDENT))
+    places: Iterable[int] = {
+        *np.flatnonzero(wanted).tolist(),
+        *(gallery.place[clip_id] for clip_id in found if clip_id in gallery.place),
+    }
+    for place in places:
+        clip_id = gallery.clip_ids[place]
+        clip = found.setdefault(clip_id, _Found(clip_id))
+        clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
+        clip.seen = float(confidences[place])
+
+
+def _fits(found: Iterable[_Found]) -> bool:
+    """Whether any clip answers: by its frames better than nonsense, or by what is written on it."""
+    return any(clip.seen >= CONFIDENT or clip.written >= ANSWERS for clip in found)
+
+
+def _no_confidence(text: str | None) -> str:
+    if text is None:
+        return "Confidence is measured for texts; results for a picture are ranked but carry none."
+    return "Confidence was not measured in this library yet; run `evenreel index` once more."

@@ -1,0 +1,107 @@
+"""A catalog in memory and an encoder without a model: a caption is the mean of its words' random directions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.library.vectors import ExactVectors
+from evenreel.types import FloatArray, Pixels, TextEmbedding
+
+DIMENSION = 64
+TOKEN_LIMIT = 77
+
+
+def direction(word: str) -> FloatArray:
+    """A unit vector that only this word has."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    values = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+    return values / np.linalg.norm(values)
+
+
+def encode(caption: str) -> FloatArray:
+    mean = np.sum([direction(word) for word in caption.lower().split()[:TOKEN_LIMIT]], axis=0)
+    return np.asarray(mean / np.linalg.norm(mean), np.float32)
+
+
+class WordsEncoder:
+    """Frames of a clip about 'red bus' are encoded as the caption 'red bus' would be."""
+
+    encoder_id = "words"
+    dimension = DIMENSION
+
+    def __init__(self, weights_hash: str = "words-1") -> None:
+        self.weights_hash = weights_hash
+        self.captions_encoded = 0
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        self.captions_encoded += len(captions)
+        sentence = np.stack([encode(caption) for caption in captions])
+        return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
+
+    def encode_frames(self, pixels: Pixels) -> FloatArray:
+        raise NotImplementedError("the tests give vectors, not pixels")
+
+
+def empty_catalog() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.executescript(resources.files("evenreel.library").joinpath("schema.sql").read_text(encoding="utf-8"))
+    return connection
+
+
+class Library:
+    """A small library: add clips by what is seen in each frame (one a second) and what is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.connection = empty_catalog()
+        self.vectors = ExactVectors(folder / "vectors.0.f16", DIMENSION)
+        self.encoder = WordsEncoder()
+
+    def add_clip(self, clip_id: str, seen: Sequence[str] = (), duration_s: float = 10.0) -> None:
+        self.connection.execute(
+            "INSERT INTO clips VALUES (?, 'mp4', 'h264', 640, 360, ?, 25.0, ?, 1, '[]', 'hash')",
+            (clip_id, duration_s, bool(seen)),
+        )
+        if seen:
+            first = self.vectors.append(np.stack([encode(caption) for caption in seen]))
+            self.connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(seen)))
+        self.connection.executemany(
+            "INSERT INTO moments VALUES (?, ?, ?, ?, ?)",
+            [(clip_id, number, number + 0.5, float(number), number + 1.0) for number in range(len(seen))],
+        )
+
+    def add_track(
+        self,
+        clip_id: str,
+        *readings: str,
+        start_s: float = 0.0,
+        end_s: float | None = None,
+        confidence: float = 1.0,
+    ) -> None:
+        number = self.connection.execute("SELECT count(*) FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone()[0]
+        self.connection.execute(
+            "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, '[0, 0, 1, 1]')",
+            (clip_id, number, readings[0], json.dumps(readings), confidence, start_s, end_s or start_s + 1.0),
+        )
+
+    def add_file(
+        self,
+        path: str | bytes,
+        clip_id: str | None,
+        metadata: dict[str, object] | None = None,
+        state: str = "indexed",
+    ) -> None:
+        name = (path if isinstance(path, str) else path.decode("utf-8", "replace")).rpartition("/")[2]
+        self.connection.execute(
+            "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, metadata)"
+            " VALUES (?, ?, '/', 1, 1, 1, ?, ?, ?)",
+            (path, name, state, clip_id, json.dumps(metadata or {}, ensure_ascii=False)),
+        )
