@@ -1,0 +1,290 @@
+"""Features equal those of transformers' own processor and model, whatever the batch, and bad ones never leave."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from evenreel.encoders import load_encoder
+from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.towers import Towers
+from evenreel.errors import EncoderError, UsageError
+from evenreel.types import Encoder, FloatArray, Pixels
+from tests.tiny_checkpoints import SIDE
+
+CAPTIONS = ["a red ball", "the dog runs over the bridge", "Blue TRAIN!", "", "a ball " * 60]
+MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}
+PROCESSORS = {"clip": "CLIPImageProcessorPil", "siglip": "SiglipImageProcessorPil"}
+LIMITS = {"clip": 77, "siglip": 64}
+
+
+def frames(count: int = 5, height: int = SIDE, width: int = SIDE, seed: int = 0) -> Pixels:
+    return np.random.default_rng(seed).integers(0, 256, (count, 3, height, width), dtype=np.uint8)
+
+
+def unit(rows: torch.Tensor) -> FloatArray:
+    return np.asarray(rows / rows.norm(dim=-1, keepdim=True), dtype=np.float32)
+
+
+class Oracle:
+    """transformers as its documentation uses it, one caption and one picture at a time."""
+
+    def __init__(self, folder: Path, family: str) -> None:
+        self.family = family
+        self.model = getattr(transformers, MODELS[family]).from_pretrained(folder).eval()
+        self.processor = getattr(transformers, PROCESSORS[family]).from_pretrained(folder)
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+
+    @torch.no_grad()
+    def frames(self, pixels: Pixels) -> FloatArray:
+        rows = []
+        for picture in pixels:
+            inputs = self.processor(picture, return_tensors="pt", input_data_format="channels_first")
+            rows.append(self.model.get_image_features(**inputs).pooler_output[0])
+        return unit(torch.stack(rows))
+
+    @torch.no_grad()
+    def caption(self, text: str) -> tuple[FloatArray, FloatArray]:
+        """Words of the caption alone, without padding where the family allows it, and its sentence."""
+        limit = LIMITS[self.family]
+        padding = "max_length" if self.family == "siglip" else False
+        inputs = self.tokenizer([text], padding=padding, truncation=True, max_length=limit, return_tensors="pt")
+        output = self.model.get_text_features(**inputs)
+        head = self.model.text_projection if self.family == "clip" else self.model.text_model.head
+        real = len(self.tokenizer(text, truncation=True, max_length=limit)["input_ids"])
+        return np.asarray(head(output.last_hidden_state)[0, :real]), unit(output.pooler_output)[0]
+
+
+@pytest.fixture(scope="module")
+def oracles(checkpoints: dict[str, Path]) -> dict[str, Oracle]:
+    return {family: Oracle(folder, family) for family, folder in checkpoints.items()}
+
+
+@pytest.fixture
+def oracle(oracles: dict[str, Oracle], family: str) -> Oracle:
+    return oracles[family]
+
+
+def test_it_is_an_encoder(encoder: TowerEncoder, checkpoints: dict[str, Path], family: str) -> None:
+    as_protocol: Encoder = encoder
+    assert as_protocol.encoder_id == str(checkpoints[family].resolve())
+    assert as_protocol.dimension == {"clip": 16, "siglip": 32}[family]
+    assert len(as_protocol.weights_hash) == 64
+    assert encoder.device == "cpu"
+
+
+def test_frames_equal_those_of_the_processor_and_the_model(encoder: TowerEncoder, oracle: Oracle) -> None:
+    pixels = frames()
+    np.testing.assert_allclose(encoder.encode_frames(pixels), oracle.frames(pixels), atol=2e-6)
+
+
+def test_frames_that_are_resized_differ_by_no_more_than_one_step_does(encoder: TowerEncoder, oracle: Oracle) -> None:
+    pixels = frames(3, 90, 61)
+    similarity = (encoder.encode_frames(pixels) * oracle.frames(pixels)).sum(axis=1)
+    assert similarity.min() > 1 - 1e-5
+
+
+@pytest.mark.parametrize("text", CAPTIONS)
+def test_captions_equal_those_of_the_tokenizer_and_the_model(encoder: TowerEncoder, oracle: Oracle, text: str) -> None:
+    words, sentence = oracle.caption(text)
+    actual = encoder.encode_text([text])
+    np.testing.assert_allclose(actual.words[0, actual.word_mask[0]], words, atol=2e-6)
+    np.testing.assert_allclose(actual.sentence[0], sentence, atol=2e-6)
+
+
+def test_neither_batches_nor_padding_change_a_caption(encoder: TowerEncoder) -> None:
+    together = encoder.encode_text(CAPTIONS)
+    for row, text in enumerate(CAPTIONS):
+        alone = encoder.encode_text([text])
+        np.testing.assert_allclose(together.sentence[row], alone.sentence[0], atol=2e-6)
+        np.testing.assert_allclose(
+            together.words[row, together.word_mask[row]], alone.words[0, alone.word_mask[0]], atol=2e-6
+        )
+    assert not together.words[~together.word_mask].any()
+
+
+def test_batches_do_not_change_a_frame(checkpoints: dict[str, Path], family: str) -> None:
+    pixels = frames(7, 40, 50)
+    small, large = (load_encoder(str(checkpoints[family]), batch_size=size) for size in (2, 32))
+    np.testing.assert_allclose(small.encode_frames(pixels), large.encode_frames(pixels), atol=2e-6)
+    backwards = large.encode_frames(pixels[::-1])  # a view: its strides are negative
+    np.testing.assert_allclose(backwards[::-1], large.encode_frames(pixels), atol=2e-6)
+
+
+def test_rows_have_unit_length_and_are_the_same_again(encoder: TowerEncoder) -> None:
+    pixels = frames()
+    rows = encoder.encode_frames(pixels)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    assert rows.tobytes() == encoder.encode_frames(pixels).tobytes()
+    sentences = encoder.encode_text(CAPTIONS).sentence
+    np.testing.assert_allclose(np.linalg.norm(sentences, axis=1), 1, atol=1e-6)
+
+
+def test_nothing_in_nothing_out(encoder: TowerEncoder) -> None:
+    assert encoder.encode_frames(frames(0)).shape == (0, encoder.dimension)
+    none = encoder.encode_text([])
+    assert none.words.shape == (0, 0, encoder.dimension)
+    assert none.word_mask.shape == (0, 0)
+    assert none.sentence.shape == (0, encoder.dimension)
+    assert encoder.truncated([]) == []
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        frames().astype(np.float32),
+        frames()[0],
+        frames().transpose(0, 2, 3, 1),
+        np.zeros((1, 3, 0, 5), np.uint8),
+    ],
+    ids=["floats", "one frame", "channels last", "no rows"],
+)
+def test_frames_of_another_form_are_refused(encoder: TowerEncoder, pixels: Any) -> None:
+    with pytest.raises(UsageError, match=r"Frames are \(N, 3, H, W\) uint8, not"):
+        encoder.encode_frames(pixels)
+
+
+def test_a_single_string_is_refused(encoder: TowerEncoder) -> None:
+    with pytest.raises(UsageError, match="a sequence of strings"):
+        encoder.encode_text("a red ball")
+
+
+def test_long_captions_are_cut_and_said_to_be(encoder: TowerEncoder, family: str) -> None:
+    limit = LIMITS[family]
+    words = limit - {"clip": 2, "siglip": 1}[family]  # beside the tokenizer's own marks
+    captions = [" ".join(["ball"] * count) for count in (words, words + 1, 10 * words)]
+    if family == "siglip":
+        captions = [" ".join("x" * count) for count in (words // 2, words, 10 * words)]
+    assert encoder.truncated(captions) == [False, True, True]
+    assert encoder.encode_text(captions).word_mask.sum(axis=1).max() == limit
+
+
+def test_a_cut_caption_of_clip_keeps_its_end_mark(checkpoints: dict[str, Path]) -> None:
+    towers = load_encoder(str(checkpoints["clip"]))._towers
+    ids = towers.tokens(["ball " * 200])["input_ids"]
+    assert ids.shape == (1, 77)
+    assert ids[0, -1] == towers.tokenizer.eos_token_id
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", "🚂 日本 \u202e", "\x1b[31m", "it's  \t\n"])
+def test_any_string_is_a_caption(encoder: TowerEncoder, text: str) -> None:
+    assert np.isfinite(encoder.encode_text([text]).sentence).all()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16"])
+def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str, precision: str) -> None:
+    pixels = frames(3, 50, 40)
+    exact, rough = (load_encoder(str(checkpoints[family]), precision=name) for name in ("float32", precision))
+    similarity = (exact.encode_frames(pixels) * rough.encode_frames(pixels)).sum(axis=1)
+    assert 0.99 < similarity.min() < 1
+    assert rough.encode_text(CAPTIONS).sentence.dtype == np.float32
+    assert rough.weights_hash == exact.weights_hash
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"precision": "int8"}, "'int8' is not one of float32, bfloat16, float16"),
+        ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here"),
+        ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),
+        ({"batch_size": 0}, "batch size is 0"),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused(
+    checkpoints: dict[str, Path], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        load_encoder(str(checkpoints["clip"]), **options)
+
+
+def test_batches_halve_when_memory_runs_out(
+    encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = encoder.encode_frames(frames(9))
+    real, sizes = Towers.image_features, []
+
+    def small_only(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(pixels))
+        if len(pixels) > 2:
+            raise torch.OutOfMemoryError
+        return real(self, pixels)
+
+    monkeypatch.setattr(Towers, "image_features", small_only)
+    with caplog.at_level(logging.WARNING, "evenreel"):
+        np.testing.assert_allclose(encoder.encode_frames(frames(9)), expected, atol=2e-6)
+    assert sizes == [9, 9, 8, 4, 2, 2, 2, 2, 1]  # the batch goes 32, 16, 8, 4, 2
+    assert encoder.batch_size == 2
+    assert "memory ran out, going on with 2 at a time" in caplog.text
+
+
+TROUBLE = [torch.OutOfMemoryError]
+if hasattr(torch, "AcceleratorError"):
+    TROUBLE.append(torch.AcceleratorError)
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_gpu_that_fails_is_replaced_by_the_cpu_and_no_frame_is_lost(
+    encoder: TowerEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    trouble: type[Exception],
+) -> None:
+    expected = encoder.encode_frames(frames(5))
+    expected_text = encoder.encode_text(CAPTIONS).sentence
+    real = Towers.image_features
+
+    def no_gpu(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+        if self.device.type == "cuda":
+            raise trouble("CUDA error: unspecified launch failure")
+        return real(self, pixels)
+
+    monkeypatch.setattr(Towers, "image_features", no_gpu)
+    encoder._towers = dataclasses.replace(encoder._towers, device=torch.device("cuda"), precision="float16")
+    with caplog.at_level(logging.WARNING, "evenreel"):
+        np.testing.assert_allclose(encoder.encode_frames(frames(5)), expected, atol=2e-6)
+    assert encoder.device == "cpu"
+    assert "the device cuda fails" in caplog.text
+    np.testing.assert_allclose(encoder.encode_text(CAPTIONS).sentence, expected_text, atol=2e-6)
+
+
+def test_too_little_memory_for_one_frame_is_one_sentence(
+    encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Towers, "image_features", never)
+    with pytest.raises(EncoderError, match="does not suffice to encode a single frame"):
+        encoder.encode_frames(frames(3))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
+def test_a_feature_that_is_no_number_never_leaves(
+    encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    real, real_text = Towers.image_features, Towers.text_features
+
+    def spoiled(self: Towers, pixels: torch.Tensor) -> torch.Tensor:
+        rows = real(self, pixels).clone()
+        rows[1] = value
+        return rows
+
+    def spoiled_text(self: Towers, ids: Any, mask: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        words, sentence = real_text(self, ids, mask)
+        return words, sentence * value
+
+    monkeypatch.setattr(Towers, "image_features", spoiled)
+    monkeypatch.setattr(Towers, "text_features", spoiled_text)
+    with pytest.raises(EncoderError, match="not a number, or zero, for a frame"):
+        encoder.encode_frames(frames(3))
+    with pytest.raises(EncoderError, match="not a number, or zero, for a caption"):
+        encoder.encode_text(["a red ball"])
