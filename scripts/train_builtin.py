@@ -34,6 +34,9 @@ FOLDER = Path(__file__).parents[1] / "src/evenreel/encoders/builtin/checkpoint"
 SIDE = 64
 """Side of the encoder's square input in pixels."""
 PATCH = 8
+STAGES = ((0.2, 32), (0.75, 48), (1.0, 64))
+"""Until which share of the steps at which side: small frames teach colours and places at a fifth of the cost."""
+PICTURE_SIZES = ((160, 120), (160, 120), (128, 128), (128, 128), (214, 120), (320, 240))
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 VISIBLE = ("colour", "shape", "size", "background")
 """Attributes that one frame shows; what the subject does needs several."""
@@ -53,7 +56,7 @@ class Recipe:
     scenes: int = 12_000
     views: int = 3
     steps: int = 3_000
-    batch: int = 192
+    batch: int = 160
     peak_rate: float = 1.5e-3
     weight_decay: float = 0.05
     warm_up: int = 150
@@ -93,7 +96,7 @@ def shrink(picture: Image.Image) -> NDArray[np.uint8]:
 
 def training_scene(rng: np.random.Generator) -> Scene:
     """A scene at one of several picture sizes, whose sign, if any, says something unrelated or misleading."""
-    width, height = ((160, 120), (128, 128), (214, 120), (320, 240))[int(rng.integers(4))]
+    width, height = PICTURE_SIZES[int(rng.integers(len(PICTURE_SIZES)))]
     scene = sample_scene(rng, SceneRanges(sign_share=0.35, width=width, height=height))
     signs = tuple(replace(sign, text=_sign_text(rng), start_s=0.0, end_s=np.inf) for sign in scene.signs)
     return replace(scene, signs=signs)
@@ -222,7 +225,7 @@ def build_model(tokenizer: CLIPTokenizer) -> CLIPModel:
         vision_config={
             "hidden_size": 128,
             "intermediate_size": 512,
-            "num_hidden_layers": 5,
+            "num_hidden_layers": 4,
             "num_attention_heads": 4,
             "image_size": SIDE,
             "patch_size": PATCH,
@@ -284,9 +287,9 @@ class Helpers(nn.Module):
         return torch.stack([F.cross_entropy(part, labels[:, n]) for n, part in enumerate(parts)]).sum()
 
 
-def covered_patches(discs: Tensor) -> Tensor:
-    """(B, P) which patches have their middle well inside the subject's disc."""
-    middles = (torch.arange(SIDE // PATCH) + 0.5) * PATCH
+def covered_patches(discs: Tensor, side: int) -> Tensor:
+    """(B, P) which patches of frames shrunk to `side` have their middle inside the subject's disc."""
+    middles = (torch.arange(side // PATCH) + 0.5) * PATCH * SIDE / side
     dy, dx = middles[:, None] - discs[:, 1, None, None], middles[None] - discs[:, 0, None, None]
     return (dx**2 + dy**2 < discs[:, 2, None, None] ** 2).flatten(1)
 
@@ -327,6 +330,18 @@ def normalise(pixels: Tensor) -> Tensor:
     return (pixels.float() / 255 - MEAN[0]) / DEVIATION[0]
 
 
+def stage_side(step: int, steps: int) -> int:
+    """Side of the frames at a step, see `STAGES`."""
+    return next(side for share, side in STAGES if step < share * steps)
+
+
+def at_side(pixels: Tensor, side: int) -> Tensor:
+    """Frames shrunk to `side`; (B, 3, side, side)."""
+    if side == pixels.shape[-1]:
+        return pixels
+    return F.interpolate(pixels, size=(side, side), mode="bilinear", antialias=True)
+
+
 def vary(pixels: Tensor, discs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Shift the batch by up to 3 pixels and change each frame's brightness and contrast a little."""
     dx, dy = (int(n) for n in torch.randint(-3, 4, (2,), generator=generator))
@@ -344,48 +359,75 @@ def rate(step: int, recipe: Recipe) -> float:
     return recipe.peak_rate * 0.5 * (1 + float(np.cos(np.pi * done)))
 
 
-def batches(count: int, recipe: Recipe, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def row_numbers(count: int, recipe: Recipe, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Row numbers for each step; every frame once a round."""
-    step = 0
-    while step < recipe.steps:
-        order = rng.permutation(count)
-        for start in range(0, count - recipe.batch + 1, recipe.batch):
-            yield order[start : start + recipe.batch]
-            step += 1
+    rounds, each = 0, count // recipe.batch
+    while rounds * each < recipe.steps:
+        order = rng.permutation(count)[: each * recipe.batch].reshape(each, recipe.batch)
+        yield from order[: recipe.steps - rounds * each]
+        rounds += 1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step learns from: frames, their truth, captions of them, and what the captions name."""
+
+    pixels: Tensor
+    discs: Tensor
+    labels: Tensor
+    tokens: dict[str, Tensor]
+    named: Tensor
+
+
+def draw_batches(frames: Frames, tokenizer: CLIPTokenizer, recipe: Recipe) -> Iterator[Batch]:
+    """A batch for each step, with fresh captions and fresh variations of the frames."""
+    rng, generator = np.random.default_rng(recipe.seed), torch.Generator().manual_seed(recipe.seed)
+    for step, rows in enumerate(row_numbers(len(frames.pixels), recipe, rng)):
+        texts, named = zip(*(training_caption(frames.scenes[row], rng) for row in rows), strict=True)
+        pixels, discs = torch.from_numpy(frames.pixels[rows]), torch.from_numpy(frames.discs[rows])
+        pixels, discs = vary(pixels, discs, generator)
+        yield Batch(
+            at_side(pixels, stage_side(step, recipe.steps)),
+            discs,
+            torch.from_numpy(frames.labels[rows]),
+            dict(tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")),
+            torch.from_numpy(np.stack(named)),
+        )
+
+
+def losses(model: CLIPModel, helpers: Helpers, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The contrastive loss and the helpers' loss of a batch."""
+    seen = model.vision_model(normalise(batch.pixels), output_hidden_states=True, interpolate_pos_encoding=True)
+    image = F.normalize(model.visual_projection(seen.pooler_output), dim=1)
+    text = F.normalize(model.text_projection(model.text_model(**batch.tokens).pooler_output), dim=1)
+    logits = model.logit_scale.exp() * text @ image.T
+    covered = covered_patches(batch.discs, batch.pixels.shape[-1])
+    contrast = contrastive_loss(logits, truth(batch.labels, batch.named), batch.named)
+    return contrast, helpers(seen.pooler_output, seen.hidden_states[-2][:, 1:], batch.labels, covered)
 
 
 def train(frames: Frames, recipe: Recipe) -> tuple[CLIPModel, CLIPTokenizer]:
     """Train from scratch; the seed decides everything but the rounding of the machine."""
     torch.manual_seed(recipe.seed)
-    rng, generator = np.random.default_rng(recipe.seed), torch.Generator().manual_seed(recipe.seed)
     tokenizer = build_tokenizer()
     model, helpers = build_model(tokenizer), Helpers(128)
     parameters = [*model.parameters(), *helpers.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=recipe.peak_rate, weight_decay=recipe.weight_decay, betas=(0.9, 0.98))
-    began, test = time.monotonic(), Exam.of(200, recipe.seed + 1)
-    for step, rows in zip(range(recipe.steps), batches(len(frames.pixels), recipe, rng), strict=False):
+    optimiser = torch.optim.AdamW(parameters, weight_decay=recipe.weight_decay, betas=(0.9, 0.98))
+    exam, began = Exam.of(200, recipe.seed + 1), time.monotonic()
+    for step, batch in enumerate(draw_batches(frames, tokenizer, recipe)):
         for group in optimiser.param_groups:
             group["lr"] = rate(step, recipe)
-        texts, named = zip(*(training_caption(frames.scenes[row], rng) for row in rows), strict=True)
-        tokens = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
-        pixels, discs = vary(torch.from_numpy(frames.pixels[rows]), torch.from_numpy(frames.discs[rows]), generator)
-        labels, names = torch.from_numpy(frames.labels[rows]), torch.from_numpy(np.stack(named))
-        seen = model.vision_model(pixel_values=normalise(pixels), output_hidden_states=True)
-        said = model.text_model(**tokens)
-        image = F.normalize(model.visual_projection(seen.pooler_output), dim=1)
-        text = F.normalize(model.text_projection(said.pooler_output), dim=1)
-        logits = model.logit_scale.exp() * text @ image.T
-        contrast = contrastive_loss(logits, truth(labels, names), names)
-        helper = helpers(seen.pooler_output, seen.hidden_states[-2][:, 1:], labels, covered_patches(discs))
+        contrast, helper = losses(model, helpers, batch)
         optimiser.zero_grad()
         (contrast + recipe.helper_weight * helper).backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
         with torch.no_grad():
             model.logit_scale.clamp_(max=float(np.log(50)))
-        if step % 50 == 49:
-            found = test.shares(model, tokenizer) if step % 250 == 249 else ""
-            print(f"{step + 1:5d} {time.monotonic() - began:6.0f} s  {contrast.item():.3f} {helper.item():.3f}", found, flush=True)
+        if (step + 1) % 50 == 0:
+            print(f"{step + 1:5d} {time.monotonic() - began:6.0f} s  {contrast:.3f} {helper:.3f}", flush=True)
+        if (step + 1) % 250 == 0:
+            print(exam.shares(model, tokenizer, stage_side(step, recipe.steps)), flush=True)
     return model, tokenizer
 
 
@@ -410,13 +452,12 @@ class Exam:
         return cls(scenes, pixels, tuple(caption(scene, rng, JUDGED) for scene in scenes))
 
     @torch.no_grad()
-    def shares(self, model: CLIPModel, tokenizer: CLIPTokenizer) -> dict[str, float]:
+    def shares(self, model: CLIPModel, tokenizer: CLIPTokenizer, side: int = SIDE) -> dict[str, float]:
         """Share of captions whose first video has the right colour, shape, background, and is the right one."""
         model.eval()
         tokens = tokenizer(list(self.captions), padding=True, truncation=True, return_tensors="pt")
         text = F.normalize(model.text_projection(model.text_model(**tokens).pooler_output), dim=1)
-        parts = [model.vision_model(normalise(part)).pooler_output for part in torch.from_numpy(self.pixels).split(256)]
-        image = F.normalize(model.visual_projection(torch.cat(parts)), dim=1)
+        image = torch.cat([_encode(model, part, side) for part in torch.from_numpy(self.pixels).split(256)])
         scores = (text @ image.T).reshape(len(text), len(self.scenes), -1).mean(2)
         first = scores.argmax(1).tolist()
         model.train()
@@ -424,6 +465,12 @@ class Exam:
         right = {name: float(np.mean([a[name] == b[name] for a, b in pairs])) for name in JUDGED}
         right["all"] = float(np.mean([all(a[name] == b[name] for name in JUDGED) for a, b in pairs]))
         return {name: round(share, 3) for name, share in right.items()}
+
+
+def _encode(model: CLIPModel, pixels: Tensor, side: int) -> Tensor:
+    frames = normalise(at_side(pixels.float(), side))
+    state = model.vision_model(frames, interpolate_pos_encoding=True).pooler_output
+    return F.normalize(model.visual_projection(state), dim=1)
 
 
 def save(model: CLIPModel, tokenizer: CLIPTokenizer, folder: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Loop = NDArray[np.float64]
 """(P, 2) x and y of a closed outline; y points down."""
 
-ROUND_POINTS = 72
+ROUND_POINTS = 48
 
 
 def _arc(start: float, end: float, radius: float = 1.0, points: int = ROUND_POINTS) -> Loop:

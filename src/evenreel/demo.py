@@ -1,0 +1,195 @@
+"""The whole main job on rendered videos: make a small library of real files, index it, search it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenreel.config import IndexSettings, usable_cores
+from evenreel.planted import Entity, Scene, Sign, sample_scene, write_scene
+from evenreel.types import Hit, SearchResult
+
+if TYPE_CHECKING:
+    from evenreel.library import Progress
+
+VIDEO_COUNT = 60
+GENERATORS = ("generator_a", "generator_b")
+"""Sources of the clips whose camera is perfectly still; the trembling ones count as `camera`."""
+
+
+@dataclass(frozen=True)
+class DemoQuery:
+    """A search of the demo, and the scene that is its right answer.
+
+    Attributes:
+        text: what is typed.
+        shows: what this search is an example of.
+        answer: what the first clip has to show; None when nothing in the library fits.
+    """
+
+    text: str
+    shows: str
+    answer: Scene | None
+
+
+def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None = None) -> Scene:
+    signs = (Sign(sign, y=0.87, height=0.13, style=1),) if sign else ()
+    subject = Entity(shape, colour, "medium" if sign else "large", y=-0.3 if sign else 0.0)
+    return Scene((subject,), activity, place, signs=signs, distractors=2, duration_s=5.0)
+
+
+DEMO_QUERIES = (
+    DemoQuery(
+        "a red star on a beach",
+        "what is seen: colour, shape and place",
+        _answer("star", "red", "beach", "moves_right"),
+    ),
+    DemoQuery(
+        "a blue heart in a forest",
+        "what is seen, by another sentence",
+        _answer("heart", "blue", "forest", "bounces"),
+    ),
+    DemoQuery(
+        "harbour",
+        "what is written on screen",
+        _answer("cross", "green", "city", "grows", sign="HARBOUR"),
+    ),
+    DemoQuery(
+        "pharmasy",
+        "what is written on screen, misspelt",
+        _answer("circle", "orange", "mountains", "sways", sign="PHARMACY"),
+    ),
+    DemoQuery("quarterly tax spreadsheet", "a search that nothing here answers", None),
+)
+"""The five searches of `evenreel demo`."""
+
+
+def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
+    """The scene of each demo video by its file name, which says nothing about it.
+
+    The answer to a query is there once: no other clip shares its colour, shape and place, or its sign.
+    """
+    rng = np.random.default_rng(seed)
+    scenes = [
+        replace(query.answer, seed=int(rng.integers(2**31))) for query in DEMO_QUERIES if query.answer is not None
+    ][:count]
+    reserved = {_look(scene) for scene in scenes} | {sign.text for scene in scenes for sign in scene.signs}
+    while len(scenes) < count:
+        scene = sample_scene(rng)
+        if not reserved & {_look(scene), *(sign.text for sign in scene.signs)}:
+            scenes.append(scene)
+    order = rng.permutation(count)
+    return {f"clip_{number:03}.mp4": scenes[place] for number, place in enumerate(order)}
+
+
+def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> frozenset[str]:
+    """File names of the clips that answer a query; empty when nothing fits."""
+    if query.answer is None:
+        return frozenset()
+    signs, look = query.answer.signs, _look(query.answer)
+    return frozenset(
+        name
+        for name, scene in demo_scenes(count, seed).items()
+        if _look(scene) == look and [sign.text for sign in scene.signs] == [sign.text for sign in signs]
+    )
+
+
+def is_right(query: DemoQuery, result: SearchResult) -> bool:
+    """Whether a search over the demo library is right: the right clip first, or the word that nothing fits."""
+    if query.answer is None:
+        return not result.fits
+    return bool(result.hits) and result.fits and Path(result.hits[0].path).name in right_answers(query)
+
+
+def make_demo_videos(
+    folder: Path,
+    count: int = VIDEO_COUNT,
+    seed: int = 0,
+    on_written: Callable[[str], None] = lambda name: None,
+) -> None:
+    """Render short mp4 files with plain names, and a `metadata.csv` with the source and place of each.
+
+    Args:
+        folder: where to write; made where it does not exist. Files of the same names are replaced.
+        count: number of videos.
+        seed: the same seed gives the same bytes.
+        on_written: called with the name of each file when it is complete, from several threads.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scenes = demo_scenes(count, seed)
+
+    def write(name: str) -> None:
+        write_scene(folder / name, scenes[name])
+        on_written(name)
+
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        list(pool.map(write, scenes))
+    _write_metadata(folder / "metadata.csv", scenes)
+
+
+def run_demo(folder: Path, progress: Progress | None = None) -> None:
+    """What `evenreel demo` does: render, index with the built-in encoder, search, say how to go on.
+
+    Args:
+        folder: gets `videos` and `library`.
+        progress: told how rendering and indexing go.
+    """
+    from rich.console import Console
+
+    from evenreel.library import NoProgress, index_folders, open_library
+
+    out, progress = Console(highlight=False, soft_wrap=True), progress or NoProgress()
+    videos, library = folder / "videos", folder / "library"
+    progress.begin(VIDEO_COUNT)
+    make_demo_videos(videos, on_written=progress.file_done)
+    out.print(f"Rendered {VIDEO_COUNT} videos into {videos}", markup=False)
+    report = index_folders([videos], library, IndexSettings(model="builtin"), progress=progress)
+    out.print(f"Indexed {report.indexed} of them, {report.frames} frames, into {library}", markup=False)
+    with open_library(library) as opened:
+        for query in DEMO_QUERIES:
+            out.print(_describe(query, opened.search(query.text, k=3)))
+    out.print(_ways_on(library), markup=False)
+
+
+def _describe(query: DemoQuery, result: SearchResult) -> str:
+    lines = [f'\n[bold]"{query.text}"[/]  [dim]{query.shows}[/]']
+    if not result.fits:
+        lines.append("   [yellow]nothing fits well[/]; the nearest:")
+    lines += [_describe_hit(rank, hit) for rank, hit in enumerate(result.hits, start=1)]
+    return "\n".join(lines)
+
+
+def _describe_hit(rank: int, hit: Hit) -> str:
+    moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
+    words = f"  on screen: [green]{hit.on_screen[0].text}[/]" if hit.on_screen else ""
+    return f"   {rank}. {Path(hit.path).name}{moment}{words}  [dim]confidence {hit.confidence:.0%}[/]"
+
+
+def _ways_on(library: Path) -> str:
+    return f"""
+Go on with
+  evenreel search "a green ring in the mountains" --library {library}
+  evenreel search "exit" --library {library} --where "source = 'camera'"
+  evenreel index YOUR_FOLDER --library YOUR_LIBRARY
+  evenreel search "what you look for" --library YOUR_LIBRARY"""
+
+
+def _write_metadata(path: Path, scenes: dict[str, Scene]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["path", "source", "place"])
+        table.writerows([name, _source(scene), scene.background] for name, scene in scenes.items())
+
+
+def _source(scene: Scene) -> str:
+    return "camera" if scene.shake else GENERATORS[scene.seed % len(GENERATORS)]
+
+
+def _look(scene: Scene) -> str:
+    return f"{scene.subject.colour} {scene.subject.shape} {scene.background}"
