@@ -72,5 +72,10 @@ def open_options(limits: MediaLimits) -> dict[str, str]:
         "format_whitelist": ",".join(DEMUXERS),
         "codec_whitelist": ",".join(DECODERS),
         "protocol_whitelist": "file",
-        "max_pixels": str(limits.max_pixels),
+        **codec_options(limits),
     }
+
+
+def codec_options(limits: MediaLimits) -> dict[str, str]:
+    """FFmpeg's own pixel limit, for sizes that no header told; it counts the padding of its buffers too."""
+    return {"max_pixels": str(limits.max_pixels * 11 // 10 + 2**16)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -12,7 +14,7 @@ from av.stream import Disposition
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.media.allowlist import DECODERS, DEMUXERS, open_options
+from evenreel.media.allowlist import DECODERS, DEMUXERS, codec_options, open_options
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -160,6 +162,22 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
     return stream
 
 
+def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:
+    """The picture size that the decoder itself refused, told only in its log; None where that was not why."""
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.ERROR)
+    try:
+        with av.logging.Capture(local=False) as logs, contextlib.suppress(MediaError, *FFMPEG_ERRORS):
+            container, stream = open_container(path, limits)
+            with container:
+                stream.codec_context.options = codec_options(limits)
+                next(container.decode(stream), None)
+    finally:
+        av.logging.set_level(level)
+    found = re.search(r"Picture size (\d+)x(\d+)", "\n".join(message for _, _, message in logs))
+    return (int(found[1]), int(found[2])) if found else None
+
+
 def _check_codec(stream: VideoStream) -> None:
     name = stream.codec_context.name if stream.codec_context is not None else "unknown"
     if name not in DECODERS:
@@ -173,8 +191,13 @@ def _check_codec(stream: VideoStream) -> None:
 def check_size(width: int, height: int, limits: MediaLimits) -> None:
     """Refuse pictures past the limits before memory is taken for them; raises MediaError (too_large)."""
     if max(width, height) > limits.max_side_px or width * height > limits.max_pixels:
-        raise MediaError(
-            "too_large",
-            f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "
-            f"{limits.max_pixels:,} pixels are decoded (MediaLimits.max_side_px, max_pixels)",
-        )
+        raise too_large(width, height, limits)
+
+
+def too_large(width: int, height: int, limits: MediaLimits) -> MediaError:
+    """The error for pictures past the limits."""
+    return MediaError(
+        "too_large",
+        f"its pictures are {width} x {height}; at most {limits.max_side_px} a side and "
+        f"{limits.max_pixels:,} pixels are decoded (MediaLimits.max_side_px, max_pixels)",
+    )

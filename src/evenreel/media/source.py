@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
+from evenreel.media.allowlist import codec_options
 from evenreel.media.decode import Damage, FrameReader, frames_on_screen
-from evenreel.media.opening import open_container
+from evenreel.media.opening import open_container, refused_size, too_large
 from evenreel.media.packets import Cursor, time_base_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Source:
             frames = iter(self.reader)
             first = next(frames, None)
             if first is None:
-                raise _no_frames(self.reader.damage)
+                raise _why_no_frame(path, limits, self.reader.damage)
         except BaseException:
             self.container.close()
             raise
@@ -112,14 +113,16 @@ class Source:
 
 def _set_up_codec(stream: VideoStream, limits: MediaLimits, threads: int) -> None:
     codec = stream.codec_context
-    codec.options = {"max_pixels": str(limits.max_pixels)}  # also for a size that changes on the way
+    codec.options = codec_options(limits)  # also for a size that changes on the way
     codec.thread_count = threads
     codec.thread_type = "AUTO"
 
 
-def _no_frames(damage: Damage) -> MediaError:
+def _why_no_frame(path: str | os.PathLike[str], limits: MediaLimits, damage: Damage) -> MediaError:
     if damage.packets == 0:
         return MediaError("no_frames", "its video stream holds no data; the file may be cut short")
+    if size := refused_size(path, limits):
+        return too_large(*size, limits)
     return MediaError(
         "no_frames", f"none of its {damage.packets} video packets could be decoded; it is damaged throughout"
     )

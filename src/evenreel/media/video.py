@@ -181,6 +181,7 @@ class Video:
 
     def _convert(self, maker: PictureMaker, frame: VideoFrame) -> Pixels:
         if (frame.width, frame.height) != self._size:
+            check_size(frame.width, frame.height, self._limits)
             was, self._size = self._size, (frame.width, frame.height)
             self._note(f"the picture size changes on the way: {was[0]} x {was[1]}, then others")
         try:
