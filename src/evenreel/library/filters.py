@@ -103,9 +103,9 @@ def _parse(text: str) -> Expression:
     try:
         trees = sqlglot.parse(text, read="sqlite")
     except SqlglotError as error:
-        raise UsageError(f"The filter {text!r} cannot be read; {_example()}") from error
+        raise UsageError(f"The filter {text[:80]!r} cannot be read; {_example()}") from error
     if len(trees) != 1 or trees[0] is None:
-        raise UsageError(f"The filter {text!r} is not one condition; {_example()}")
+        raise UsageError(f"The filter {text[:80]!r} is not one condition; {_example()}")
     if any(node.comments for node in trees[0].walk()):
         raise UsageError(f"A filter cannot hold comments; {_example()}")
     return trees[0]
@@ -224,7 +224,7 @@ class _Walker:
         )
 
     def _refused(self, tree: Expression) -> UsageError:
-        return UsageError(f"A filter cannot hold {tree.sql(dialect='sqlite')!r}; {_example()}")
+        return UsageError(f"A filter cannot hold {tree.sql(dialect='sqlite')[:80]!r}; {_example()}")
 
 
 def _aligned(operands: list[_Operand]) -> list[_Operand]:
