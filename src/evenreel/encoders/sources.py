@@ -54,14 +54,14 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
         UsageError: two revisions are named, or one for a model that has none.
         EncoderError: there is no such model, or it cannot be had; the sentence lists the ways on.
     """
-    folder = Path(name).expanduser()
-    hub = None if name == BUILTIN or folder.exists() else _HUB_ID.fullmatch(name)
+    folder = _folder(name)
+    hub = None if name == BUILTIN or folder is not None else _HUB_ID.fullmatch(name)
     if revision is not None and (hub is None or hub["revision"] is not None):
         raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
     if name == BUILTIN:
         return BUILTIN, BUILTIN_FOLDER
-    if folder.is_dir():
-        return str(folder.resolve()), folder.resolve()
+    if folder is not None:
+        return str(folder), folder
     if hub is None or ".." in name:
         raise EncoderError(
             f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
@@ -71,6 +71,15 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     wanted = revision or hub["revision"] or SAFETENSORS_REVISIONS.get(repository, "main")
     found = _from_hub(repository, wanted)
     return f"{repository}@{found.name}", found
+
+
+def _folder(name: str) -> Path | None:
+    """The folder of that name, if there is one."""
+    try:
+        folder = Path(name).expanduser().resolve()
+        return folder if name and folder.is_dir() else None
+    except (RuntimeError, ValueError, OSError):  # ~nobody, a NUL, a loop of links
+        return None
 
 
 def _from_hub(repository: str, revision: str) -> Path:

@@ -1,0 +1,280 @@
+"""Where a model comes from: the cache before the network, no network when there is none, and ways on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+from huggingface_hub import constants
+
+from evenreel.config import DEFAULT_MODEL
+from evenreel.encoders import load_encoder, sources
+from evenreel.encoders.sources import locate
+from evenreel.errors import EncoderError, UsageError
+from tests.encoders.hub import COMMIT, Hub
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the hub's client."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the network might be used; the sockets stay guarded."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("EVENREEL_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+
+
+@pytest.fixture
+def serve(clip_copy: Path, cache: Path, online: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hub]]:
+    """Start a hub that has the tiny CLIP, and let the client look there."""
+    (clip_copy / "pytorch_model.bin").write_bytes(b"a pickle")
+    (clip_copy / "modeling_evil.py").write_text("raise SystemExit")
+    hubs = []
+
+    def start(**options: Any) -> Hub:
+        hubs.append(Hub(clip_copy, **options))
+        monkeypatch.setattr(constants, "ENDPOINT", hubs[-1].address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hubs[-1].address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        return hubs[-1]
+
+    yield start
+    for hub in hubs:
+        hub.shutdown()
+        hub.server_close()
+
+
+@pytest.fixture
+def no_sockets(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note every try to connect to anywhere, the loopback included, and refuse it."""
+    tries: list[object] = []
+
+    def refuse(self: socket.socket, address: object) -> None:
+        tries.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: refuse(None, address))  # type: ignore[arg-type]
+    return tries
+
+
+def in_cache(cache: Path, folder: Path, repository: str, commit: str, ref: str | None = "main") -> Path:
+    """Lay a folder into a cache as the hub's client does."""
+    home = cache / f"models--{repository.replace('/', '--')}"
+    snapshot = Path(shutil.copytree(folder, home / "snapshots" / commit))
+    if ref is not None:
+        (home / "refs").mkdir(exist_ok=True)
+        (home / "refs" / ref).write_text(commit)
+    return snapshot
+
+
+def test_a_folder_opens_no_socket(
+    checkpoints: dict[str, Path], family: str, online: None, no_sockets: list[object]
+) -> None:
+    load_encoder(str(checkpoints[family])).encode_text(["a red ball"])
+    assert no_sockets == []
+
+
+def test_a_model_in_the_cache_opens_no_socket(
+    checkpoints: dict[str, Path], cache: Path, online: None, no_sockets: list[object]
+) -> None:
+    in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
+    encoder = load_encoder("org/tiny")
+    assert encoder.encoder_id == f"org/tiny@{COMMIT}"
+    assert load_encoder(encoder.encoder_id).weights_hash == encoder.weights_hash
+    assert no_sockets == []
+
+
+@pytest.mark.parametrize("switch", ["HF_HUB_OFFLINE", "EVENREEL_OFFLINE"])
+def test_offline_with_an_empty_cache_is_one_sentence_with_the_ways_on(
+    cache: Path, online: None, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    monkeypatch.setenv(switch, "1")
+    with pytest.raises(EncoderError) as caught:
+        load_encoder(DEFAULT_MODEL)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"The model {DEFAULT_MODEL} (c237dc49")
+    for part in (
+        "does not have it",
+        str(cache),
+        "hf download openai/clip-vit-base-patch32 --revision c237dc49",
+        "--model builtin",
+        "--no-vision",
+    ):
+        assert part in sentence
+    assert "\n" not in sentence
+    assert no_sockets == []
+
+
+def test_offline_with_a_partial_download_names_what_is_missing(
+    checkpoints: dict[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
+    (snapshot / "model.safetensors").unlink()
+    monkeypatch.setenv("EVENREEL_OFFLINE", "1")
+    with pytest.raises(EncoderError, match=r"the cache lacks model\.safetensors"):
+        load_encoder("org/tiny")
+    assert (snapshot / "config.json").is_file()
+
+
+def test_a_model_is_downloaded_once_without_its_pickle_and_code(serve: Callable[..., Hub], cache: Path) -> None:
+    hub = serve()
+    encoder = load_encoder("org/tiny")
+    assert encoder.encoder_id == f"org/tiny@{COMMIT}"
+    names = {path.name for path in (cache / "models--org--tiny" / "snapshots" / COMMIT).iterdir()}
+    assert names == {
+        "config.json",
+        "model.safetensors",
+        "preprocessor_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    assert not [request for request in hub.requests if request.endswith((".bin", ".py"))]
+    asked = len(hub.requests)
+    load_encoder("org/tiny")
+    assert len(hub.requests) == asked
+
+
+def test_a_download_that_was_cut_short_is_completed(
+    serve: Callable[..., Hub], cache: Path, checkpoints: dict[str, Path]
+) -> None:
+    serve()
+    snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT)
+    (snapshot / "model.safetensors").unlink()
+    assert load_encoder("org/tiny").dimension == 16
+
+
+def test_a_download_that_is_not_what_the_hub_says_is_refused_and_left_to_the_user(
+    serve: Callable[..., Hub], cache: Path
+) -> None:
+    serve(spoil="model.safetensors")
+    for _ in range(2):
+        with pytest.raises(EncoderError, match="is not what the hub sent out; delete it"):
+            load_encoder("org/tiny")
+    assert (cache / "models--org--tiny" / "snapshots" / COMMIT / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("status", [403, 407])
+def test_a_host_that_refuses_is_said_to(serve: Callable[..., Hub], status: int) -> None:
+    serve(refuse=status)
+    with pytest.raises(EncoderError, match=rf"cannot be had, because .*{status}.*--no-vision"):
+        load_encoder("org/tiny")
+
+
+def test_a_name_that_the_hub_does_not_know_is_said_to(serve: Callable[..., Hub]) -> None:
+    serve()
+    with pytest.raises(EncoderError, match="the hub has no model of that name"):
+        load_encoder("org/absent")
+
+
+def test_a_host_that_cannot_be_reached_is_said_to(cache: Path, online: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the discard port: nobody listens
+    with pytest.raises(EncoderError, match=r"the download failed \(.*--model builtin"):
+        load_encoder("org/tiny")
+
+
+def test_a_full_disk_is_said_to(cache: Path, online: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", full)
+    with pytest.raises(EncoderError, match="No space left on device"):
+        load_encoder("org/tiny")
+
+
+def test_the_default_model_is_asked_for_at_the_commit_that_has_safetensors(
+    cache: Path, online: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {}
+
+    def note(repository: str, **options: Any) -> str:
+        asked.update(options, repository=repository)
+        raise ConnectionError("far away")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", note)
+    with pytest.raises(EncoderError):
+        load_encoder(DEFAULT_MODEL)
+    assert asked["repository"] == "openai/clip-vit-base-patch32"
+    assert asked["revision"] == "c237dc49a33fc61debc9276459120b7eac67e7ef"
+    assert not [pattern for pattern in asked["allow_patterns"] if pattern.endswith(("*", ".bin", ".py", ".pt"))]
+
+
+def test_a_revision_may_stand_in_the_name_or_beside_it(checkpoints: dict[str, Path], cache: Path) -> None:
+    snapshot = in_cache(cache, checkpoints["clip"], "org/tiny", COMMIT, ref="v1")
+    assert locate("org/tiny@v1") == locate("org/tiny", "v1") == (f"org/tiny@{COMMIT}", snapshot)
+
+
+@pytest.mark.parametrize(("name", "revision"), [("org/tiny@v1", "v2"), ("builtin", "v1"), (".", "v1")])
+def test_a_revision_that_goes_with_nothing_is_refused(name: str, revision: str) -> None:
+    with pytest.raises(UsageError, match="A revision"):
+        locate(name, revision)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "clip",
+        "/no/such/folder",
+        "a/b/c",
+        "org/../x",
+        "org/tiny@../../x",
+        "https://x.org/y",
+        "org/na me",
+        "\0",
+        "~nobody/x",
+    ],
+)
+def test_a_name_that_is_nothing_is_refused(name: str) -> None:
+    with pytest.raises(EncoderError, match="is neither 'builtin', nor a folder"):
+        load_encoder(name)
+
+
+def test_a_folder_may_be_named_from_home(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(checkpoints["clip"].parent))
+    assert locate("~/clip") == (str(checkpoints["clip"].resolve()), checkpoints["clip"].resolve())
+
+
+def test_the_builtin_model_is_inside_the_package() -> None:
+    assert locate("builtin") == ("builtin", Path(sources.__file__).parent / "builtin" / "checkpoint")
+
+
+def test_the_package_is_imported_without_torch() -> None:
+    code = (
+        "import sys, evenreel.encoders as e; print([m for m in ('torch', 'transformers', 'PIL') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+LOAD = """
+import logging, sys
+from evenreel.encoders import load_encoder
+encoder = load_encoder(sys.argv[1])
+encoder.encode_text(["a red ball", "ball " * 500])
+encoder.truncated(["ball " * 500])
+"""
+
+
+def test_loading_says_nothing(clip_copy: Path, family: str, checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoints[family], tmp_path / "loud"))
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["bos_token_id"] = 10**6  # something that transformers warns of
+    (folder / "config.json").write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", LOAD, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
