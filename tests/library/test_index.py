@@ -250,13 +250,13 @@ def test_a_single_file_is_taken_whatever_its_name(videos: Path, library: Path) -
 
 ODD_NAMES = [
     "new\nline.mp4",
-    'quote"\'`.mp4',
+    "quote\"'`.mp4",
     "emoji 🎬.mp4",
     "עברית.mp4",
     "-leading-dash.mp4",
     "%2e%2e%2f.mp4",
     "<script>alert(1)<script>.mp4",
-    "[bold]markup[/].mp4",
+    "[bold]markup[b].mp4",
     "a" * 251 + ".mp4",
     os.fsdecode(b"not utf-8 \xff\xfe.mp4"),
     "concat:a|b.mp4",
@@ -276,8 +276,7 @@ def test_odd_names_are_indexed_and_found(tmp_path: Path, library: Path) -> None:
     with open_library(library) as opened:
         found = opened.search("emoji").hits
         assert [os.path.basename(hit.path) for hit in found] == ["emoji 🎬.mp4"]
-        hits = opened.search("utf").hits
-    assert [hit.path.encode() for hit in hits]  # printable, though the file's name is not
+        assert [os.fsencode(hit.path)[-6:] for hit in opened.search("not utf").hits] == [b"\xff\xfe.mp4"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_tried_again(videos: Path, library: Path) -> None:
@@ -377,7 +376,7 @@ def test_a_decoder_that_hangs_crashes_or_grows_costs_one_file_each(tmp_path: Pat
     videos = tmp_path / "videos"
     for number, name in enumerate(["good_1", "hang", "crash", "grow", "good_2", "surprise"]):
         write_video(videos / f"{name}.mp4", number)
-    report = index_with_stub(videos, library, MediaLimits(stall_timeout_s=1.5, memory_bytes=400 * 2**20))
+    report = index_with_stub(videos, library, MediaLimits(stall_timeout_s=3, memory_bytes=400 * 2**20))
     assert report.indexed == 2
     assert {Path(aside.path).stem: aside.reason for aside in report.set_aside} == {
         "hang": "timeout",
@@ -428,7 +427,9 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
             raise sqlite3.OperationalError("database or disk is full")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenreel.library.store.write_shard" if where == "shard" else "evenreel.library.store.insert_clip", full)
+    monkeypatch.setattr(
+        "evenreel.library.store.write_shard" if where == "shard" else "evenreel.library.store.insert_clip", full
+    )
     with pytest.raises(LibraryError, match="full|No space left"):
         index(videos, library)
     monkeypatch.undo()

@@ -104,15 +104,17 @@ def show_result(result: SearchResult, as_json: bool) -> None:
 
 
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
+    from evenreel.library.catalog import printable
+
     times = ", ".join(_stretch(moment.time_s, moment.start_s, moment.end_s) for moment in hit.moments)
     scores = "  ".join(f"{channel} {value:.2f}" for channel, value in hit.scores.items())
-    out.print(f"[bold]{rank:2}. {escape(hit.path)}[/]  at {times or '0:00'}")
+    out.print(f"[bold]{rank:2}. {escape(printable(hit.path))}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         shown = f"{clock(text.start_s)}-{clock(text.end_s)}"
         out.print(f"      on screen {shown}: [green]{escape(text.text)}[/]")
     out.print(f"      [dim]confidence {hit.confidence:.0%}  {scores}[/]")
     for path in hit.other_paths:
-        out.print(f"      [dim]also {escape(path)}[/]")
+        out.print(f"      [dim]also {escape(printable(path))}[/]")
 
 
 def _stretch(time_s: float, start_s: float, end_s: float) -> str:

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -23,8 +23,6 @@ SCHEMA_VERSION = 1
 CATALOG = "catalog.sqlite"
 
 log = logging.getLogger("evenreel")
-
-StoredPath = "str | bytes"
 
 
 def stored_path(path: str) -> str | bytes:
@@ -163,7 +161,7 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT key, value FROM meta").fetchall())
 
 
-def set_meta(connection: sqlite3.Connection, values: dict[str, str]) -> None:
+def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
     """Set some entries of the table `meta`."""
     connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", values.items())
 

@@ -125,7 +125,7 @@ def index_folders(
             store = Store(library, connection, known_metadata)
             job = IndexJob(store, settings, progress or NoProgress())
             return job.run(found)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         finally:
             connection.close()
@@ -277,9 +277,6 @@ class IndexJob:
             wanted = self._claim(file, clip_id)
             if wanted is None:
                 return
-            if not wanted:
-                self._link(file, clip_id)
-                return
             try:
                 shard = reader.read(file.path, clip_id, file.stamp, wanted)
                 self._store.add_clip(shard)
@@ -296,15 +293,21 @@ class IndexJob:
             self._progress.file_done(file.path)
 
     def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
-        """The stages this thread is to do; None while another thread reads the same content: it comes back later."""
+        """The stages this thread is to do; None where the content is known, or another thread reads it just now.
+
+        In that case the file comes back to the queue when the other thread is done with it.
+        """
         with self._claims_lock:
             if clip_id in self._claims:
                 self._claims[clip_id].append(file)
                 return None
-            wanted = still_wanted(self._wanted(), self._store.done_stages(clip_id))
-            if wanted:
+            done = self._store.done_stages(clip_id)
+            wanted = still_wanted(self._wanted(), done)
+            if done is None or wanted:
                 self._claims[clip_id] = []
-            return wanted
+                return wanted
+        self._link(file, clip_id)
+        return None
 
     def _release(self, clip_id: str) -> None:
         with self._claims_lock:

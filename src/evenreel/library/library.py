@@ -13,7 +13,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog
 from evenreel.library.ingest import SetAside, other_model
 from evenreel.library.search import Query, Searcher
-from evenreel.library.store import open_vectors
+from evenreel.library.store import open_vectors, vectors_path
 from evenreel.types import Encoder, SearchResult
 
 
@@ -59,6 +59,7 @@ class Library:
         self._meta = catalog.get_meta(self._connection)
         self._given, self._device = encoder, device
         self._vision = vision and bool(self._meta.get("dimension"))
+        self._kept: tuple[Path, Searcher] | None = None
 
     def __enter__(self) -> Library:
         return self
@@ -145,11 +146,14 @@ class Library:
 
     @property
     def _searcher(self) -> Searcher:
-        """Made for each search: an indexer may have started a new vector matrix since the last."""
-        self._meta = catalog.get_meta(self._connection)
-        encoder = self._encoder
-        vectors = open_vectors(self.path, self._meta) if encoder is not None else None
-        return Searcher(self._connection, vectors, encoder)
+        """Kept between searches, until a repair has started a new vector matrix."""
+        meta = catalog.get_meta(self._connection)
+        matrix = vectors_path(self.path, meta)
+        if self._kept is None or self._kept[0] != matrix:
+            encoder = self._encoder
+            vectors = open_vectors(self.path, meta) if encoder is not None else None
+            self._kept = matrix, Searcher(self._connection, vectors, encoder)
+        return self._kept[1]
 
 
 def open_library(

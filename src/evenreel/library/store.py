@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
@@ -66,7 +69,7 @@ class Store:
         row = self._one("SELECT shard_hash FROM clips WHERE clip_id = ?", clip_id)
         if row is None:
             raise LibraryError(f"clip {clip_id} is not in the catalog")
-        return read_shard(shard_path(self.library / SHARDS, clip_id), row[0])
+        return read_shard(shard_path(self.library / SHARDS, clip_id), str(row[0]))
 
     def add_clip(self, shard: Shard) -> None:
         """Store a clip with what its shard adds to the stages done before; no file points to it yet."""
@@ -83,7 +86,7 @@ class Store:
         vectors = open_vectors(self.library, meta)
         if vectors is None or shard.frames is None:
             raise LibraryError(f"the library {self.library} has no vision; name the model with --model")
-        first = vectors.append(shard.frames, at_row=int(meta.get("vectors_end", "0")))
+        first = vectors.append(shard.frames.astype(np.float32), at_row=int(meta.get("vectors_end", "0")))
         self.connection.execute(
             "INSERT OR REPLACE INTO vector_rows (clip_id, first_row, count) VALUES (?, ?, ?)",
             (shard.clip_id, first, len(shard.frames)),
@@ -230,11 +233,16 @@ def caption_of(metadata: Metadata) -> str:
     return str(metadata.get("caption") or "")
 
 
-def closing_error(library: Path, error: sqlite3.Error) -> LibraryError:
-    """The sentence for a database error in the middle of writing."""
-    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
+    """The sentence for a database or a disk that fails in the middle of writing."""
+    full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+    if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return LibraryError(
             f"the disk of {library} is full; what was indexed so far is safe and searchable: free some space and run "
             "the same command again"
         )
+    if isinstance(error, OSError):
+        return LibraryError(f"the library {library} cannot be written: {error.strerror or error}")
+    if isinstance(error, sqlite3.OperationalError):  # locked, read-only, an I/O error: the data are not to blame
+        return LibraryError(f"the catalog of {library} cannot be written: {error}")
     return damaged(library, error)

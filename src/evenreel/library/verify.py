@@ -302,7 +302,7 @@ def rebuild_vectors(library: Path, connection: sqlite3.Connection) -> int:
         frames = read_shard(shard_path(library / SHARDS, clip_id)).frames
         if frames is None:
             raise LibraryError(f"clip {clip_id} should have frames, its shard has none; {RUN_REPAIR}")
-        first = vectors.append(frames, at_row=end)
+        first = vectors.append(frames.astype(np.float32), at_row=end)
         end = first + len(frames)
         connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
     catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
