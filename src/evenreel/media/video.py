@@ -90,14 +90,16 @@ class Video:
                 decoded is damaged (failed); or when pictures cannot be converted (failed).
         """
         source = self._fresh_source()
-        rule = self._within_limits(rule, source)
-        source.cursor.aim(self._targets(rule, source))
+        kept_rule = self._within_limits(rule, source)
+        source.cursor.aim(self._targets(kept_rule, source))
         maker = PictureMaker(source.stream.sample_aspect_ratio, orientation_of(source.first_frame))
         count = 0
         for timestamp, frame in self._wanted(source):
             count += 1
             yield Frame(self._source.clock.seconds(timestamp), self._convert(maker, frame))
-        self._conclude(self._source, count)
+        if count >= self._limits.max_frames and kept_rule == rule and not self._source.reader.finished:
+            self._note(f"at most {count} frames are kept of a video; it may go on after them")
+        self._conclude(self._source)
 
     def _describe(self, source: Source) -> VideoInfo:
         stream, frame = source.stream, source.first_frame
@@ -195,10 +197,8 @@ class Video:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def _conclude(self, source: Source, count: int) -> None:
+    def _conclude(self, source: Source) -> None:
         """Say what was met on the way; refuse a video that is mostly damage."""
-        if count >= self._limits.max_frames:
-            self._note(f"no more than {count} frames are kept of a video")
         damage = source.reader.damage
         if damage.unstamped:
             self._note(f"{damage.unstamped} frames have no usable timestamp; theirs is counted on")
