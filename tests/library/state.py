@@ -48,6 +48,8 @@ def _vectors(library: Path, connection: sqlite3.Connection, meta: dict[str, str]
     if "dimension" not in meta:
         return {}
     path = library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
-    matrix = np.fromfile(path, "<f2", offset=64).reshape(-1, int(meta["dimension"]))
+    dimension = int(meta["dimension"])
+    numbers = np.fromfile(path, "<f2", offset=64)
+    matrix = numbers[: len(numbers) // dimension * dimension].reshape(-1, dimension)
     rows = connection.execute("SELECT clip_id, first_row, count FROM vector_rows")
     return {clip_id: matrix[first : first + count].tobytes() for clip_id, first, count in rows}

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 if TYPE_CHECKING:
     from evenreel.library import IndexReport, LibraryStats, Problem, SetAside
-    from evenreel.types import Hit, SearchResult
+    from evenreel.types import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
 
@@ -106,19 +106,24 @@ def show_result(result: SearchResult, as_json: bool) -> None:
 def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     from evenreel.library.catalog import printable
 
-    times = ", ".join(_stretch(moment.time_s, moment.start_s, moment.end_s) for moment in hit.moments)
+    times = ", ".join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {value:.2f}" for channel, value in hit.scores.items())
     out.print(f"[bold]{rank:2}. {escape(printable(hit.path))}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
-        shown = f"{clock(text.start_s)}-{clock(text.end_s)}"
-        out.print(f"      on screen {shown}: [green]{escape(text.text)}[/]")
+        out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{escape(text.text)}[/]")
     out.print(f"      [dim]confidence {hit.confidence:.0%}  {scores}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {escape(printable(path))}[/]")
 
 
-def _stretch(time_s: float, start_s: float, end_s: float) -> str:
-    return f"{clock(time_s)} ({clock(start_s)}-{clock(end_s)})"
+def _stretch(moment: MomentHit) -> str:
+    around = _span(moment.start_s, moment.end_s)
+    return clock(moment.time_s) + (f" ({around})" if "-" in around else "")
+
+
+def _span(start_s: float, end_s: float) -> str:
+    start, end = clock(start_s), clock(end_s)
+    return start if start == end else f"{start}-{end}"
 
 
 def show_stats(stats: LibraryStats, as_json: bool) -> None:
@@ -129,7 +134,7 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
     out = console()
     out.print(
         f"{escape(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
-        f"{stats.hours:.2f} hours, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
+        f"{_length(stats.hours)}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
     out.print(f"  model: {escape(stats.model or 'none (words only)')}   sampling: {stats.rule}")
     if stats.metadata:
@@ -137,6 +142,10 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     _show_aside(out, stats.set_aside)
+
+
+def _length(hours: float) -> str:
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
 
 
 def show_problems(problems: Sequence[Problem], library: Path, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenreel.library.ingest import IndexReport, NoProgress, Progress, SetAside, index_folders
     from evenreel.library.library import Library, LibraryStats, open_library
-    from evenreel.library.verify import Problem, repair, verify
+    from evenreel.library.integrity import Problem, repair, verify
 
 __all__ = [
     "IndexReport",
@@ -26,7 +26,7 @@ __all__ = [
 _MODULE_OF = {
     "ingest": ("IndexReport", "NoProgress", "Progress", "SetAside", "index_folders"),
     "library": ("Library", "LibraryStats", "open_library"),
-    "verify": ("Problem", "repair", "verify"),
+    "integrity": ("Problem", "repair", "verify"),
 }
 
 
@@ -36,8 +36,5 @@ def __getattr__(name: str) -> Any:
 
     for module, names in _MODULE_OF.items():
         if name in names:
-            # `verify` is a module and a function; the function is what the package offers.
-            found = getattr(importlib.import_module(f"evenreel.library.{module}"), name)
-            globals()[name] = found
-            return found
+            return getattr(importlib.import_module(f"evenreel.library.{module}"), name)
     raise AttributeError(f"module 'evenreel.library' has no attribute {name!r}")
