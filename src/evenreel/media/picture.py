@@ -7,8 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc, VideoReformatter
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+from numpy.typing import NDArray
 
+from evenreel.media.dynamic_range import needs_mapping, to_srgb
 from evenreel.types import Pixels
 
 if TYPE_CHECKING:
@@ -26,9 +28,7 @@ _MATRICES = {
     9: Colorspace.BT2020,
     10: Colorspace.BT2020,
 }
-_HIGH_DYNAMIC_RANGE = {ColorTrc.SMPTE2084, ColorTrc.ARIB_STD_B67}
 _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True): 270}
-_WIDE_GAMUT = {ColorPrimaries.BT2020, ColorPrimaries.SMPTE431, ColorPrimaries.SMPTE432}
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,8 @@ def square_width(width: int, aspect: Fraction | None) -> int:
 class PictureMaker:
     """Converts the frames of one video; keeps swscale's set-up between frames.
 
-    Interlaced frames are left woven, as stored. Transparent pixels are laid over white. PQ and HLG are mapped
-    by swscale's colour management to sRGB with diffuse white (203 cd/m2, ITU-R BT.2408) at white; brighter
-    highlights clip.
+    Interlaced frames are left woven, as stored. Transparent pixels are laid over white. PQ, HLG and wide gamut
+    are mapped to sRGB (`evenreel.media.dynamic_range`).
 
     Args:
         aspect: width over height of a stored pixel, None for square ones.
@@ -117,23 +116,25 @@ class PictureMaker:
 
     def pixels(self, frame: VideoFrame) -> Pixels:
         """(H, W, 3) uint8 RGB of a frame, as it is shown."""
-        has_alpha = _has_alpha(frame)
-        managed = frame.color_trc in _HIGH_DYNAMIC_RANGE or frame.color_primaries in _WIDE_GAMUT
-        converted = self._reformatter.reformat(
+        if needs_mapping(frame.color_trc, frame.color_primaries):
+            signal = np.asarray(self._converted(frame, "rgb48le"), np.uint16)
+            rgb = to_srgb(signal, frame.color_trc, frame.color_primaries)
+        elif _has_alpha(frame):
+            rgb = over_background(np.asarray(self._converted(frame, "rgba"), np.uint8))
+        else:
+            rgb = np.asarray(self._converted(frame, "rgb24"), np.uint8)
+        return self._orientation.apply(rgb)
+
+    def _converted(self, frame: VideoFrame, layout: str) -> NDArray[Any]:
+        return self._reformatter.reformat(
             frame,
             width=square_width(frame.width, self._aspect),
-            format="rgba" if has_alpha else "rgb24",
+            format=layout,
             src_colorspace=matrix_of(frame),
             src_color_range=_range_of(frame),
             dst_color_range=ColorRange.JPEG,
-            dst_color_trc=ColorTrc.IEC61966_2_1 if managed else None,
-            dst_color_primaries=ColorPrimaries.BT709 if managed else None,
             threads=1,
-        )
-        rgb = np.asarray(converted.to_ndarray(), np.uint8)
-        if has_alpha:
-            rgb = over_background(rgb)
-        return self._orientation.apply(rgb)
+        ).to_ndarray()
 
 
 def matrix_of(frame: VideoFrame) -> Colorspace | None:
