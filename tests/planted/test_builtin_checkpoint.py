@@ -1,0 +1,171 @@
+"""The encoder inside the package: small, in transformers' form, right about what it was trained to see."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import evenreel
+from evenreel.encoders import load_encoder
+from evenreel.planted import Entity, Scene, SceneRanges, Sign, caption, draw_frame, sample_scene, vocabulary
+from evenreel.types import Encoder
+
+CHECKPOINT = Path(evenreel.__file__).parent / "encoders/builtin/checkpoint"
+SCRIPT = Path(__file__).parents[2] / "scripts/train_builtin.py"
+JUDGED = ("colour", "shape", "background")
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return load_encoder("builtin")
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("train_builtin", SCRIPT)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _unseen(count: int) -> list[Scene]:
+    rng = np.random.default_rng(20_260_101)
+    return [sample_scene(rng, SceneRanges(sign_share=0.3)) for _ in range(count)]
+
+
+def _first(encoder: Encoder, captions: list[str], scenes: list[Scene], frames: int = 4) -> list[Scene]:
+    """The scene whose mean over frames fits each caption best."""
+    times = (np.arange(frames) + 0.5) / frames
+    pixels = np.stack([draw_frame(scene, part * scene.duration_s) for scene in scenes for part in times])
+    video = encoder.encode_frames(pixels.transpose(0, 3, 1, 2)).reshape(len(scenes), frames, -1)
+    scores = np.einsum("qd,vtd->qv", encoder.encode_text(captions).sentence, video)
+    return [scenes[n] for n in scores.argmax(axis=1)]
+
+
+def test_it_is_small() -> None:
+    assert sum(path.stat().st_size for path in CHECKPOINT.iterdir()) <= 8 * 2**20
+
+
+def test_it_has_the_parts_that_transformers_reads_and_no_pickle() -> None:
+    names = {path.name for path in CHECKPOINT.iterdir()}
+    assert {"config.json", "model.safetensors", "preprocessor_config.json", "tokenizer.json", "README.md"} <= names
+    assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl"))]
+    assert json.loads((CHECKPOINT / "config.json").read_text())["architectures"] == ["CLIPModel"]
+
+
+def test_the_first_video_has_what_the_caption_names(encoder: Encoder) -> None:
+    """150 unseen clips; the share on 500 is in the model card."""
+    scenes, rng = _unseen(150), np.random.default_rng(1)
+    first = _first(encoder, [caption(scene, rng, JUDGED) for scene in scenes], scenes)
+    for name, least in (("background", 0.97), ("colour", 0.85), ("shape", 0.85)):
+        share = np.mean([a.attributes[name] == b.attributes[name] for a, b in zip(scenes, first, strict=True)])
+        assert share >= least, f"{name}: {share:.2f}"
+
+
+def test_it_does_not_read(encoder: Encoder) -> None:
+    """Of two pictures that differ in their sign alone, it prefers the one that says the query about as often as not."""
+    rng = np.random.default_rng(2)
+    words = [*vocabulary.colours(), *vocabulary.shapes(), *(w.lower() for w in vocabulary.sign_words()[:8])]
+    pairs = [rng.choice(len(words), 2, replace=False) for _ in range(120)]
+    signed = [
+        draw_frame(replace(scene, signs=(Sign(words[n].upper(), height=0.13),)), 1.0)
+        for scene, pair in zip(_unseen(120), pairs, strict=True)
+        for n in pair
+    ]
+    frames = encoder.encode_frames(np.stack(signed).transpose(0, 3, 1, 2)).reshape(120, 2, -1)
+    text = encoder.encode_text([words[pair[0]] for pair in pairs]).sentence
+    scores = np.einsum("qd,qtd->qt", text, frames)
+    share = np.mean(scores[:, 0] > scores[:, 1])
+    # three standard deviations of 120 fair coins
+    assert abs(share - 0.5) < 3 * 0.5 / np.sqrt(120)
+
+
+def test_nonsense_scores_below_a_true_caption(encoder: Encoder) -> None:
+    scenes, rng = _unseen(40), np.random.default_rng(3)
+    pixels = np.stack([draw_frame(scene, 1.0) for scene in scenes]).transpose(0, 3, 1, 2)
+    frames = encoder.encode_frames(pixels)
+    true = encoder.encode_text([caption(scene, rng, JUDGED) for scene in scenes]).sentence
+    nonsense = encoder.encode_text(["quarterly tax spreadsheet", "xqzv blorf", "parliament vote", "guitar"]).sentence
+    assert np.median((true * frames).sum(1)) > np.quantile(nonsense @ frames.T, 0.95)
+
+
+@pytest.mark.parametrize("text", ["Æther naïve 日本 🙂", "", "RED STAR!!!", "hyundai", "word " * 500])
+def test_any_text_can_be_encoded(encoder: Encoder, text: str) -> None:
+    sentence = encoder.encode_text([text]).sentence
+    assert np.isfinite(sentence).all()
+    assert np.allclose(np.linalg.norm(sentence, axis=1), 1, atol=1e-4)
+
+
+def test_capitals_do_not_matter(encoder: Encoder) -> None:
+    one, two = encoder.encode_text(["a Red STAR on a beach", "a red star on a beach"]).sentence
+    assert np.allclose(one, two, atol=1e-5)
+
+
+def test_each_word_of_the_grammar_is_one_token() -> None:
+    from transformers import CLIPTokenizer
+
+    tokenizer = CLIPTokenizer.from_pretrained(CHECKPOINT)
+    rng = np.random.default_rng(4)
+    for scene in _unseen(50):
+        text = caption(scene, rng, JUDGED)
+        words = text.replace(",", " ,").replace("-", " - ").split()
+        assert len(tokenizer(text)["input_ids"]) == len(words) + 2
+
+
+def test_training_shrinks_frames_as_the_checkpoint_says(script: ModuleType) -> None:
+    from transformers import CLIPImageProcessor
+
+    processor = CLIPImageProcessor.from_pretrained(CHECKPOINT)
+    for width, height in ((320, 240), (256, 256), (214, 120), (160, 120)):
+        scene = Scene((Entity("star", "red", "large"),), "rests", "city", width=width, height=height)
+        picture = Image.fromarray(draw_frame(scene, 0.0))
+        theirs = np.asarray(processor(picture, return_tensors="np")["pixel_values"][0])
+        ours = (script.shrink(picture) / 255.0 - script.MEAN[0]) / script.DEVIATION[0]
+        assert np.abs(theirs - ours).max() < 1e-5
+
+
+def test_the_soft_targets_are_what_a_reader_would_say(script: ModuleType) -> None:
+    """'Something red' is true of both red frames; 'a star' of both stars; a caption of nothing, of all."""
+    import torch
+
+    labels = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # red star, red heart, blue star
+    named = torch.tensor([[True, False, False, False], [True, True, False, False], [False, True, False, False]])
+    right = script.truth(labels, named)
+    assert right.tolist() == [[True, True, False], [False, True, False], [True, False, True]]
+    nothing = torch.zeros_like(named)
+    assert script.truth(labels, nothing).all()
+
+
+def test_the_contrastive_loss_equals_the_sum_written_out(script: ModuleType) -> None:
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 4, generator=generator)
+    labels = torch.randint(0, 2, (4, 4), generator=generator)
+    named = torch.tensor(
+        [[True, False, False, True], [True, True, False, False], [False] * 4, [False, True, True, True]]
+    )
+    right, scores = script.truth(labels, named).tolist(), logits.exp().tolist()
+    expected = 0.0
+    for q in range(4):
+        hits = [v for v in range(4) if right[q][v]]
+        expected -= sum(np.log(scores[q][v] / sum(scores[q])) for v in hits) / len(hits) / 4
+    for v in range(4):
+        hits = [q for q in range(4) if right[q][v] and named[q].any()]
+        column = sum(scores[q][v] for q in range(4))
+        expected -= sum(np.log(scores[q][v] / column) for q in hits) / max(len(hits), 1) / 4
+    found = script.contrastive_loss(logits, script.truth(labels, named), named)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
