@@ -13,6 +13,9 @@ from evenreel.library.confidence import DEVIATION_FLOOR, confidence, load_null_b
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import FloatArray
 
+DECIMALS = 5
+"""Of a similarity; float16 vectors do not tell more."""
+
 
 @dataclass(frozen=True)
 class Gallery:
@@ -76,7 +79,8 @@ def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Con
     chosen = np.flatnonzero([clip_id in allowed for clip_id in gallery.clip_ids])
     found = vectors.best_per_clip(query[None], gallery.first_rows[chosen], gallery.counts[chosen])[0]
     scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
-    scores[chosen] = found
+    # Equal frames must give equal scores, wherever a matrix product's blocks put them.
+    scores[chosen] = found = np.round(found, DECIMALS)
     ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
     return Seen(scores, ranks, confidence((scores - gallery.means) / gallery.deviations, gallery.null_best))
 
