@@ -66,7 +66,7 @@ def tiny_siglip(folder: Path, *, seed: int = 0) -> Path:
     tokenizer = SiglipTokenizer(str(folder / "spiece.model"), model_max_length=64, model_input_names=["input_ids"])
     text = {
         **_TOWER,
-        "vocab_size": len(tokenizer),
+        "vocab_size": 64,
         "max_position_embeddings": 64,
         "bos_token_id": 1,
         "eos_token_id": 1,
@@ -75,6 +75,19 @@ def tiny_siglip(folder: Path, *, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     _save(SiglipModel(SiglipConfig(text_config=text, vision_config=_VISION)), tokenizer, folder)
     _processor(folder, "SiglipImageProcessor", {"size": {"height": SIDE, "width": SIDE}, "resample": 2})
+    return folder
+
+
+def tiny_siglip2(folder: Path, *, seed: int = 0) -> Path:
+    """A SigLIP 2 checkpoint of fixed resolution: SigLIP's towers with Gemma's kind of tokenizer, lower-casing."""
+    from transformers import Siglip2Tokenizer
+
+    tiny_siglip(folder, seed=seed)
+    (folder / "spiece.model").unlink()
+    letters = [*"abcdefghijklmnopqrstuvwxyz!.,'", "\u2581"]
+    vocabulary = {piece: number for number, piece in enumerate(["<pad>", "<eos>", "<bos>", "<unk>", *letters])}
+    tokenizer = Siglip2Tokenizer(vocabulary, [], padding_side="right", model_input_names=["input_ids"])
+    tokenizer.save_pretrained(folder)
     return folder
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
-from tests.tiny_checkpoints import tiny_clip, tiny_siglip
+from tests.tiny_checkpoints import tiny_clip, tiny_siglip, tiny_siglip2
 
-BUILDERS = {"clip": tiny_clip, "siglip": tiny_siglip}
+BUILDERS = {"clip": tiny_clip, "siglip": tiny_siglip, "siglip2": tiny_siglip2}
 
 
 @pytest.fixture(scope="session")

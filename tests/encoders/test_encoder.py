@@ -20,9 +20,13 @@ from evenreel.types import Encoder, FloatArray, Pixels
 from tests.tiny_checkpoints import SIDE
 
 CAPTIONS = ["a red ball", "the dog runs over the bridge", "Blue TRAIN!", "", "a ball " * 60]
-MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}
-PROCESSORS = {"clip": "CLIPImageProcessorPil", "siglip": "SiglipImageProcessorPil"}
-LIMITS = {"clip": 77, "siglip": 64}
+MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel", "siglip2": "SiglipModel"}
+PROCESSORS = {
+    "clip": "CLIPImageProcessorPil",
+    "siglip": "SiglipImageProcessorPil",
+    "siglip2": "SiglipImageProcessorPil",
+}
+LIMITS = {"clip": 77, "siglip": 64, "siglip2": 64}
 
 
 def frames(count: int = 5, height: int = SIDE, width: int = SIDE, seed: int = 0) -> Pixels:
@@ -54,7 +58,7 @@ class Oracle:
     def caption(self, text: str) -> tuple[FloatArray, FloatArray]:
         """Words of the caption alone, without padding where the family allows it, and its sentence."""
         limit = LIMITS[self.family]
-        padding = "max_length" if self.family == "siglip" else False
+        padding = "max_length" if self.family != "clip" else False
         inputs = self.tokenizer([text], padding=padding, truncation=True, max_length=limit, return_tensors="pt")
         output = self.model.get_text_features(**inputs)
         head = self.model.text_projection if self.family == "clip" else self.model.text_model.head
@@ -75,7 +79,7 @@ def oracle(oracles: dict[str, Oracle], family: str) -> Oracle:
 def test_it_is_an_encoder(encoder: TowerEncoder, checkpoints: dict[str, Path], family: str) -> None:
     as_protocol: Encoder = encoder
     assert as_protocol.encoder_id == str(checkpoints[family].resolve())
-    assert as_protocol.dimension == {"clip": 16, "siglip": 32}[family]
+    assert as_protocol.dimension == {"clip": 16, "siglip": 32, "siglip2": 32}[family]
     assert len(as_protocol.weights_hash) == 64
     assert encoder.device == "cpu"
 
@@ -159,10 +163,10 @@ def test_a_single_string_is_refused(encoder: TowerEncoder) -> None:
 
 def test_long_captions_are_cut_and_said_to_be(encoder: TowerEncoder, family: str) -> None:
     limit = LIMITS[family]
-    words = limit - {"clip": 2, "siglip": 1}[family]  # beside the tokenizer's own marks
-    captions = [" ".join(["ball"] * count) for count in (words, words + 1, 10 * words)]
-    if family == "siglip":
-        captions = [" ".join("x" * count) for count in (words // 2, words, 10 * words)]
+    marks = len(encoder._towers.tokenizer("")["input_ids"])
+    captions = ["a " * count for count in (limit // 2 - marks, limit + 1, 10 * limit)]
+    if family == "clip":
+        captions = ["ball " * count for count in (limit - marks, limit - marks + 1, 10 * limit)]
     assert encoder.truncated(captions) == [False, True, True]
     assert encoder.encode_text(captions).word_mask.sum(axis=1).max() == limit
 
@@ -172,6 +176,12 @@ def test_a_cut_caption_of_clip_keeps_its_end_mark(checkpoints: dict[str, Path]) 
     ids = towers.tokens(["ball " * 200])["input_ids"]
     assert ids.shape == (1, 77)
     assert ids[0, -1] == towers.tokenizer.eos_token_id
+
+
+def test_tokens_beyond_the_vocabulary_are_one_sentence(encoder: TowerEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder._towers.model.config.text_config, "vocab_size", 3)
+    with pytest.raises(EncoderError, match="tokenizer and the weights .* do not belong together"):
+        encoder.encode_text(["a red ball"])
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "🚂 日本 \u202e", "\x1b[31m", "it's  \t\n"])

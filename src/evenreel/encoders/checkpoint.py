@@ -29,18 +29,11 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARD_NAME = re.compile(r"[\w.-]+\.safetensors")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
-_BOOKKEEPING = {
-    "_name_or_path",
-    "_commit_hash",
-    "transformers_version",
-    "architectures",
-    "torch_dtype",
-    "dtype",
-}
-"""Entries of config.json that say where a model comes from, and nothing about what it calculates."""
-
-_NEVER = {"auto_map", "attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
-"""Entries of config.json that make a loader fetch and run code."""
+_IGNORED = frozenset(
+    {"_name_or_path", "_commit_hash", "transformers_version", "architectures", "torch_dtype", "dtype"}
+    | {"auto_map", "attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+)
+"""Entries of config.json that are not followed: where a model comes from, and code that would be fetched."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,7 @@ class Checkpoint:
     Attributes:
         folder: where it is.
         family: one of `FAMILIES`.
-        config: config.json, without what names code and without bookkeeping.
+        config: config.json, without what names code or an origin.
         preprocessing: how its processor prepares a picture.
         weights: the safetensors files, in the order of their names.
     """
@@ -194,9 +187,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _plain(config: dict[str, Any]) -> dict[str, Any]:
     return {
-        key: _plain(value) if isinstance(value, dict) else value
-        for key, value in config.items()
-        if key not in _BOOKKEEPING | _NEVER
+        key: _plain(value) if isinstance(value, dict) else value for key, value in config.items() if key not in _IGNORED
     }
 
 

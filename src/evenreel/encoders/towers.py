@@ -61,15 +61,23 @@ class Towers:
 
     def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
         """Token ids and mask, (Q, W), padded and cut as this family was trained."""
-        tokens = self.tokenizer(
-            list(captions),
-            padding="longest" if self.checkpoint.family == "clip" else "max_length",
-            truncation=True,
-            max_length=self.longest_caption,
-            return_attention_mask=True,
-            return_tensors="pt",
+        tokens = dict(
+            self.tokenizer(
+                list(captions),
+                padding="longest" if self.checkpoint.family == "clip" else "max_length",
+                truncation=True,
+                max_length=self.longest_caption,
+                return_attention_mask=True,
+                return_tensors="pt",
+            )
         )
-        return dict(tokens)
+        # On a GPU such a token would not raise: it would end the whole CUDA context.
+        if tokens["input_ids"].max() >= self.model.config.text_config.vocab_size:
+            raise EncoderError(
+                f"The tokenizer and the weights in {self.checkpoint.folder} do not belong together: it makes "
+                "tokens that the model does not have."
+            )
+        return tokens
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
         """How many tokens captions have before they are cut."""
