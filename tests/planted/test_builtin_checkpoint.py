@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from PIL import Image
+from scripts.builtin_encoder.frames import shrink
+from scripts.builtin_encoder.model import DEVIATION, MEAN
+from scripts.train_builtin import contrastive_loss, truth
 
 import evenreel
 from evenreel.encoders import load_encoder
@@ -19,25 +20,12 @@ from evenreel.planted import Entity, Scene, SceneRanges, Sign, caption, draw_fra
 from evenreel.types import Encoder
 
 CHECKPOINT = Path(evenreel.__file__).parent / "encoders/builtin/checkpoint"
-SCRIPT = Path(__file__).parents[2] / "scripts/train_builtin.py"
 JUDGED = ("colour", "shape", "background")
 
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     return load_encoder("builtin")
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_builtin", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @cache
@@ -125,7 +113,7 @@ def test_each_word_of_the_grammar_is_one_token() -> None:
         assert len(tokenizer(text)["input_ids"]) == len(words) + 2
 
 
-def test_training_shrinks_frames_as_the_checkpoint_says(script: ModuleType) -> None:
+def test_training_shrinks_frames_as_the_checkpoint_says() -> None:
     from transformers import CLIPImageProcessor
 
     processor = CLIPImageProcessor.from_pretrained(CHECKPOINT)
@@ -133,23 +121,23 @@ def test_training_shrinks_frames_as_the_checkpoint_says(script: ModuleType) -> N
         scene = Scene((Entity("star", "red", "large"),), "rests", "city", width=width, height=height)
         picture = Image.fromarray(draw_frame(scene, 0.0))
         theirs = np.asarray(processor(picture, return_tensors="np")["pixel_values"][0])
-        ours = (script.shrink(picture) / 255.0 - script.MEAN[0]) / script.DEVIATION[0]
+        ours = (shrink(picture) / 255.0 - MEAN) / DEVIATION
         assert np.abs(theirs - ours).max() < 1e-5
 
 
-def test_the_soft_targets_are_what_a_reader_would_say(script: ModuleType) -> None:
+def test_the_soft_targets_are_what_a_reader_would_say() -> None:
     """'Something red' is true of both red frames; 'a star' of both stars; a caption of nothing, of all."""
     import torch
 
     labels = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # red star, red heart, blue star
     named = torch.tensor([[True, False, False, False], [True, True, False, False], [False, True, False, False]])
-    right = script.truth(labels, named)
+    right = truth(labels, named)
     assert right.tolist() == [[True, True, False], [False, True, False], [True, False, True]]
     nothing = torch.zeros_like(named)
-    assert script.truth(labels, nothing).all()
+    assert truth(labels, nothing).all()
 
 
-def test_the_contrastive_loss_equals_the_sum_written_out(script: ModuleType) -> None:
+def test_the_contrastive_loss_equals_the_sum_written_out() -> None:
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -158,7 +146,7 @@ def test_the_contrastive_loss_equals_the_sum_written_out(script: ModuleType) -> 
     named = torch.tensor(
         [[True, False, False, True], [True, True, False, False], [False] * 4, [False, True, True, True]]
     )
-    right, scores = script.truth(labels, named).tolist(), logits.exp().tolist()
+    right, scores = truth(labels, named).tolist(), logits.exp().tolist()
     expected = 0.0
     for q in range(4):
         hits = [v for v in range(4) if right[q][v]]
@@ -167,5 +155,5 @@ def test_the_contrastive_loss_equals_the_sum_written_out(script: ModuleType) -> 
         hits = [q for q in range(4) if right[q][v] and named[q].any()]
         column = sum(scores[q][v] for q in range(4))
         expected -= sum(np.log(scores[q][v] / column) for q in hits) / max(len(hits), 1) / 4
-    found = script.contrastive_loss(logits, script.truth(labels, named), named)
+    found = contrastive_loss(logits, truth(labels, named), named)
     assert float(found) == pytest.approx(expected, rel=1e-5)
