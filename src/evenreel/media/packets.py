@@ -161,48 +161,70 @@ class PacketReader:
         self._time_base = time_base_of(stream)
         self._held: deque[Packet[VideoStream]] = deque()
         self._held_bytes = 0
+        self._restart = False  # whether something was left out before the next packet
         self._last_key: int | None = None  # timestamp of the latest keyframe read
         self._spacing_s = _FIRST_SPACING_S
         self._sought_for: int | None = None
 
     def steps(self) -> Iterator[Step]:
         """The packets to decode, in decoding order."""
-        restart = after_seek = False
+        after_seek = False
         for packet in self.demuxer:
             if self._is_far_from_target(packet) and self._seek():
-                restart = after_seek = True
+                after_seek = True
                 continue
-            if self._begins_run(packet):
-                restart = restart or bool(self._held)
-                self._drop_held()
-            elif after_seek:
+            if after_seek and not self._begins_run(packet):
                 raise UnsafeSkipError
             after_seek = False
-            self._held.append(packet)
-            self._held_bytes += packet.size
-            if self._must_decode(packet):
-                yield from self._release(restart)
-                restart = False
-        yield from self._release(restart)
+            self._hold(packet)
+            yield from self._release()
+        yield from self._release(at_end=True)
 
-    def _release(self, restart: bool) -> Iterator[Step]:
-        while self._held:
-            yield Step(self._held.popleft(), restart)
-            restart = False
-        self._held_bytes = 0
-
-    def _begins_run(self, packet: Packet[VideoStream]) -> bool:
-        if not packet.is_keyframe or packet.pts is None:
-            return False
-        if self._last_key is not None and packet.pts > self._last_key:
-            self._spacing_s = float((packet.pts - self._last_key) * self._time_base)
-        self._last_key = packet.pts
-        target = self._cursor.target
-        return self._may_skip and target is not None and packet.pts <= target
-
-    def _must_decode(self, packet: Packet[VideoStream]) -> bool:
+    def _hold(self, packet: Packet[VideoStream]) -> None:
         if packet.pts is None:  # nothing can be said about what is shown when
             self._may_skip = self._may_seek = False
+        elif packet.is_keyframe:
+            if self._last_key is not None and packet.pts > self._last_key:
+                self._spacing_s = float((packet.pts - self._last_key) * self._time_base)
+            self._last_key = packet.pts
+        if self._begins_run(packet):
+            self._drop(len(self._held))
+        self._held.append(packet)
+        self._held_bytes += packet.size
+
+    def _release(self, *, at_end: bool = False) -> Iterator[Step]:
+        """Give out what is held as long as what is wanted, which changes meanwhile, must be in it."""
+        judged_for: int | None = None
+        while self._held:
+            if self._cursor.target != judged_for:
+                judged_for = self._cursor.target
+                self._drop_before_run()
+            if not (at_end or self._must_decode()):
+                return
+            packet = self._held.popleft()
+            self._held_bytes -= packet.size
+            restart, self._restart = self._restart, False
+            yield Step(packet, restart)
+
+    def _begins_run(self, packet: Packet[VideoStream]) -> bool:
+        """Whether what is wanted needs nothing from before this packet."""
+        if not self._may_skip or not packet.is_keyframe or packet.pts is None:
+            return False
+        target = self._cursor.target
+        return target is not None and packet.pts <= target
+
+    def _drop_before_run(self) -> None:
+        for place in range(len(self._held) - 1, 0, -1):
+            if self._begins_run(self._held[place]):
+                self._drop(place)
+                return
+
+    def _drop(self, count: int) -> None:
+        for _ in range(count):
+            self._held_bytes -= self._held.popleft().size
+            self._restart = True
+
+    def _must_decode(self) -> bool:
         target = self._cursor.target
         return (
             not self._may_skip
@@ -210,10 +232,6 @@ class PacketReader:
             or len(self._held) >= _HELD_PACKETS
             or self._held_bytes >= _HELD_BYTES
         )
-
-    def _drop_held(self) -> None:
-        self._held.clear()
-        self._held_bytes = 0
 
     def _is_far_from_target(self, packet: Packet[VideoStream]) -> bool:
         target = self._cursor.target
@@ -226,6 +244,7 @@ class PacketReader:
         if target is None or not self.demuxer.seek(target - int(_REORDER_S / self._time_base)):
             self._may_seek = False
             return False
-        self._drop_held()
+        self._drop(len(self._held))
+        self._restart = True
         self._last_key = None
         return True
