@@ -50,9 +50,7 @@ def make_shard(count: int = 4, dimension: int = 8, seed: int = 0) -> Shard:
 def track(draw: st.DrawFn) -> TextTrack:
     start, end = sorted(draw(st.tuples(reals, reals)))
     box = draw(st.tuples(*[st.floats(0, 1)] * 4))
-    return TextTrack(
-        draw(texts), draw(st.floats(0, 1)), start, end, box, tuple(draw(st.lists(texts, max_size=3)))
-    )
+    return TextTrack(draw(texts), draw(st.floats(0, 1)), start, end, box, tuple(draw(st.lists(texts, max_size=3))))
 
 
 @st.composite
