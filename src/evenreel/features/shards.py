@@ -161,9 +161,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise LibraryError(
-            f"The shard {path} cannot be read ({error.strerror}); run `evenreel repair`."
-        ) from error
+        raise LibraryError(f"The shard {path} cannot be read ({error.strerror}); run `evenreel repair`.") from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -279,9 +277,7 @@ def _time_problem(shard: Shard) -> str | None:
 
 
 def _frame_problem(shard: Shard) -> str | None:
-    if (shard.frames is None) != (shard.encoder_id is None) or (shard.frames is None) != (
-        shard.weights_hash is None
-    ):
+    if (shard.frames is None) != (shard.encoder_id is None) or (shard.frames is None) != (shard.weights_hash is None):
         return "frames and the name and hash of their encoder go together, and one is missing"
     if shard.frames is None:
         return None
