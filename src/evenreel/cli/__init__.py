@@ -13,12 +13,16 @@ EXIT_SET_ASIDE = 3
 EXIT_INTERRUPTED = 130
 
 
+class Interrupted(BaseException):
+    """The user or the system asks us to stop; no part of the program takes it for a failure of its own."""
+
+
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
     from evenreel.cli.app import app
     from evenreel.errors import EvenreelError, UsageError
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _interrupt)
     try:
@@ -27,7 +31,7 @@ def main() -> None:
         _fail(str(error), EXIT_USAGE)
     except EvenreelError as error:
         _fail(str(error), EXIT_FAILED)
-    except KeyboardInterrupt:
+    except Interrupted:
         _fail(
             "interrupted; what was finished is kept, and the same command goes on from there",
             EXIT_INTERRUPTED,
@@ -38,7 +42,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _fail(sentence: str, code: int) -> None:

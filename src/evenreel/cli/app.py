@@ -29,18 +29,23 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a progr
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenreel {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _settings(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more about what happens.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
     logging.basicConfig(format="evenreel: %(message)s", level=logging.ERROR)
     logging.getLogger("evenreel").setLevel(level)
-    if version:
-        typer.echo(f"evenreel {__version__}")
-        raise typer.Exit
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def read_image(path: Path, limits: MediaLimits) -> Pixels:
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
-    if "://" in str(path):
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
         raise UsageError(f"{path} is an address; nothing is fetched: save the picture and give its file name")
     try:
         if not path.is_file():
@@ -36,12 +37,14 @@ def read_image(path: Path, limits: MediaLimits) -> Pixels:
                 width, height = image.size
                 if width * height > limits.max_pixels:
                     raise UsageError(
-                        f"the picture {path} has {width} x {height} pixels, the limit is {limits.max_pixels:,} pixels"
+                        f"the picture {path} has {width} x {height} pixels, the limit is {limits.max_pixels:,}"
                     )
                 upright = ImageOps.exif_transpose(image).convert("RGBA")
     except UnidentifiedImageError as error:
         raise UsageError(f"{path} is not a picture that can be read; these can: {', '.join(FORMATS)}") from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError as error:
+        raise UsageError(f"the picture {path} has too many pixels, the limit is {limits.max_pixels:,}") from error
+    except (OSError, ValueError, SyntaxError) as error:
         raise UsageError(f"the picture {path} cannot be read: {error}") from error
     white = Image.new("RGBA", upright.size, "white")
     return np.asarray(Image.alpha_composite(white, upright).convert("RGB"))

@@ -11,6 +11,7 @@ from typing import Any
 from evenreel.config import MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog
+from evenreel.library.filters import parse_filter
 from evenreel.library.ingest import SetAside, other_model
 from evenreel.library.search import Query, Searcher
 from evenreel.library.store import open_vectors, vectors_path
@@ -85,7 +86,9 @@ class Library:
             UsageError: the text is empty, `k` is not positive, or the filter is wrong.
             EncoderError: the model of the library cannot be had.
         """
-        return self._searcher.search(Query(text=text, k=k, where=where))
+        query = Query(text=text, k=k, where=where)
+        self._check_filter(where)
+        return self._searcher.search(query)
 
     def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
         """Clips with a frame that looks like a picture.
@@ -97,10 +100,16 @@ class Library:
         from evenreel.library.image import read_image
 
         pixels = read_image(image, MediaLimits())
+        self._check_filter(where)
         if self._encoder is None:
             raise UsageError(f"the library {self.path} has no vision, so a picture cannot be searched for")
         vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
         return self._searcher.search(Query(image=vector, k=k, where=where))
+
+    def _check_filter(self, where: str | None) -> None:
+        """Say that a filter is wrong before a model is loaded for it."""
+        if where is not None:
+            parse_filter(where, catalog.metadata_keys(self._connection))
 
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside."""
