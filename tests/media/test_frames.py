@@ -130,7 +130,7 @@ def test_threads_change_nothing(films: Path, name: str, threads: int) -> None:
 def test_sparse_wishes_decode_only_the_runs_they_need(films: Path, name: str) -> None:
     with open_video(films / name, NO_CAP) as video:
         assert len(list(video.frames(parse_rule("every 20 s")))) == 3
-        assert video.packets_decoded < 50  # three short runs and what the decoder looks ahead, of 1500
+        assert video.packets_decoded < 120  # three runs of at most 50 would be 150, of 1500
         assert len(list(video.frames(EVERY_FRAME))) == 1500
         assert video.packets_decoded == 1500
 

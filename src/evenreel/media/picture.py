@@ -131,7 +131,6 @@ class PictureMaker:
             width=square_width(frame.width, self._aspect),
             format=layout,
             src_colorspace=matrix_of(frame),
-            src_color_range=_range_of(frame),
             dst_color_range=ColorRange.JPEG,
             threads=1,
         ).to_ndarray()
@@ -147,15 +146,6 @@ def matrix_of(frame: VideoFrame) -> Colorspace | None:
     if frame.colorspace in _MATRICES:
         return _MATRICES[frame.colorspace]
     return Colorspace.ITU709 if frame.width >= 1280 or frame.height > 576 else Colorspace.ITU601
-
-
-def _range_of(frame: VideoFrame) -> ColorRange | None:
-    """Full or limited range: the tag, else what the pixel format implies (full for RGB, grey and yuvj)."""
-    if frame.color_range in (ColorRange.MPEG, ColorRange.JPEG):
-        return ColorRange(frame.color_range)
-    name = frame.format.name
-    full = frame.format.is_rgb or name.startswith(("yuvj", "gray", "mono", "pal"))
-    return ColorRange.JPEG if full else ColorRange.MPEG
 
 
 def _has_alpha(frame: VideoFrame) -> bool:
