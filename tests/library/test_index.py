@@ -7,18 +7,21 @@ import shutil
 import socket
 import sqlite3
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenreel.config import IndexSettings, MediaLimits
-from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.errors import EncoderError, LibraryError, MediaError, UsageError
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library import catalog as catalogs
 from evenreel.library.ingest import IndexJob, NoProgress
 from evenreel.library.scan import scan
 from evenreel.library.store import Store
+from evenreel.types import FloatArray, Pixels, TextEmbedding
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
 
@@ -343,6 +346,58 @@ def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
     assert index(videos, library, read_text=True).indexed == 4
     assert state(library) == state(both)
     assert index(videos, library).did_nothing
+
+
+def test_a_kill_between_shard_and_catalog_is_made_good_when_a_stage_is_added(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 33: the shard on disk is newer than the catalog says."""
+    clean = library.with_name("clean")
+    index(videos, clean, read_text=True)
+    index(videos, library)
+
+    def killed(*_: object) -> None:
+        raise SystemExit("killed")
+
+    monkeypatch.setattr("evenreel.library.store.insert_clip", killed)
+    with pytest.raises(SystemExit):
+        index(videos, library, read_text=True)
+    monkeypatch.undo()
+    assert verify(library)
+    index(videos, library, read_text=True)
+    assert verify(library) == []
+    assert state(library) == state(clean)
+
+
+class BrokenEncoder:
+    """A model that makes no vector of one of the videos, the one with a dark background."""
+
+    encoder_id, weights_hash, dimension = "broken", "0", 4
+
+    def encode_frames(self, pixels: Pixels) -> FloatArray:
+        if self.refuses and pixels.shape[2] == 32:
+            raise EncoderError("The model gives a feature that is not a number")
+        return np.tile(np.float32([1, 0, 0, 0]), (len(pixels), 1))
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        sentence = np.tile(np.float32([0, 1, 0, 0]), (len(captions), 1))
+        return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
+
+    refuses = True
+
+
+def test_vectors_that_are_no_numbers_are_refused_and_counted(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 43: the file is set aside, the others are indexed, and it is tried again next time."""
+    write_video(videos / "small.mp4", 9, size=32)
+    encoder = BrokenEncoder()
+    monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: encoder)
+    report = index(videos, library, model="broken")
+    assert report.indexed == 4
+    assert [(Path(aside.path).name, aside.reason) for aside in report.set_aside] == [("small.mp4", "bad_features")]
+    encoder.refuses = False
+    assert index(videos, library, model="broken").indexed == 1
 
 
 def test_another_sampling_rule_is_refused(videos: Path, library: Path) -> None:

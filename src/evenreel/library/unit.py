@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenreel.config import IndexSettings, usable_cores
-from evenreel.errors import MediaError
+from evenreel.errors import EncoderError, MediaError
 from evenreel.features.shards import Shard
 from evenreel.library.filesystem import FileStamp, stamp
 from evenreel.media.workers import Worker
@@ -80,8 +80,8 @@ class ClipReader:
             wanted: stages to do; what is not wanted is None in the shard.
 
         Raises:
-            MediaError: the file is set aside with this reason.
-            EncoderError: the model failed; no file is to blame.
+            MediaError: the file is set aside with this reason; `bad_features` where the model makes no vectors of
+                unit length of it.
         """
         reading = _Reading()
         for message, pixels in self._worker.run({"path": path, "frames": wanted.vision, "text": wanted.text}):
@@ -116,8 +116,11 @@ class ClipReader:
             return
         batch = np.stack(reading.pending).transpose(0, 3, 1, 2)
         reading.pending.clear()
-        with self._lock:
-            reading.features.append(self._encoder.encode_frames(batch))
+        try:
+            with self._lock:
+                reading.features.append(self._encoder.encode_frames(batch))
+        except EncoderError as error:
+            raise MediaError("bad_features", str(error)) from error
 
     def _shard(self, reading: _Reading, clip_id: str, wanted: Wanted) -> Shard:
         if reading.info is None or not reading.times_s:
