@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -440,6 +441,32 @@ def test_a_decoder_that_hangs_crashes_or_grows_costs_one_file_each(tmp_path: Pat
         "surprise": "failed",
     }
     assert all(aside.sentence for aside in report.set_aside)
+
+
+def test_floods_of_packets_and_metadata_stay_within_limits(tmp_path: Path, library: Path) -> None:
+    """Hazard 20: 120,000 packets of a few bytes, and a header with 16 MiB of tags; both end, neither takes the rest along."""
+    videos = tmp_path / "videos"
+    write_folder(videos, 1)
+    with av.open(str(videos / "flood.mkv"), "w") as container:
+        stream = container.add_stream("rawvideo", rate=1000)
+        stream.width = stream.height = 2
+        stream.pix_fmt = "gray"
+        packet = next(iter(stream.encode(av.VideoFrame.from_ndarray(np.zeros((2, 2), np.uint8), "gray"))))
+        for number in range(120_000):
+            copy = av.Packet(bytes(packet))
+            copy.stream, copy.pts, copy.dts, copy.time_base = stream, number, number, packet.time_base
+            container.mux(copy)
+    with av.open(str(videos / "tags.mkv"), "w") as container:
+        container.metadata.update({f"tag{number}": "x" * 2**20 for number in range(16)})
+        stream = container.add_stream("mpeg4", rate=5)
+        stream.width = stream.height = 64
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), "rgb24")))
+        container.mux(stream.encode())
+    report = index(videos, library, limits=MediaLimits(stall_timeout_s=20, memory_bytes=600 * 2**20))
+    aside = {Path(aside.path).name: aside.reason for aside in report.set_aside}
+    assert set(aside.values()) <= {"timeout", "out_of_memory", "codec_not_allowed"}
+    assert report.indexed == 3 - len(aside)
+    assert "clip_00.mp4" in paths(library, "state = 'indexed'")
 
 
 # Hazards 33 to 37: locks, full disks, interruptions ------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""The documentation names what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+HAZARDS = REPOSITORY / "docs" / "hazards.md"
+NO_TEST_HERE = {"30", "32", "51-56", "57-60"}
+
+
+def rows() -> dict[str, str]:
+    table = [line for line in HAZARDS.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d", line)]
+    return {line.split("|")[1].strip(): line for line in table}
+
+
+def tests_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_hazard_has_a_row() -> None:
+    assert [number for number in rows() if number.isdigit()] == [str(n) for n in [*range(1, 51), 61, 62]]
+
+
+@pytest.mark.parametrize("number", sorted(set(rows()) - NO_TEST_HERE))
+def test_the_tests_that_a_hazard_names_exist(number: str) -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", rows()[number])
+    if number == "8":  # 'same two' as the row above
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", rows()["7"])
+    assert named
+    for file, test in named:
+        assert test in tests_of(REPOSITORY / "tests" / file), f"{file} has no {test}"
+
+
+@pytest.mark.parametrize("page", [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("*.md")], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_shows_the_two_commands() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    assert "make test" in readme
