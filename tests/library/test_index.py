@@ -444,7 +444,7 @@ def test_a_decoder_that_hangs_crashes_or_grows_costs_one_file_each(tmp_path: Pat
 
 
 def test_floods_of_packets_and_metadata_stay_within_limits(tmp_path: Path, library: Path) -> None:
-    """Hazard 20: 120,000 packets of a few bytes, and a header with 16 MiB of tags; both end, neither takes the rest along."""
+    """Hazard 20: 120,000 packets of a few bytes, and 16 MiB of tags; both end, and the rest goes on."""
     videos = tmp_path / "videos"
     write_folder(videos, 1)
     with av.open(str(videos / "flood.mkv"), "w") as container:
