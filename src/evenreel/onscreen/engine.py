@@ -22,13 +22,13 @@ Corners = NDArray[np.float32]
 
 
 class Detector(Protocol):
-    """Finds text. Pictures are (H, W, 3) RGB with sides that are multiples of 32."""
+    """Finds text."""
 
     def heat(self, picture: Pixels) -> FloatArray:
-        """(H, W): how likely each pixel belongs to text, 0 to 1."""
+        """(H, W, 3) RGB, sides multiples of 32 -> (H, W): how likely each pixel belongs to text, 0 to 1."""
 
-    def lines(self, picture: Pixels) -> Corners:
-        """The corners of each line of text, in reading order."""
+    def lines(self, heat: FloatArray) -> Corners:
+        """The lines of text in a heat map, in its pixels, in reading order."""
 
 
 class Recognizer(Protocol):
@@ -58,10 +58,12 @@ class RapidDetector:
         batch = self._detector.get_preprocess()(_bgr(picture))
         return np.asarray(self._detector.session(batch)[0, 0], dtype=np.float32)
 
-    def lines(self, picture: Pixels) -> Corners:
+    def lines(self, heat: FloatArray) -> Corners:
         """See `Detector.lines`."""
-        found = self._detector(_bgr(picture)).boxes
-        return np.zeros((0, 4, 2), np.float32) if found is None else np.asarray(found, dtype=np.float32)
+        boxes, _ = self._detector.postprocess_op(heat[None, None], heat.shape)
+        if len(boxes) == 0:
+            return np.zeros((0, 4, 2), np.float32)
+        return np.asarray(self._detector.sorted_boxes(boxes), dtype=np.float32)
 
 
 class RapidRecognizer:

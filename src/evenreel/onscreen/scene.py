@@ -8,13 +8,24 @@ new or look different are read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from evenreel.onscreen.engine import Detector, Recognizer
-from evenreel.onscreen.regions import CELL_PX, Box, Rect, cells_of, rectangles, under, whole_cells
+from evenreel.onscreen.regions import CELL_PX, Box, Mask, Rect, cells_of, rectangles, under, whole_cells
 from evenreel.onscreen.settings import TextSettings
-from evenreel.onscreen.signs import Quad, Sign, bounding_box, crop, legible, look_of, share_inside
+from evenreel.onscreen.signs import (
+    Quad,
+    Sign,
+    bounding_box,
+    crop,
+    height_of,
+    legible,
+    look_of,
+    share_inside,
+    ways_to_read,
+)
 from evenreel.types import Pixels
 
 # A known sign that covers this share of a found line is that line.
@@ -53,10 +64,11 @@ class Scene:
         areas = self._changed(glance)
         if not areas:
             return
-        self._glance_over(glance, areas)
-        kept, lost = self._sort_out(picture, areas)
-        places = self._places(areas, kept, lost)
-        found = self._close_look(picture, places) if places else []
+        touched = self._glance_over(glance, areas)
+        kept, lost = self._sort_out(picture, touched)
+        found = self._large_lines(touched)
+        if places := self._places(touched, kept, lost):
+            found += self._close_look(picture, places)
         self.signs = self._with_new(picture, kept, found)
 
     def _changed(self, glance: Pixels) -> list[Rect]:
@@ -70,17 +82,17 @@ class Scene:
         patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3)).max(axis=2)
         return rectangles(cells_of(patches > self._settings.change_level, rows, columns))
 
-    def _glance_over(self, glance: Pixels, areas: list[Rect]) -> None:
-        """Renew the heat of the areas, and remember how they look."""
+    def _glance_over(self, glance: Pixels, areas: list[Rect]) -> Mask:
+        """Renew the heat of the areas, and remember how they look. Returns the pixels that were looked at."""
+        touched = np.zeros(self._glance_shape, np.bool_)
         for area in areas:
             self._heat[area.pixels] = self._models.detector.heat(glance[area.pixels])
             self._seen[area.pixels] = glance[area.pixels]  # type: ignore[index]
-
-    def _sort_out(self, picture: Pixels, areas: list[Rect]) -> tuple[list[Sign], list[Sign]]:
-        """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
-        touched = np.zeros(self._glance_shape, np.bool_)
-        for area in areas:
             touched[area.pixels] = True
+        return touched
+
+    def _sort_out(self, picture: Pixels, touched: Mask) -> tuple[list[Sign], list[Sign]]:
+        """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
         kept: list[Sign] = []
         lost: list[Sign] = []
         for sign in self.signs:
@@ -90,15 +102,22 @@ class Scene:
             (kept if same else lost).append(sign)
         return kept, lost
 
-    def _places(self, areas: list[Rect], kept: list[Sign], lost: list[Sign]) -> list[Rect]:
+    def _large_lines(self, touched: Mask) -> list[Quad]:
+        """Lines high enough in the glance to be taken from it, in pixels of the picture."""
+        quads = self._models.detector.lines(np.where(touched, self._heat, 0))
+        scale = np.divide(self.shape[::-1], self._glance_shape[::-1], dtype=np.float32)
+        return [quad * scale for quad in quads if height_of(quad) >= self._settings.large_line_px]
+
+    def _places(self, touched: Mask, kept: list[Sign], lost: list[Sign]) -> list[Rect]:
         """Rectangles of the close look: unexplained heat in changed areas, and where signs were lost."""
-        hot = np.zeros(self._glance_shape, np.bool_)
-        for area in areas:
-            hot[area.pixels] = self._heat[area.pixels] > self._settings.glance_level
+        hot = touched & (self._heat > self._settings.glance_level)
+        hot &= ~_large_parts(hot, self._settings.large_line_px)
         for sign in kept:
             hot[under(sign.box, self._glance_shape)] = False
+        shrink = self._glance_shape[0] / self.shape[0]
         for sign in lost:
-            hot[under(sign.box, self._glance_shape)] = True
+            if height_of(sign.quad) * shrink < self._settings.large_line_px:
+                hot[under(sign.box, self._glance_shape)] = True
         rows, columns = (side // CELL_PX for side in self._close_shape)
         # Twice as much room sideways: a line runs on further than the glance felt it.
         return rectangles(cells_of(hot, rows, columns), margin=(1, 2))
@@ -110,23 +129,31 @@ class Scene:
         found: list[Quad] = []
         for place in places:
             corner = np.array([place.left, place.top], np.float32) * CELL_PX
-            quads = self._models.detector.lines(close[place.pixels])
-            found += [quad for quad in (quads + corner) * scale if legible(quad)]
+            heat = self._models.detector.heat(close[place.pixels])
+            found += [quad for quad in (self._models.detector.lines(heat) + corner) * scale if legible(quad)]
         return found
 
     def _with_new(self, picture: Pixels, kept: list[Sign], found: list[Quad]) -> list[Sign]:
         """The kept signs and the newly read ones; a longer line takes the place of a kept part of it."""
-        height, width = self.shape
-        boxes = [bounding_box(quad, width, height) for quad in found]
-        new = [number for number, box in enumerate(boxes) if not _explained(box, kept)]
-        still = [sign for sign in kept if not any(share_inside(sign.box, boxes[n]) > _SAME_LINE for n in new)]
-        crops = [crop(picture, found[number]) for number in new]
-        readings = self._models.recognizer.read(crops) if crops else []
-        read = [
-            Sign(found[number], boxes[number], text, confidence, look_of(line))
-            for number, line, (text, confidence) in zip(new, crops, readings, strict=True)
-        ]
+        new: list[tuple[Quad, Box]] = []
+        for quad in found:
+            box = bounding_box(quad, self.shape)
+            known = [sign.box for sign in kept] + [other for _, other in new]
+            if not any(share_inside(box, other) > _SAME_LINE for other in known):
+                new.append((quad, box))
+        still = [sign for sign in kept if not any(share_inside(sign.box, box) > _SAME_LINE for _, box in new)]
+        read = self._read(picture, new) if new else []
         return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
+
+    def _read(self, picture: Pixels, lines: list[tuple[Quad, Box]]) -> list[Sign]:
+        crops = [crop(picture, quad) for quad, _ in lines]
+        ways = [ways_to_read(line) for line in crops]
+        readings = iter(self._models.recognizer.read([way for options in ways for way in options]))
+        best = [max((next(readings) for _ in options), key=itemgetter(1)) for options in ways]
+        return [
+            Sign(quad, box, text, confidence, look_of(line))
+            for (quad, box), line, (text, confidence) in zip(lines, crops, best, strict=True)
+        ]
 
 
 def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, int]:
@@ -149,6 +176,11 @@ def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
     return np.asarray(cv2.resize(picture, shape[::-1], interpolation=how), dtype=np.uint8)
 
 
-def _explained(box: Box, signs: list[Sign]) -> bool:
-    """Whether a known sign covers most of the box."""
-    return any(share_inside(box, sign.box) > _SAME_LINE for sign in signs)
+def _large_parts(hot: Mask, side_px: int) -> Mask:
+    """The connected parts of a mask that hold a square of `side_px`."""
+    import cv2
+
+    pixels = hot.astype(np.uint8)
+    _, parts = cv2.connectedComponents(pixels, connectivity=8)
+    cores = cv2.erode(pixels, np.ones((side_px, side_px), np.uint8)) > 0
+    return np.isin(parts, parts[cores])

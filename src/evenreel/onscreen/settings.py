@@ -17,6 +17,7 @@ class TextSettings:
         max_side_px: the longer side of the picture in a close look never exceeds this.
         glance_share: side of the picture in a glance over the side in a close look.
         glance_level: heat (0 to 1) in the glance above which a place is worth a close look.
+        large_line_px: lines at least this high in the glance are read from there, without a close look.
         change_level: grey levels (0 to 255) by which a 3 x 3 patch of the glance must differ to be looked at.
         same_look_level: grey levels by which a patch of two crops may differ and still show the same sign.
         min_confidence: readings below this are not reported.
@@ -27,6 +28,7 @@ class TextSettings:
     max_side_px: int = 2000
     glance_share: float = 0.36
     glance_level: float = 0.05
+    large_line_px: int = 14
     change_level: int = 12
     same_look_level: int = 24
     min_confidence: float = 0.5
