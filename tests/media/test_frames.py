@@ -150,6 +150,22 @@ def test_far_wishes_do_not_read_the_packets_between(films: Path, monkeypatch: py
     assert len(read) < 750
 
 
+@pytest.mark.parametrize("name", ["minute.mp4", "minute.mkv"])
+@pytest.mark.parametrize("error_s", [-30, 5, 30])
+def test_a_seek_that_lands_elsewhere_costs_time_only(
+    films: Path, name: str, error_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seek = packets.Demuxer.seek
+
+    def astray(self: packets.Demuxer, timestamp: int) -> bool:
+        return seek(self, max(0, timestamp + int(error_s / packets.time_base_of(self._stream))))
+
+    monkeypatch.setattr(packets.Demuxer, "seek", astray)
+    with open_video(films / name) as video:
+        numbers = [number_in(frame.pixels) for frame in video.frames(parse_rule("every 17 s"))]
+    assert numbers == [0, 425, 850, 1275]
+
+
 @pytest.mark.parametrize("name", ["b-frames.mp4", "vfr.mkv", "mpeg2.ts", "animated.gif", "mpeg4.avi", "mpeg2.m2v"])
 @pytest.mark.parametrize("rule", ["clip4clip", "clip4clip 3", "x_pool", "x_pool 5", "frozen"])
 def test_rules_by_number_count_frames_as_shown(films: Path, name: str, rule: str) -> None:
@@ -415,6 +431,12 @@ def test_probe_says_what_the_header_says(films: Path) -> None:
 def test_timestamps_out_of_order_come_in_order(real_clips: Path) -> None:
     frames, _ = read_all(real_clips / "unordered.mov")
     assert [frame.time_s for frame in frames] == pytest.approx([0, 1 / 32, 2 / 32, 3 / 32])
+
+
+def test_an_avi_with_packed_b_frames_is_evenly_spaced(real_clips: Path) -> None:
+    frames, video = read_all(real_clips / "ucf101_eye_makeup.avi")
+    assert [frame.time_s for frame in frames] == pytest.approx([k / 25 for k in range(164)])
+    assert video.notes == []
 
 
 READABLE = [

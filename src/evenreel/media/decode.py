@@ -110,9 +110,7 @@ class FrameReader:
     def _stamped(self, frames: list[VideoFrame]) -> Iterator[Stamped]:
         for frame in frames:
             timestamp = self._timestamp(frame)
-            if self._run_start is not None:
-                if timestamp < self._run_start:
-                    continue  # shown before the keyframe, from pictures that were skipped
+            if self._run_start is not None and timestamp >= self._run_start:
                 if timestamp > self._run_start and not self._spoilt:
                     raise UnsafeSkipError
                 self._run_start = None
