@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library.catalog import stored_path
 from evenreel.library.confidence import CONFIDENT, null_queries, update_null_scores
 from evenreel.library.fulltext import content_words, rebuild_full_text, words
@@ -355,6 +355,12 @@ def test_another_encoder_is_refused(library: Library) -> None:
     searcher = finish(library)
     with pytest.raises(LibraryError, match="dimension 64; search with the encoder"):
         searcher.search(Query(image=np.ones(DIMENSION // 2, np.float32)))
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_a_vector_without_a_direction_is_refused(library: Library, value: float) -> None:
+    with pytest.raises(EncoderError, match="without a direction"):
+        finish(library).search(Query(image=np.full(DIMENSION, value, np.float32)))
 
 
 def test_moments_that_disagree_with_vectors_are_reported(library: Library) -> None:

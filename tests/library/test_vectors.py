@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
 from evenreel.library import vectors as module
-from evenreel.library.vectors import HEADER_BYTES, ExactVectors
+from evenreel.library.vectors import HEADER_BYTES, WIDENED, ExactVectors, widened
 from evenreel.types import FloatArray
 
 D = 8
@@ -68,13 +67,10 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
         np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
 
 
-def test_numpy_and_torch_agree(store: ExactVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    store.append(unit(50))
-    first_rows, counts = np.array([0, 20]), np.array([20, 30])
-    with_torch = store.best_per_clip(unit(4, 2), first_rows, counts)
-    monkeypatch.delitem(sys.modules, "torch")
-    np.testing.assert_allclose(store.best_per_clip(unit(4, 2), first_rows, counts), with_torch, atol=1e-5)
+def test_every_finite_float16_is_widened_exactly() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)].reshape(-1, 1)
+    np.testing.assert_array_equal(widened(finite) * WIDENED, finite.astype(np.float32))
 
 
 def test_frame_scores_are_the_dot_products_of_one_clip(store: ExactVectors) -> None:
@@ -151,13 +147,15 @@ def test_a_vector_that_is_not_of_unit_length_is_never_stored(store: ExactVectors
     assert store.rows == 0
 
 
-def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [b"\x00\x7e", b"\x00\xfe", b"\x00\x7c", b"\xff\x7b"])  # NaNs, infinite, 65504
+def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Path, damage: bytes) -> None:
     store.append(unit(4))
     path = tmp_path / "vectors.0.f16"
     content = bytearray(path.read_bytes())
-    content[HEADER_BYTES + 2 * D * 2 : HEADER_BYTES + 2 * D * 2 + 2] = b"\x00\x7e"  # a float16 NaN
+    place = HEADER_BYTES + 2 * D * 2  # the first number of row 2
+    content[place : place + 2] = damage
     path.write_bytes(content)
-    with pytest.raises(LibraryError, match=r"not finite; run `evenreel repair`"):
+    with pytest.raises(LibraryError, match=r"not of unit length; run `evenreel repair`"):
         store.best_per_clip(unit(1), np.array([0, 2]), np.array([2, 2]))
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library.catalog import loaded_path, metadata_keys
 from evenreel.library.confidence import CONFIDENT
 from evenreel.library.filters import Filter, parse_filter
@@ -123,6 +123,7 @@ class Searcher:
         Raises:
             UsageError: the filter is wrong, or a picture is searched for in a library without vision.
             LibraryError: the library is damaged, or does not belong to the encoder.
+            EncoderError: the encoder gave no usable vector.
         """
         text, notices = _understood(query.text) if query.text is not None else (None, [])
         vector = self._vector(query, text, notices)
@@ -148,7 +149,9 @@ class Searcher:
                 f"The query's vector has shape {vector.shape}, the library's have dimension "
                 f"{self._vectors.dimension}; search with the encoder that the library was made with."
             )
-        return vector
+        if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
+            raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
+        return np.asarray(vector / length, np.float32)
 
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog."""

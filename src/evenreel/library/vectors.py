@@ -8,7 +8,6 @@ Exact search has recall 1 and nothing to corrupt; a store for larger libraries i
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,11 @@ from evenreel.errors import LibraryError
 from evenreel.types import FloatArray
 
 HEADER_BYTES = 64
-TILE_ROWS = 4096
-"""Rows that are float32 at one time: 8 MB at 512 dimensions, which stays in a core's cache."""
+TILE_ROWS = 512
+"""Rows that are float32 at one time: a megabyte at 512 dimensions, which a core's own cache holds."""
+
+WIDENED = np.float32(2.0**112)
+"""What `widened` leaves to be multiplied: the difference of the exponents' offsets, 127 - 15."""
 
 Rows = NDArray[np.int64]
 HalfArray = NDArray[np.float16]
@@ -132,11 +134,12 @@ class ExactVectors:
         if not len(counts):
             return best
         matrix = self._matrix(int((first_rows + counts).max()))
+        queries = np.multiply(queries, WIDENED, dtype=np.float32)
         for tile in _tiles(first_rows, counts):
-            similarity = _similarity(queries, _rows_of(matrix, tile))
+            similarity = self._similarity(queries, _rows_of(matrix, tile))
             here = np.maximum.reduceat(similarity, tile.starts, axis=1)
             best[:, tile.clips] = np.maximum(best[:, tile.clips], here)
-        return self._checked(best)
+        return best
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """The dot products of one query (D,) with `count` rows from `first_row` on: (count,).
@@ -145,7 +148,17 @@ class ExactVectors:
             LibraryError: as `best_per_clip`.
         """
         matrix = self._matrix(first_row + count)
-        return self._checked(_similarity(query[None], matrix[first_row : first_row + count])[0])
+        queries = np.multiply(query[None], WIDENED, dtype=np.float32)
+        scores: FloatArray = self._similarity(queries, matrix[first_row : first_row + count])[0]
+        return scores
+
+    def read(self, first_row: int, count: int) -> HalfArray:
+        """The stored vectors themselves: (count, D) float16.
+
+        Raises:
+            LibraryError: as `best_per_clip`.
+        """
+        return self._matrix(first_row + count)[first_row : first_row + count]
 
     @property
     def _row_bytes(self) -> int:
@@ -162,8 +175,8 @@ class ExactVectors:
             if needed > rows:
                 raise self._short(needed)
             self._check_header()
-            # Copy on write: torch warns about memory that cannot be written, though nobody writes it.
-            self._mapped = np.memmap(self._path, "<f2", "c", HEADER_BYTES, (rows, self._dimension))
+            # A plain array over the map: slicing a memmap costs more than scoring a short clip.
+            self._mapped = np.asarray(np.memmap(self._path, "<f2", "r", HEADER_BYTES, (rows, self._dimension)))
         return self._mapped
 
     def _check_new(self, vectors: FloatArray) -> None:
@@ -176,8 +189,7 @@ class ExactVectors:
         # Written so that NaN fails too.
         if not np.all(np.abs(norms - 1) < 0.01):
             raise LibraryError(
-                "The encoder gave a vector that is not of unit length (zero, NaN or infinite); "
-                "nothing was stored."
+                "The encoder gave a vector that is not of unit length (zero, NaN or infinite); nothing was stored."
             )
 
     def _check_header(self) -> None:
@@ -195,27 +207,29 @@ class ExactVectors:
             "run `evenreel repair` to rebuild it from the shards."
         )
 
-    def _checked(self, scores: FloatArray) -> FloatArray:
-        if not np.isfinite(scores).all():
+    def _similarity(self, queries: FloatArray, block: HalfArray) -> FloatArray:
+        """Queries (Q, D), times `WIDENED`, against float16 rows (n, D) -> (Q, n)."""
+        scores: FloatArray = queries @ widened(block).T
+        # Written so that NaN fails too.
+        if not (scores.min() > -1.1 and scores.max() < 1.1):
             raise LibraryError(
-                f"{self._path} holds numbers that are not finite; "
+                f"{self._path} holds vectors that are not of unit length; "
                 "run `evenreel repair` to rebuild it from the shards."
             )
         return scores
 
 
-def _similarity(queries: FloatArray, block: HalfArray) -> FloatArray:
-    """(Q, D) float32 times (n, D) float16 -> (Q, n) float32.
+def widened(block: HalfArray) -> FloatArray:
+    """Finite float16 as float32, times 2**-112 (see `WIDENED`).
 
-    Torch widens float16 with the processor's own instruction, an order of magnitude faster than numpy; it is
-    used where a text tower has loaded it anyway, and both give the same to 1e-5.
+    Moves sign, exponent and fraction to their float32 places, 6 times as fast as numpy's own conversion and
+    without torch, whose threads wait for each other at every tile when the machine is busy.
     """
-    torch = sys.modules.get("torch")
-    if torch is None:
-        product: FloatArray = queries @ block.astype(np.float32).T
-    else:
-        product = (torch.from_numpy(queries) @ torch.from_numpy(block).float().T).numpy()
-    return product
+    bits = np.left_shift(block.view("<i2"), np.int32(13), dtype=np.int32)
+    # The shift has spread the sign over four bits; all but the first are taken back.
+    bits &= np.int32(~0x70000000)
+    wide: FloatArray = bits.view(np.float32)
+    return wide
 
 
 def _tiles(first_rows: Rows, counts: Rows) -> Iterator[_Tile]:
