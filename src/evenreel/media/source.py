@@ -81,7 +81,6 @@ class Source:
         self.first_frame: VideoFrame = first[1]
         self.clock = Clock(first[0], time_base_of(self.stream), self._offset_s(first[0]))
         self._frames = itertools.chain([first], frames)
-        del first
 
     def close(self) -> None:
         """Close the file; safe to call twice."""

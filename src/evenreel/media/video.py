@@ -62,6 +62,7 @@ class Video:
         self._path, self._limits, self._threads = path, limits, threads
         self._source: Source = Source(path, limits, threads)
         self._fresh = True
+        self._size = (self._source.first_frame.width, self._source.first_frame.height)
         try:
             self.info = self._describe(self._source)
         except BaseException:
@@ -106,7 +107,6 @@ class Video:
         turned = orientation_of(frame)
         width, height = shown_size(frame.width, frame.height, stream.sample_aspect_ratio, turned)
         check_size(width, height, self._limits)
-        self._size = (frame.width, frame.height)
         name = source.container.format.name
         return VideoInfo(
             container=CONTAINER_NAMES.get(name, name),
