@@ -9,7 +9,7 @@ times of a track are times at which it can be seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -40,10 +40,16 @@ SAME_SIZE = 1.6
 
 @dataclass
 class _Trail:
-    """The readings of one sign so far, in time order."""
+    """The readings of one sign so far, in time order; the most confident one; the frame of the last one."""
 
     words: list[Word]
+    best: Word
     last_frame: int
+
+    def add(self, word: Word, frame: int) -> None:
+        self.words.append(word)
+        self.best = max(self.best, word, key=_authority)
+        self.last_frame = frame
 
 
 def follow(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[TextTrack]:
@@ -73,9 +79,9 @@ def grouped(words: Sequence[Word], frame_times: Sequence[float] = ()) -> list[li
 
 
 def track_of(group: Sequence[Word]) -> TextTrack:
-    """One track from its readings: the most confident one speaks for it; of equal ones the longer."""
-    best = max(group, key=lambda word: (word.confidence, len(word.text), word.text))
-    ranked = sorted(group, key=lambda word: (-word.confidence, -len(word.text), word.text))
+    """One track from its readings, each distinct one kept, the most confident first."""
+    ranked = sorted(group, key=_authority, reverse=True)
+    best = ranked[0]
     return TextTrack(
         text=best.text,
         confidence=best.confidence,
@@ -90,6 +96,11 @@ def _canonical(word: Word) -> tuple[float, tuple[float, float, float, float], st
     return word.time_s, word.box, word.text, word.confidence
 
 
+def _authority(word: Word) -> tuple[float, int, str, tuple[float, float, float, float]]:
+    """The most confident reading speaks for a sign; of equally confident ones the longer."""
+    return word.confidence, len(word.text), word.text, word.box
+
+
 def _may_go_on(trail: _Trail, frame: int, time_s: float) -> bool:
     missed = frame - trail.last_frame - 1
     return missed <= MISSED_FRAMES or time_s - trail.words[-1].time_s <= MISSED_S
@@ -97,41 +108,44 @@ def _may_go_on(trail: _Trail, frame: int, time_s: float) -> bool:
 
 def _extend(live: list[_Trail], words: list[Word], frame: int) -> None:
     """Give each trail at most one word of the frame, the best fits first; the rest begin new trails."""
-    pairs = _fits([trail.words[-1] for trail in live], words)
     taken_trails: set[int] = set()
     taken_words: set[int] = set()
-    for _, trail, word in sorted(pairs):
+    for _, trail, word in sorted(_fits(live, words)):
         if trail not in taken_trails and word not in taken_words:
             taken_trails.add(trail)
             taken_words.add(word)
-            live[trail].words.append(words[word])
-            live[trail].last_frame = frame
-    live += [_Trail([word], frame) for number, word in enumerate(words) if number not in taken_words]
+            live[trail].add(words[word], frame)
+    live += [_Trail([word], word, frame) for number, word in enumerate(words) if number not in taken_words]
 
 
-def _fits(last: Sequence[Word], words: Sequence[Word]) -> Iterable[tuple[float, int, int]]:
+def _fits(live: Sequence[_Trail], words: Sequence[Word]) -> Iterator[tuple[float, int, int]]:
     """(cost, trail, word) of every pair that may be one sign; the lower the cost, the better the fit."""
-    if not last or not words:
+    if not live or not words:
         return
-    before, now = _boxes(last), _boxes(words)
+    before, now = _boxes([trail.words[-1] for trail in live]), _boxes(words)
     overlap = overlaps(before, now)
     distance = distances(before, now)
     height = _heights(before)[:, None] / _heights(now)[None, :]
     may_move = (distance <= REACH) & (np.maximum(height, 1 / height) <= SAME_SIZE)
     for trail, word in np.argwhere((overlap >= SAME_PLACE) | may_move).tolist():
         in_place = bool(overlap[trail, word] >= SAME_PLACE)
-        likeness = alike(last[trail], words[word])
+        likeness = _likeness(live[trail], words[word])
         if likeness >= (ALIKE if in_place else NEARLY_SAME):
-            yield distance[trail, word] - likeness / 100 - in_place, trail, word
+            yield float(distance[trail, word]) - likeness / 100 - in_place, trail, word
 
 
-def alike(first: Word, second: Word) -> float:
-    """Similarity of two readings, 0 to 100; 0 where both are certain of different numbers."""
-    one, other = first.text.casefold(), second.text.casefold()
-    certain = min(first.confidence, second.confidence) >= CERTAIN
-    if certain and re.findall(r"\d+", one) != re.findall(r"\d+", other):
+def _likeness(trail: _Trail, word: Word) -> float:
+    """Similarity to the last or the best reading, 0 to 100; 0 where a certain number says that it is another."""
+    readings = (trail.words[-1], trail.best)
+    if any(different_numbers(reading, word) for reading in readings):
         return 0.0
-    return fuzz.ratio(one, other)
+    return max(fuzz.ratio(reading.text.casefold(), word.text.casefold()) for reading in readings)
+
+
+def different_numbers(first: Word, second: Word) -> bool:
+    """Whether two readings are both certain, and of different numbers: gate 12 is not gate 15 misread."""
+    certain = min(first.confidence, second.confidence) >= CERTAIN
+    return certain and re.findall(r"\d+", first.text) != re.findall(r"\d+", second.text)
 
 
 def overlaps(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
