@@ -164,8 +164,9 @@ def _choose_stream(container: InputContainer, limits: MediaLimits) -> VideoStrea
 
 def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int, int] | None:
     """The picture size that the decoder itself refused, told only in its log; None where that was not why."""
-    level = av.logging.get_level()
+    level, skips = av.logging.get_level(), av.logging.get_skip_repeated()
     av.logging.set_level(av.logging.ERROR)
+    av.logging.set_skip_repeated(False)  # or the same size as in the file before would not be told
     try:
         with av.logging.Capture(local=False) as logs, contextlib.suppress(MediaError, *FFMPEG_ERRORS):
             container, stream = open_container(path, limits)
@@ -174,8 +175,9 @@ def refused_size(path: str | os.PathLike[str], limits: MediaLimits) -> tuple[int
                 next(container.decode(stream), None)
     finally:
         av.logging.set_level(level)
-    found = re.search(r"Picture size (\d+)x(\d+)", "\n".join(message for _, _, message in logs))
-    return (int(found[1]), int(found[2])) if found else None
+        av.logging.set_skip_repeated(skips)
+    found = re.findall(r"Picture size (\d+)x(\d+)", "\n".join(message for _, _, message in logs))
+    return (int(found[-1][0]), int(found[-1][1])) if found else None
 
 
 def _check_codec(stream: VideoStream) -> None:
