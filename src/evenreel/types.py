@@ -38,7 +38,7 @@ class VideoInfo:
 
 @dataclass(frozen=True)
 class Frame:
-    """One decoded picture, upright, square pixels, RGB; `time_s` is relative to the first shown frame."""
+    """One decoded picture, upright, square pixels, RGB; `time_s` counts from what a player shows as 0."""
 
     time_s: float
     pixels: Pixels

@@ -261,7 +261,7 @@ def test_hazard_5_a_video_that_is_mostly_damage_is_set_aside_after_its_good_fram
     ):
         for _ in video.frames(parse_rule("every 1 s")):
             seen += 1
-    assert caught.value.reason == "failed"
+    assert caught.value.reason == "damaged"
     assert seen >= 3
     with open_video(real_clips / "corrupted.mp4", MediaLimits(max_damaged_share=0.5)) as video:
         assert len(list(video.frames(parse_rule("every 1 s")))) == 5

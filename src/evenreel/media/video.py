@@ -227,7 +227,7 @@ class Video:
         )
         self._note(said)
         if damage.share > limit:
-            raise MediaError("failed", f"{said}; at most {limit:.0%} is accepted (MediaLimits.max_damaged_share)")
+            raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted (MediaLimits.max_damaged_share)")
 
 
 def _stream_notes(source: Source) -> Iterator[str]:
