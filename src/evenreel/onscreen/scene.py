@@ -72,7 +72,7 @@ class Scene:
         self.signs = self._with_new(picture, kept, found)
 
     def _changed(self, glance: Pixels) -> list[Rect]:
-        """Rectangles of the glance around all that differs from when it was last looked at."""
+        """Rectangles of the glance around all that differs from when it was last looked at, with whole signs."""
         import cv2
 
         rows, columns = (side // CELL_PX for side in self._glance_shape)
@@ -80,7 +80,14 @@ class Scene:
             self._seen = glance.copy()
             return [Rect(0, 0, rows, columns)]
         patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3)).max(axis=2)
-        return rectangles(cells_of(patches > self._settings.change_level, rows, columns))
+        cells = cells_of(patches > self._settings.change_level, rows, columns)
+        touched = np.zeros_like(cells)
+        for area in rectangles(cells):
+            touched[area.cells] = True
+        for sign in self.signs:
+            if touched[under(sign.box, cells.shape)].any():
+                cells[under(sign.box, cells.shape)] = True
+        return rectangles(cells)
 
     def _glance_over(self, glance: Pixels, areas: list[Rect]) -> Mask:
         """Renew the heat of the areas, and remember how they look. Returns the pixels that were looked at."""

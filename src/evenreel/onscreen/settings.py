@@ -28,7 +28,7 @@ class TextSettings:
     max_side_px: int = 2000
     glance_share: float = 0.36
     glance_level: float = 0.05
-    large_line_px: int = 14
+    large_line_px: int = 10
     change_level: int = 12
     same_look_level: int = 24
     min_confidence: float = 0.5

@@ -1,0 +1,262 @@
+"""What is looked at and what is not, with models that count their calls; odd frames; the real models."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from evenreel.errors import UsageError
+from evenreel.onscreen import TextReader, TextSettings, VideoText
+from evenreel.onscreen.scene import Models, close_shape
+from evenreel.types import FloatArray, Frame, Pixels
+
+HEIGHT, WIDTH = 360, 640
+NAMES = {40: "ARRIVALS", 80: "TICKETS", 120: "出口"}
+
+
+@dataclass
+class RedDetector:
+    """Text is what is bright red; `seen` has the number of pixels of every call."""
+
+    seen: list[int] = field(default_factory=list)
+
+    def heat(self, picture: Pixels) -> FloatArray:
+        self.seen.append(picture.shape[0] * picture.shape[1])
+        return (picture[..., 0] > 200).astype(np.float32)
+
+    def lines(self, heat: FloatArray) -> NDArray[np.float32]:
+        _, _, stats, _ = cv2.connectedComponentsWithStats((heat > 0.5).astype(np.uint8))
+        corners = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h)] for x, y, w, h, _ in stats[1:].tolist()]
+        return np.array(corners, np.float32).reshape(-1, 4, 2)
+
+
+@dataclass
+class GreenRecognizer:
+    """A sign says what its green means."""
+
+    crops: int = 0
+
+    def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
+        self.crops += len(crops)
+        greens = [float(np.median(crop[..., 1])) for crop in crops]
+        return [(NAMES[min(NAMES, key=lambda known: abs(known - green))], 0.95) for green in greens]
+
+
+@dataclass
+class Bench:
+    """A reader with counting models and one video."""
+
+    detector: RedDetector = field(default_factory=RedDetector)
+    recognizer: GreenRecognizer = field(default_factory=GreenRecognizer)
+
+    def __post_init__(self) -> None:
+        self.video: VideoText = TextReader(models=Models(self.detector, self.recognizer)).new_video()
+
+    def show(self, time_s: float, picture: Pixels) -> None:
+        self.video.add(Frame(time_s, picture))
+
+
+def wall(level: int = 30, shape: tuple[int, int] = (HEIGHT, WIDTH)) -> Pixels:
+    return np.full((*shape, 3), level, np.uint8)
+
+
+def with_sign(
+    picture: Pixels, green: int = 40, x: int = 200, y: int = 100, size: tuple[int, int] = (120, 24)
+) -> Pixels:
+    picture = picture.copy()
+    picture[y : y + size[1], x : x + size[0]] = (255, green, 30)
+    return picture
+
+
+def test_a_still_picture_is_looked_at_and_read_once() -> None:
+    bench = Bench()
+    for second in range(10):
+        bench.show(second, with_sign(wall()))
+    calls = len(bench.detector.seen)
+    assert bench.recognizer.crops == 1
+    assert calls <= 2  # a glance, and a close look where it felt something
+    assert [w.text for w in bench.video.words] == ["ARRIVALS"] * 10
+
+
+def test_coding_noise_is_no_change() -> None:
+    bench = Bench()
+    chance = np.random.default_rng(0)
+    for second in range(5):
+        noise = chance.integers(-4, 5, (HEIGHT, WIDTH, 3))
+        bench.show(second, (with_sign(wall()).astype(int) + noise).clip(0, 255).astype(np.uint8))
+    assert len(bench.detector.seen) <= 2
+    assert bench.recognizer.crops == 1
+
+
+def test_a_picture_without_text_gets_no_close_look() -> None:
+    bench = Bench()
+    bench.show(0.0, wall())
+    close = close_shape((HEIGHT, WIDTH), TextSettings())
+    assert len(bench.detector.seen) == 1 and bench.detector.seen[0] < close[0] * close[1] / 5
+
+
+def test_a_sign_from_2_to_5_seconds_is_one_track_with_these_times() -> None:
+    bench = Bench()
+    for half in range(16):
+        time_s = half / 2
+        bench.show(time_s, with_sign(wall()) if 2 <= time_s <= 5 else wall())
+    (track,) = bench.video.tracks()
+    assert (track.text, track.start_s, track.end_s) == ("ARRIVALS", 2.0, 5.0)
+    assert track.box == pytest.approx((200 / WIDTH, 100 / HEIGHT, 320 / WIDTH, 124 / HEIGHT), abs=0.01)
+
+
+def test_a_second_sign_is_read_and_the_first_is_not_read_again() -> None:
+    bench = Bench()
+    bench.show(0.0, with_sign(wall()))
+    bench.show(1.0, with_sign(with_sign(wall()), green=120, x=230, y=150))
+    assert bench.recognizer.crops == 2
+    assert [(t.text, t.start_s) for t in bench.video.tracks()] == [("ARRIVALS", 0.0), ("出口", 1.0)]
+
+
+def test_a_sign_over_a_moving_picture_is_read_once() -> None:
+    bench = Bench()
+    for second in range(5):
+        bench.show(second, with_sign(wall(level=20 + 25 * second)))
+    assert bench.recognizer.crops == 1
+    assert len(bench.video.words) == 5
+
+
+def test_another_sign_in_the_same_place_is_read() -> None:
+    bench = Bench()
+    bench.show(0.0, with_sign(wall(), green=40))
+    bench.show(1.0, with_sign(wall(), green=80))
+    assert [w.text for w in bench.video.words] == ["ARRIVALS", "TICKETS"]
+
+
+def test_a_longer_line_takes_the_place_of_its_part() -> None:
+    bench = Bench()
+    bench.show(0.0, with_sign(wall(), size=(60, 24)))
+    bench.show(1.0, with_sign(wall(), size=(180, 24)))
+    assert [w.box[2] - w.box[0] for w in bench.video.words] == pytest.approx([60 / WIDTH, 180 / WIDTH], abs=0.01)
+
+
+def test_a_slow_fade_is_noticed_although_no_step_of_it_is() -> None:
+    bench = Bench()
+    for step in range(30):
+        bench.show(step, wall(level=30 + step))
+    assert 2 <= len(bench.detector.seen) <= 4
+
+
+@pytest.mark.parametrize("height_px", [9, 14, 24])
+def test_one_changed_digit_is_noticed(height_px: int) -> None:
+    bench = Bench()
+    bench.show(0.0, drawn("JPN 0:0 NED", height_px))
+    calls = len(bench.detector.seen)
+    bench.show(1.0, drawn("JPN 0:1 NED", height_px))
+    assert len(bench.detector.seen) > calls
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (20, 4000), (4000, 20), (33, 17), (50, 50), (2160, 3840)])
+def test_odd_sizes_are_read_within_the_size_limit(shape: tuple[int, int]) -> None:
+    bench = Bench()
+    bench.show(0.0, with_sign(wall(shape=shape), x=0, y=0))
+    settings = TextSettings()
+    assert max(bench.detector.seen, default=0) <= settings.max_side_px**2
+    if min(shape) >= 16:
+        assert max(close_shape(shape, settings)) <= settings.max_side_px + 16
+
+
+def test_a_video_may_change_its_size() -> None:
+    bench = Bench()
+    bench.show(0.0, with_sign(wall()))
+    bench.show(1.0, with_sign(wall(shape=(720, 1280)), x=400, y=200, size=(240, 48)))
+    bench.show(2.0, wall(shape=(4, 4)))
+    bench.show(3.0, with_sign(wall()))
+    assert [w.time_s for w in bench.video.words] == [0.0, 1.0, 3.0]
+    (track,) = bench.video.tracks()
+    assert (track.start_s, track.end_s) == (0.0, 3.0)
+
+
+def test_an_empty_video_has_no_tracks() -> None:
+    assert Bench().video.tracks() == []
+
+
+def test_frames_out_of_order_and_other_arrays_are_refused_in_a_sentence() -> None:
+    bench = Bench()
+    bench.show(2.0, wall())
+    with pytest.raises(UsageError, match=r"1\.000 s was added after one at 2\.000 s"):
+        bench.show(1.0, wall())
+    with pytest.raises(UsageError, match="float64"):
+        bench.show(3.0, wall().astype(np.float64))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"\(360, 640\)"):
+        bench.show(3.0, wall()[..., 0])
+
+
+def drawn(text: str, size: int, level: int = 40) -> Pixels:
+    image = Image.fromarray(wall(level))
+    ImageDraw.Draw(image).text((150, 150), text, font=ImageFont.load_default(size), fill=(240, 240, 240))
+    return np.array(image)
+
+
+@pytest.fixture(scope="module")
+def reader() -> TextReader:
+    return TextReader(TextSettings(threads=1))
+
+
+def read(reader: TextReader, picture: Pixels) -> list[str]:
+    video = reader.new_video()
+    video.add(Frame(0.0, picture))
+    return [word.text for word in video.words]
+
+
+def test_a_drawn_line_is_read_with_its_spaces(reader: TextReader) -> None:
+    assert read(reader, drawn("The harbour is closed", 22)) == ["The harbour is closed"]
+
+
+def test_a_line_turned_by_90_degrees_is_read(reader: TextReader) -> None:
+    turned = np.ascontiguousarray(np.rot90(drawn("HARBOUR", 40), k=-1))
+    assert read(reader, turned) == ["HARBOUR"]
+
+
+def test_a_slim_number_is_not_turned(reader: TextReader) -> None:
+    assert "11" in read(reader, drawn("11", 120))
+
+
+def test_the_id_names_engine_models_and_settings_but_not_threads(reader: TextReader) -> None:
+    assert "rapidocr-" in reader.reader_id and "det" in reader.reader_id
+    models = Models(RedDetector(), GreenRecognizer())
+    assert TextReader(TextSettings(threads=4), models).reader_id == reader.reader_id
+    assert TextReader(TextSettings(glance_level=0.2), models).reader_id != reader.reader_id
+
+
+def test_nothing_heavy_is_imported_and_nothing_is_printed() -> None:
+    script = """
+import sys
+import evenreel.onscreen as onscreen
+assert not {"cv2", "rapidocr", "onnxruntime", "torch"} & set(sys.modules), sorted(sys.modules)
+import numpy as np
+from evenreel.types import Frame
+video = onscreen.TextReader().new_video()
+video.add(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_signs_of_a_real_football_clip(real_clips: Path, reader: TextReader) -> None:
+    from evenreel.media import open_video, parse_rule
+
+    video = reader.new_video()
+    with open_video(real_clips / "msrvtt_video7500.mp4") as clip:
+        for frame in clip.frames(parse_rule("every 1 s")):
+            if frame.time_s < 0.5 or frame.time_s > 13.5:
+                video.add(frame)
+    tracks = video.tracks()
+    opening = " ".join(track.text for track in tracks if track.start_s < 0.5)
+    assert "JAPAN" in opening and "NETHERLANDS" in opening
+    assert any("HYUNDAI" in reading for track in tracks for reading in track.readings)
