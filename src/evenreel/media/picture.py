@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+from av.video.reformatter import ColorRange, VideoReformatter
 from numpy.typing import NDArray
 
 from evenreel.media.dynamic_range import needs_mapping, to_srgb
@@ -18,16 +18,9 @@ if TYPE_CHECKING:
 
 _BACKGROUND = 255  # behind transparent pixels: white, as on a web page
 
-# ITU-T H.273 matrix coefficients -> swscale's name of the matrix.
-_MATRICES = {
-    1: Colorspace.ITU709,
-    4: Colorspace.FCC,
-    5: Colorspace.ITU601,
-    6: Colorspace.ITU601,
-    7: Colorspace.SMPTE240M,
-    9: Colorspace.BT2020,
-    10: Colorspace.BT2020,
-}
+BT709, BT601 = 1, 5
+# ITU-T H.273 matrix coefficients -> swscale's SWS_CS_*: as numbers, since PyAV 17 has no name for BT.2020.
+_MATRICES = {1: BT709, 4: 4, 5: BT601, 6: BT601, 7: 7, 9: 9, 10: 9}
 _TURNS = {(True, True, False): 90, (False, True, True): 180, (True, False, True): 270}
 
 
@@ -136,7 +129,7 @@ class PictureMaker:
         ).to_ndarray()
 
 
-def matrix_of(frame: VideoFrame) -> Colorspace | None:
+def matrix_of(frame: VideoFrame) -> int | None:
     """The YUV matrix of a frame: its tag, else BT.709 for HD and BT.601 below, as players guess.
 
     The border is mpv's: HD is a width of at least 1280 or a height over 576.
@@ -145,7 +138,7 @@ def matrix_of(frame: VideoFrame) -> Colorspace | None:
         return None
     if frame.colorspace in _MATRICES:
         return _MATRICES[frame.colorspace]
-    return Colorspace.ITU709 if frame.width >= 1280 or frame.height > 576 else Colorspace.ITU601
+    return BT709 if frame.width >= 1280 or frame.height > 576 else BT601
 
 
 def _has_alpha(frame: VideoFrame) -> bool:
