@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.catalog import create_schema
+from evenreel.library.catalog import create_schema, transaction
 from evenreel.library.confidence import update_null_scores
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.search import Query, Searcher
@@ -147,7 +147,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         connection, vectors, words = build(Path(folder), options.clips)
         start = time.perf_counter()
-        update_null_scores(connection, vectors, RandomEncoder())
+        with transaction(connection):
+            update_null_scores(connection, vectors, RandomEncoder())
         print(f"nonsense bank, 200 queries: {time.perf_counter() - start:.2f} s")
         report(connection, vectors, words[: options.queries])
 
