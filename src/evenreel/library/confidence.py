@@ -101,9 +101,7 @@ def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArra
     if meta.get("null_bank") != digest:
         encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
         meta["null_vectors"] = base64.b64encode(encoded.tobytes()).decode()
-        set_meta(
-            connection, {"null_bank": digest, "null_vectors": meta["null_vectors"], "null_clips": "unknown"}
-        )
+        set_meta(connection, {"null_bank": digest, "null_vectors": meta["null_vectors"], "null_clips": "unknown"})
     stored: NDArray[np.float16] = np.frombuffer(base64.b64decode(meta["null_vectors"]), "<f2")
     return stored.astype(np.float32).reshape(len(null_queries()), -1)
 
