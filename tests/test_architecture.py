@@ -39,9 +39,7 @@ MAX_LINES = 400
 
 def modules() -> list[str]:
     return [
-        info.name
-        for info in pkgutil.walk_packages([str(PACKAGE)], "evenreel.")
-        if not info.name.endswith("__main__")
+        info.name for info in pkgutil.walk_packages([str(PACKAGE)], "evenreel.") if not info.name.endswith("__main__")
     ]
 
 
@@ -92,9 +90,7 @@ def test_a_layer_imports_only_layers_before_it(path: Path) -> None:
     for imported in imports_of(path):
         other = part_of(imported)
         if other in LEVEL and other != own:
-            assert LEVEL[other] < LEVEL[own], (
-                f"{name_of(path)} imports {imported}, of a layer not before its own"
-            )
+            assert LEVEL[other] < LEVEL[own], f"{name_of(path)} imports {imported}, of a layer not before its own"
 
 
 def test_no_import_cycle() -> None:

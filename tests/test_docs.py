@@ -18,7 +18,7 @@ def rows() -> dict[str, str]:
     return {line.split("|")[1].strip(): line for line in table}
 
 
-def tests_of(path: Path) -> set[str]:
+def names_in(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
@@ -34,7 +34,7 @@ def test_the_tests_that_a_hazard_names_exist(number: str) -> None:
         named = re.findall(r"`([\w/]+\.py)::(\w+)`", rows()["7"])
     assert named
     for file, test in named:
-        assert test in tests_of(REPOSITORY / "tests" / file), f"{file} has no {test}"
+        assert test in names_in(REPOSITORY / "tests" / file), f"{file} has no {test}"
 
 
 @pytest.mark.parametrize("page", [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("*.md")], ids=lambda page: page.name)

@@ -100,10 +100,10 @@ def show_result(result: SearchResult, as_json: bool) -> None:
     elif not result.fits:
         out.print("[yellow]Nothing fits well[/]; these come nearest:")
     for rank, hit in enumerate(result.hits, start=1):
-        _show_hit(out, rank, hit)
+        _show_hit(out, rank, hit, measured=bool(result.query))
 
 
-def _show_hit(out: Console, rank: int, hit: Hit) -> None:
+def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     from evenreel.library.catalog import printable
 
     times = ", ".join(map(_stretch, hit.moments))
@@ -111,7 +111,8 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     out.print(f"[bold]{rank:2}. {escape(printable(hit.path))}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{escape(text.text)}[/]")
-    out.print(f"      [dim]confidence {hit.confidence:.0%}  {scores}[/]")
+    confidence = f"confidence {hit.confidence:.0%}  " if measured else ""  # a picture's is not measured
+    out.print(f"      [dim]{confidence}{scores}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {escape(printable(path))}[/]")
 

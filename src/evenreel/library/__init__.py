@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.library.ingest import IndexReport, NoProgress, Progress, SetAside, index_folders
-    from evenreel.library.library import Library, LibraryStats, open_library
     from evenreel.library.integrity import Problem, repair, verify
+    from evenreel.library.library import Library, LibraryStats, open_library
 
 __all__ = [
     "IndexReport",

@@ -26,7 +26,7 @@ from evenreel.library.catalog import (
 )
 from evenreel.library.confidence import update_null_scores
 from evenreel.library.filesystem import FileStamp
-from evenreel.library.fulltext import index_about, index_clip_text, remove_about, remove_clip_text
+from evenreel.library.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
 from evenreel.library.scan import FoundFile
 from evenreel.library.unit import Wanted, merge
 from evenreel.library.vectors import ExactVectors
@@ -226,11 +226,6 @@ def _others(text: str, readings: tuple[str, ...]) -> list[str]:
 
 def _length(shard: Shard) -> float:
     return float(shard.info.duration_s if shard.info.duration_s is not None else shard.spans_s[-1, 1])
-
-
-def caption_of(metadata: Metadata) -> str:
-    """The given caption of a file, '' where there is none."""
-    return str(metadata.get("caption") or "")
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
