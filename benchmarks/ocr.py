@@ -1,0 +1,214 @@
+"""On-screen text: what reading costs and finds, against RapidOCR with its defaults on every sampled frame.
+
+    python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N]
+
+Two tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
+known, so the words that the plain way finds are the measure. The second writes known words over frames of the
+same clips, so that both ways are measured against the truth.
+
+A word is a run of letters and digits, at least two, in a reading with a confidence of at least 0.8, in small
+letters; it counts once a clip. `exact` is the share of the plain way's words that ours finds letter by letter.
+A sign that is misread in several ways gives the plain way several words; `signs` counts words of one clip that
+read alike as one, found when any of them is. `new` are ours alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from rapidfuzz import fuzz
+
+from evenreel.config import usable_cores
+from evenreel.errors import MediaError
+from evenreel.media import open_video, parse_rule
+from evenreel.onscreen import TextReader, TextSettings
+from evenreel.types import Frame, Pixels
+
+CONFIDENT = 0.8
+ALIKE = 70.0
+"""Similarity (0 to 100) from which two words of at least four letters count as readings of one sign."""
+
+LINE_SHARES = (0.04, 0.05, 0.065, 0.09, 0.13)
+"""Heights of the written lines over the height of the picture."""
+
+VOCABULARY = (  # noqa: SIM905
+    "harbour window yellow castle planet ticket garden silver mountain orchestra library bridge ocean festival "
+    "thunder pepper cotton marble lantern velvet copper meadow engine market summer winter signal island rocket"
+).split()
+
+Reading = tuple[str, float]
+Way = Callable[[Sequence[Frame]], list[Reading]]
+
+
+@dataclass
+class Cost:
+    """Words found, and seconds on the clock and of the processor."""
+
+    words: set[str]
+    wall_s: float
+    cpu_s: float
+
+
+def main() -> int:
+    """Print both tables."""
+    options = _options()
+    if not options.folder.is_dir():
+        print(f"No clips at {options.folder}: name a folder of videos, or set EVENREEL_DATA to the data folder.")
+        return 0
+    clips = dict(list(_clips(options.folder))[: options.clips])
+    reader = TextReader(TextSettings(threads=options.threads))
+    plain, ours = plain_way(options.threads), our_way(reader)
+    warm_up = [Frame(0.0, np.zeros((64, 64, 3), np.uint8))]
+    plain(warm_up), ours(warm_up)
+    print(f"{reader.reader_id}, {options.threads} threads, {sum(map(len, clips.values()))} frames\n")
+    real_clips(clips, plain, ours)
+    written_words(clips, plain, ours)
+    return 0
+
+
+def real_clips(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
+    """Each clip by both ways."""
+    print(f"{'clip':28}{'frames':>7}{'plain s':>9}{'ours s':>8}{'wall':>7}{'cpu':>7}{'words':>7}{'exact':>7}"
+          f"{'signs':>7}{'new':>5}  missing")  # fmt: skip
+    totals: list[tuple[int, Cost, Cost]] = []
+    for name, frames in clips.items():
+        totals.append((len(frames), measured(plain, frames), measured(ours, frames)))
+        print(_row(name, totals[-1:]))
+    print(_row("all", totals) + "\n")
+
+
+def written_words(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
+    """Known words over one frame of each clip, by both ways."""
+    truths: list[set[str]] = []
+    costs: dict[str, list[Cost]] = {"plain": [], "ours": []}
+    for number, frames in enumerate(clips.values()):
+        picture, truth = with_words(frames[len(frames) // 2].pixels, random.Random(number))
+        truths.append(truth)
+        for name, way in (("plain", plain), ("ours", ours)):
+            costs[name].append(measured(way, [Frame(0.0, picture)]))
+    print(f"{sum(map(len, truths))} known words written over one frame of each clip, all of it new to the reader")
+    for name, each in costs.items():
+        found = sum(len(truth & cost.words) for truth, cost in zip(truths, each, strict=True))
+        wall, cpu = sum(cost.wall_s for cost in each), sum(cost.cpu_s for cost in each)
+        print(f"{name:8} found {found / sum(map(len, truths)):6.1%}   wall {wall:6.1f} s   cpu {cpu:6.1f} s")
+
+
+def plain_way(threads: int) -> Way:
+    """RapidOCR's defaults on every frame."""
+    from rapidocr import RapidOCR
+
+    engine = RapidOCR(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": threads})
+
+    def read(frames: Sequence[Frame]) -> list[Reading]:
+        outputs = [engine(np.ascontiguousarray(frame.pixels[..., ::-1])) for frame in frames]
+        return [pair for out in outputs for pair in zip(out.txts or (), out.scores or (), strict=True)]
+
+    return read
+
+
+def our_way(reader: TextReader) -> Way:
+    """The reader of this package."""
+
+    def read(frames: Sequence[Frame]) -> list[Reading]:
+        video = reader.new_video()
+        for frame in frames:
+            video.add(frame)
+        return [(word.text, word.confidence) for word in video.words]
+
+    return read
+
+
+def measured(way: Way, frames: Sequence[Frame]) -> Cost:
+    """The words of a clip, and what they cost."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    readings = way(frames)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    sure = [text.casefold() for text, confidence in readings if confidence >= CONFIDENT]
+    return Cost({word for text in sure for word in re.findall(r"[^\W_]{2,}", text)}, wall, cpu)
+
+
+def signs(words: set[str]) -> list[set[str]]:
+    """Words in groups that read alike, by single linkage."""
+    groups: list[set[str]] = []
+    for word in sorted(words):
+        near = [group for group in groups if any(_alike(word, other) for other in group)]
+        groups = [group for group in groups if group not in near] + [{word}.union(*near)]
+    return groups
+
+
+def with_words(picture: Pixels, chance: random.Random) -> tuple[Pixels, set[str]]:
+    """The picture with a line of two words in each of several sizes, and the words."""
+    image = Image.fromarray(picture)
+    height, width = picture.shape[:2]
+    truth: set[str] = set()
+    for row, share in enumerate(LINE_SHARES):
+        words = chance.sample(VOCABULARY, 2)
+        # A letter takes about three quarters of the nominal size.
+        font = ImageFont.load_default(max(6, round(height * share * 1.35)))
+        if font.getlength(" ".join(words)) > width - 8:
+            words = words[:1]
+        left = chance.randint(4, max(4, int(width - 4 - font.getlength(" ".join(words)))))
+        top = int((row + 0.2) * height / len(LINE_SHARES))
+        bright = picture[top : top + height // 10, left : left + width // 2].mean() > 140
+        ink = (10, 10, 30) if bright else (255, 255, 240)
+        ImageDraw.Draw(image).text((left, top), " ".join(words), font=font, fill=ink)
+        truth.update(words)
+    return np.array(image), truth
+
+
+def _alike(first: str, second: str) -> bool:
+    return min(len(first), len(second)) >= 4 and fuzz.ratio(first, second) >= ALIKE
+
+
+def _row(name: str, clips: list[tuple[int, Cost, Cost]]) -> str:
+    frames = sum(count for count, _, _ in clips)
+    plain_s, ours_s = sum(plain.wall_s for _, plain, _ in clips), sum(ours.wall_s for *_, ours in clips)
+    cpu = sum(plain.cpu_s for _, plain, _ in clips) / sum(ours.cpu_s for *_, ours in clips)
+    words = sum(len(plain.words) for _, plain, _ in clips)
+    exact = sum(len(plain.words & ours.words) for _, plain, ours in clips)
+    groups = [(group, ours.words) for _, plain, ours in clips for group in signs(plain.words)]
+    # A reading of ours that is alike to a word of the sign is a reading of it.
+    met = [any(w in found or any(_alike(w, o) for o in found) for w in group) for group, found in groups]
+    new = sum(len(ours.words - plain.words) for _, plain, ours in clips)
+    missing = " ".join(sorted(w for _, plain, ours in clips for w in plain.words - ours.words))
+    return (
+        f"{name[:27]:28}{frames:7}{plain_s:9.1f}{ours_s:8.1f}{plain_s / ours_s:6.1f}x{cpu:6.1f}x{words:7}"
+        f"{_share(exact, words):>7}{_share(sum(met), len(met)):>7}{new:5}  {missing}"
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "-"
+
+
+def _clips(folder: Path) -> Iterator[tuple[str, list[Frame]]]:
+    for path in sorted(folder.iterdir()):
+        try:
+            with open_video(path) as video:
+                yield path.name, list(video.frames(parse_rule("every 1 s")))
+        except MediaError as error:
+            print(f"set aside {path.name}: {error}", file=sys.stderr)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    data = Path(os.environ.get("EVENREEL_DATA", beside))
+    parser.add_argument("folder", type=Path, nargs="?", default=data / "videos")
+    parser.add_argument("--threads", type=int, default=usable_cores(), help="threads of each model")
+    parser.add_argument("--clips", type=int, default=None, help="only the first so many clips")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
