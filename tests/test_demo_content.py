@@ -9,9 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenreel.demo import DEMO_QUERIES, VIDEO_COUNT, DemoQuery, demo_scenes, is_right, make_demo_videos, right_answers
+from evenreel.demo import (
+    DEMO_QUERIES,
+    MORE_TO_READ,
+    MORE_TO_SEE,
+    VIDEO_COUNT,
+    DemoQuery,
+    _source,
+    demo_scenes,
+    is_right,
+    make_demo_videos,
+    right_answers,
+    run_demo,
+)
+from evenreel.encoders import load_encoder
 from evenreel.planted import draw_frame
-from evenreel.types import Hit, SearchResult
+from evenreel.types import Encoder, FloatArray, Hit, SearchResult
 
 SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs]
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]
@@ -75,8 +88,6 @@ def test_a_few_videos_are_written_with_their_table(tmp_path: Path) -> None:
 
 
 def test_sources_are_mixed_and_a_trembling_camera_is_a_camera() -> None:
-    from evenreel.demo import _source
-
     sources = Counter(_source(scene) for scene in demo_scenes().values())
     assert set(sources) == {"camera", "generator_a", "generator_b"}
     assert min(sources.values()) >= 8
@@ -92,13 +103,54 @@ def test_the_signs_can_be_read(query: DemoQuery) -> None:
     assert query.answer.signs[0].text in result.txts
 
 
-@pytest.mark.parametrize("query", SEEN, ids=lambda query: query.text)
-def test_the_built_in_encoder_puts_the_right_clip_first(query: DemoQuery) -> None:
-    from evenreel.encoders import load_encoder
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return load_encoder("builtin")
 
-    encoder, scenes = load_encoder("builtin"), demo_scenes()
-    moments = [draw_frame(scene, part * scene.duration_s) for scene in scenes.values() for part in (0.2, 0.5, 0.8)]
-    frames = encoder.encode_frames(np.stack(moments).transpose(0, 3, 1, 2))
+
+@pytest.fixture(scope="module")
+def clip_frames(encoder: Encoder) -> FloatArray:
+    """(V, 2, D) two moments of each clip."""
+    scenes = demo_scenes().values()
+    moments = [draw_frame(scene, part * scene.duration_s) for scene in scenes for part in (0.3, 0.7)]
+    return encoder.encode_frames(np.stack(moments).transpose(0, 3, 1, 2)).reshape(len(scenes), 2, -1)
+
+
+@pytest.mark.parametrize("query", SEEN, ids=lambda query: query.text)
+def test_the_built_in_encoder_puts_the_right_clip_first(
+    query: DemoQuery, encoder: Encoder, clip_frames: FloatArray
+) -> None:
     text = encoder.encode_text([query.text]).sentence[0]
-    best = (frames @ text).reshape(len(scenes), 3).mean(axis=1).argmax()
-    assert list(scenes)[int(best)] in right_answers(query)
+    best = (clip_frames @ text).mean(axis=1).argmax()
+    assert list(demo_scenes())[int(best)] in right_answers(query)
+
+
+def test_the_suggested_searches_have_answers() -> None:
+    scenes = demo_scenes().values()
+    looks = {f"a {s.subject.colour} {s.subject.shape} in the {s.background}" for s in scenes}
+    assert MORE_TO_SEE in looks
+    assert MORE_TO_READ.upper() in {sign.text for s in scenes if _source(s) == "camera" for sign in s.signs}
+
+
+def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Real files, decoded, encoded, read and searched; a fifth of the clips, so that it is quick."""
+    results = run_demo(tmp_path, count=12)
+    wrong = [q.text for q, result in zip(DEMO_QUERIES, results, strict=True) if not is_right(q, result, count=12)]
+    assert wrong == []
+    printed = capsys.readouterr().out
+    assert f"Rendered 12 videos into {tmp_path / 'videos'}" in printed
+    assert "on screen: HARBOUR" in printed
+    assert f'evenreel search "{MORE_TO_SEE}" --library {tmp_path / "library"}' in printed
+
+
+def test_the_demo_can_be_run_again(tmp_path: Path) -> None:
+    """The same bytes: the library knows them and reads no video twice."""
+    from evenreel.config import IndexSettings
+    from evenreel.library import index_folders
+
+    settings = IndexSettings(model=None, read_text=False)
+    reports = []
+    for _ in range(2):
+        make_demo_videos(tmp_path / "videos", count=4)
+        reports.append(index_folders([tmp_path / "videos"], tmp_path / "library", settings))
+    assert [report.indexed for report in reports] == [4, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -70,6 +71,10 @@ DEMO_QUERIES = (
 """The five searches of `evenreel demo`."""
 
 
+MORE_TO_SEE, MORE_TO_READ = "a green crescent in the mountains", "winter cup"
+"""Searches that the demo suggests at its end."""
+
+
 def demo_scenes(count: int = VIDEO_COUNT, seed: int = 0) -> dict[str, Scene]:
     """The scene of each demo video by its file name, which says nothing about it.
 
@@ -100,11 +105,11 @@ def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> 
     )
 
 
-def is_right(query: DemoQuery, result: SearchResult) -> bool:
+def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
     """Whether a search over the demo library is right: the right clip first, or the word that nothing fits."""
     if query.answer is None:
         return not result.fits
-    return bool(result.hits) and result.fits and Path(result.hits[0].path).name in right_answers(query)
+    return bool(result.hits) and result.fits and Path(result.hits[0].path).name in right_answers(query, count)
 
 
 def make_demo_videos(
@@ -133,12 +138,16 @@ def make_demo_videos(
     _write_metadata(folder / "metadata.csv", scenes)
 
 
-def run_demo(folder: Path, progress: Progress | None = None) -> None:
+def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
     """What `evenreel demo` does: render, index with the built-in encoder, search, say how to go on.
 
     Args:
         folder: gets `videos` and `library`.
         progress: told how rendering and indexing go.
+        count: number of videos.
+
+    Returns:
+        The result of each of `DEMO_QUERIES`.
     """
     from rich.console import Console
 
@@ -146,15 +155,18 @@ def run_demo(folder: Path, progress: Progress | None = None) -> None:
 
     out, progress = Console(highlight=False, soft_wrap=True), progress or NoProgress()
     videos, library = folder / "videos", folder / "library"
-    progress.begin(VIDEO_COUNT)
-    make_demo_videos(videos, on_written=progress.file_done)
-    out.print(f"Rendered {VIDEO_COUNT} videos into {videos}", markup=False)
+    progress.begin(count)
+    make_demo_videos(videos, count, on_written=progress.file_done)
+    out.print(f"Rendered {count} videos into {videos}", markup=False)
     report = index_folders([videos], library, IndexSettings(model="builtin"), progress=progress)
-    out.print(f"Indexed {report.indexed} of them, {report.frames} frames, into {library}", markup=False)
+    known = f"{report.unchanged + report.recognised} were known"
+    out.print(f"Indexed {report.indexed} of them ({report.frames} frames; {known}) into {library}", markup=False)
     with open_library(library) as opened:
-        for query in DEMO_QUERIES:
-            out.print(_describe(query, opened.search(query.text, k=3)))
+        results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
+    for query, result in zip(DEMO_QUERIES, results, strict=True):
+        out.print(_describe(query, result))
     out.print(_ways_on(library), markup=False)
+    return results
 
 
 def _describe(query: DemoQuery, result: SearchResult) -> str:
@@ -174,10 +186,11 @@ def _describe_hit(rank: int, hit: Hit) -> str:
 
 
 def _ways_on(library: Path) -> str:
+    place = shlex.quote(str(library))
     return f"""
 Go on with
-  evenreel search "a green ring in the mountains" --library {library}
-  evenreel search "exit" --library {library} --where "source = 'camera'"
+  evenreel search "{MORE_TO_SEE}" --library {place}
+  evenreel search "{MORE_TO_READ}" --library {place} --where "source = 'camera'"
   evenreel index YOUR_FOLDER --library YOUR_LIBRARY
   evenreel search "what you look for" --library YOUR_LIBRARY"""
 
