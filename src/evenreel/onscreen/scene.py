@@ -31,6 +31,9 @@ from evenreel.types import Pixels
 # A known sign that covers this share of a found line is that line.
 _SAME_LINE = 0.6
 
+# Parts of the glance's heat with fewer pixels come from texture: two letters have more.
+_SPECKLE = 6
+
 
 @dataclass(frozen=True)
 class Models:
@@ -118,7 +121,7 @@ class Scene:
     def _places(self, touched: Mask, kept: list[Sign], lost: list[Sign]) -> list[Rect]:
         """Rectangles of the close look: unexplained heat in changed areas, and where signs were lost."""
         hot = touched & (self._heat > self._settings.glance_level)
-        hot &= ~_large_parts(hot, self._settings.large_line_px)
+        hot = _small_lines(hot, self._settings.large_line_px)
         for sign in kept:
             hot[under(sign.box, self._glance_shape)] = False
         shrink = self._glance_shape[0] / self.shape[0]
@@ -183,11 +186,13 @@ def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
     return np.asarray(cv2.resize(picture, shape[::-1], interpolation=how), dtype=np.uint8)
 
 
-def _large_parts(hot: Mask, side_px: int) -> Mask:
-    """The connected parts of a mask that hold a square of `side_px`."""
+def _small_lines(hot: Mask, large_px: int) -> Mask:
+    """The connected parts of a mask that are more than speckles and hold no square of `large_px` a side."""
     import cv2
 
     pixels = hot.astype(np.uint8)
-    _, parts = cv2.connectedComponents(pixels, connectivity=8)
-    cores = cv2.erode(pixels, np.ones((side_px, side_px), np.uint8)) > 0
-    return np.isin(parts, parts[cores])
+    _, parts, stats, _ = cv2.connectedComponentsWithStats(pixels, connectivity=8)
+    small = stats[:, cv2.CC_STAT_AREA] >= _SPECKLE
+    small[parts[cv2.erode(pixels, np.ones((large_px, large_px), np.uint8)) > 0]] = False
+    small[0] = False  # the background
+    return np.asarray(small[parts])

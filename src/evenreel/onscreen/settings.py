@@ -26,9 +26,9 @@ class TextSettings:
     threads: int = 1
     close_side_px: int = 736
     max_side_px: int = 2000
-    glance_share: float = 0.4
-    glance_level: float = 0.25
-    large_line_px: int = 10
+    glance_share: float = 0.38
+    glance_level: float = 0.1
+    large_line_px: int = 8
     change_level: int = 12
     same_look_level: int = 24
     min_confidence: float = 0.5
