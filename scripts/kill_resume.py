@@ -19,11 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.library.state import state
-from tests.library.videos import write_folder
-
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, verify
+from tests.library.state import state
+from tests.library.videos import write_folder
 
 
 def main() -> int:

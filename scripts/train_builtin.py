@@ -20,6 +20,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
+
 from scripts.builtin_encoder.exam import Exam
 from scripts.builtin_encoder.frames import SIDE, Frames, render_all
 from scripts.builtin_encoder.model import (
@@ -33,9 +37,6 @@ from scripts.builtin_encoder.model import (
     whiten_patches,
 )
 from scripts.builtin_encoder.wording import build_tokenizer, training_caption
-from torch import Tensor, nn
-from torch.nn import functional as F
-from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
 
 FOLDER = Path(__file__).parents[1] / "src/evenreel/encoders/builtin/checkpoint"
 CARD = Path(__file__).parent / "builtin_encoder/card.md"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scripts.builtin_encoder.frames import SIDE, draw_views
-from scripts.builtin_encoder.model import at_side, normalise
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import CLIPModel, CLIPTokenizer
 
 from evenreel.planted import Scene, caption, sample_scene
+from scripts.builtin_encoder.frames import SIDE, draw_views
+from scripts.builtin_encoder.model import at_side, normalise
 
 JUDGED = ("colour", "shape", "background")
 

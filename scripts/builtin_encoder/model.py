@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scripts.builtin_encoder.frames import NAMED, SIDE, VISIBLE
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import CLIPConfig, CLIPModel, CLIPTokenizer
+
+from scripts.builtin_encoder.frames import NAMED, SIDE, VISIBLE
 
 PATCH = 8
 MEAN, DEVIATION = 0.5, 0.25

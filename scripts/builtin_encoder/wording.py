@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 from numpy.typing import NDArray
-from scripts.builtin_encoder.frames import NAMED, VISIBLE, nonsense_word
 from transformers import CLIPTokenizer
 
 from evenreel.planted import Scene, caption, vocabulary
+from scripts.builtin_encoder.frames import NAMED, VISIBLE, nonsense_word
 
 
 def training_caption(scene: Scene, rng: np.random.Generator) -> tuple[str, NDArray[np.bool_]]:

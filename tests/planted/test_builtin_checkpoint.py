@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from scripts.builtin_encoder.frames import shrink
-from scripts.builtin_encoder.model import DEVIATION, MEAN
-from scripts.train_builtin import contrastive_loss, truth
 
 import evenreel
 from evenreel.encoders import load_encoder
 from evenreel.planted import Entity, Scene, SceneRanges, Sign, caption, draw_frame, sample_scene, vocabulary
 from evenreel.types import Encoder
+from scripts.builtin_encoder.frames import shrink
+from scripts.builtin_encoder.model import DEVIATION, MEAN
+from scripts.train_builtin import contrastive_loss, truth
 
 CHECKPOINT = Path(evenreel.__file__).parent / "encoders/builtin/checkpoint"
 JUDGED = ("colour", "shape", "background")

@@ -31,9 +31,7 @@ _POLL_S = 0.1
 _STARTUP_TIMEOUT_S = 120.0
 
 
-def write_message(
-    stream: IO[bytes], header: dict[str, Any], array: np.ndarray[Any, Any] | None = None
-) -> None:
+def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> None:
     """Send a JSON object and at most one array, which is described under the key `array`."""
     if array is not None:
         header = {**header, "array": [array.dtype.str, *array.shape]}
@@ -184,9 +182,7 @@ class Worker:
             code = process.wait()
         if self._killed_for == "timeout":
             limit = f"{self._limits.stall_timeout_s:g} s"
-            return MediaError(
-                "timeout", f"the decoder made no progress for {limit} and was stopped (--timeout)"
-            )
+            return MediaError("timeout", f"the decoder made no progress for {limit} and was stopped (--timeout)")
         if self._killed_for == "out_of_memory":
             limit = f"{self._limits.memory_bytes / 2**20:,.0f} MiB"
             return MediaError(

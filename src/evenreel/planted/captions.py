@@ -66,9 +66,7 @@ def _phrases(scene: Scene, rng: np.random.Generator, names: Collection[str]) -> 
 
 def _subject(scene: Scene, rng: np.random.Generator, names: Collection[str]) -> str:
     words = [_word(scene, rng, part) for part in ("size", "colour") if part in names]
-    words.append(
-        _word(scene, rng, "shape") if "shape" in names else _choose(rng, vocabulary.unnamed_shapes())
-    )
+    words.append(_word(scene, rng, "shape") if "shape" in names else _choose(rng, vocabulary.unnamed_shapes()))
     phrase = " ".join(words)
     return f"an {phrase}" if phrase[0] in "aeiou" else f"a {phrase}"
 

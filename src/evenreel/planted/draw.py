@@ -100,9 +100,7 @@ def _ramp(first: Colour, last: Colour, steps: int) -> Pixels:
     return np.rint(np.linspace(first, last, steps)).astype(np.uint8)
 
 
-def _scatter(
-    draw: ImageDraw.ImageDraw, rule: ThingRule, size: tuple[int, int], rng: np.random.Generator
-) -> None:
+def _scatter(draw: ImageDraw.ImageDraw, rule: ThingRule, size: tuple[int, int], rng: np.random.Generator) -> None:
     """Paint a rule's things, the far ones (higher up) first, spread over the width."""
     width, height = size
     count = int(rng.integers(rule.count[0], rule.count[1] + 1))
@@ -117,9 +115,7 @@ def _paste_distractor(picture: Image.Image, height: int, rng: np.random.Generato
     names = shape_names()
     loops = outline(names[int(rng.integers(len(names)))], float(rng.random()))
     centre = (rng.uniform(0.05, 0.95) * picture.width, rng.uniform(0.05, 0.95) * picture.height)
-    _paste_shape(
-        picture, loops, centre, rng.uniform(low, high) * height, palette[int(rng.integers(len(palette)))], 0.0
-    )
+    _paste_shape(picture, loops, centre, rng.uniform(low, high) * height, palette[int(rng.integers(len(palette)))], 0.0)
 
 
 def _resting_pose(entity: Entity) -> Pose:

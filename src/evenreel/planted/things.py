@@ -19,9 +19,7 @@ def _lighter(colour: Colour, by: int) -> Colour:
     return red, green, blue
 
 
-def _ellipse(
-    draw: ImageDraw, centre: tuple[float, float], radii: tuple[float, float], colour: Colour
-) -> None:
+def _ellipse(draw: ImageDraw, centre: tuple[float, float], radii: tuple[float, float], colour: Colour) -> None:
     (x, y), (rx, ry) = centre, radii
     draw.ellipse((x - rx, y - ry, x + rx, y + ry), fill=colour)
 
@@ -44,9 +42,7 @@ def _palm(draw: ImageDraw, foot: tuple[float, float], size: float, colour: Colou
     draw.line([foot, (x + size * 0.03, y - size * 0.45), top], fill=(132, 96, 58), width=int(size * 0.06) + 1)
     for dx, dy in ((-0.34, 0.1), (-0.26, -0.14), (0.02, -0.2), (0.26, -0.12), (0.34, 0.12)):
         bend = (top[0] + size * dx * 0.6, top[1] + size * (dy - 0.1))
-        draw.line(
-            [top, bend, (top[0] + size * dx, top[1] + size * dy)], fill=colour, width=int(size * 0.07) + 1
-        )
+        draw.line([top, bend, (top[0] + size * dx, top[1] + size * dy)], fill=colour, width=int(size * 0.07) + 1)
 
 
 def _dune(draw: ImageDraw, foot: tuple[float, float], size: float, colour: Colour) -> None:
@@ -124,9 +120,7 @@ def _band(draw: ImageDraw, foot: tuple[float, float], size: float, colour: Colou
 
 def _plank(draw: ImageDraw, foot: tuple[float, float], size: float, colour: Colour) -> None:
     far = 1000 * size
-    draw.line(
-        [(foot[0] - far, foot[1]), (foot[0] + far, foot[1])], fill=colour, width=max(1, int(size * 0.4))
-    )
+    draw.line([(foot[0] - far, foot[1]), (foot[0] + far, foot[1])], fill=colour, width=max(1, int(size * 0.4)))
 
 
 def _bubble(draw: ImageDraw, foot: tuple[float, float], size: float, colour: Colour) -> None:
