@@ -105,10 +105,10 @@ def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Pat
 
 
 USAGE_ERRORS = [
-    ((), "give either a sentence or a picture"),
+    ((), "Give either a sentence or a picture"),
     (("",), "query is empty"),
     (("  \t ",), "query is empty"),
-    (("tram", "--image", "x.png"), "give either a sentence or a picture"),
+    (("tram", "--image", "x.png"), "Give either a sentence or a picture"),
     (("tram", "-k", "0"), "at least 1"),
     (("tram", "-k", "-1"), "at least 1"),
     (("tram", "--where", "stars >"), "filter"),
@@ -149,7 +149,7 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
 def test_there_is_no_library(tmp_path: Path) -> None:
     done = evenreel("search", "tram", "--library", tmp_path / "none")
     assert done.returncode == 1
-    assert done.stderr.startswith("evenreel: there is no library at")
+    assert done.stderr.startswith("evenreel: There is no library at")
     assert "evenreel index FOLDER" in done.stderr
 
 
@@ -238,7 +238,7 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
     process.send_signal(sent)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert errors == "evenreel: interrupted; what was finished is kept, and the same command goes on from there\n"
+    assert errors == "evenreel: Interrupted; what was finished is kept, and the same command goes on from there.\n"
     report = printed_json(evenreel(*command, "--json"))
     assert 0 < report["indexed"] < 30
     assert report["indexed"] + report["unchanged"] + report["recognised"] == 30

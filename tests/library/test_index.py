@@ -326,8 +326,8 @@ def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, li
     ("table", "sentence"),
     [
         ("name,caption\na,b\n", "no column with the videos' paths"),
-        ("path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "row 2 .* a second time"),
-        ("path,caption\n,a\n", "row 1 .* has no path"),
+        ("path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "Row 2 .* a second time"),
+        ("path,caption\n,a\n", "Row 1 .* has no path"),
         ("path,caption\n", "no rows"),
         ('path,caption\n"unclosed,a\nb,c,d,e\n', "metadata.csv"),
     ],

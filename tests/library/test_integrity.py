@@ -197,7 +197,7 @@ def test_missing_files_are_forgotten_when_asked(library: Path, videos: Path, tmp
 
 def test_there_is_nothing_to_verify_or_repair_in_an_empty_folder(tmp_path: Path) -> None:
     for use in (verify, repair):
-        with pytest.raises(LibraryError, match="there is no library"):
+        with pytest.raises(LibraryError, match="There is no library"):
             use(tmp_path)
 
 

@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.errors import UsageError
 from evenreel.onscreen import TextReader, TextSettings, VideoText
 from evenreel.onscreen.scene import Models, close_shape
+from evenreel.onscreen.signs import ways_to_read
 from evenreel.types import FloatArray, Frame, Pixels
 
 HEIGHT, WIDTH = 360, 640
@@ -139,9 +140,9 @@ def test_another_sign_in_the_same_place_is_read() -> None:
 
 def test_a_longer_line_takes_the_place_of_its_part() -> None:
     bench = Bench()
-    bench.show(0.0, with_sign(wall(), size=(60, 24)))
-    bench.show(1.0, with_sign(wall(), size=(180, 24)))
-    assert [w.box[2] - w.box[0] for w in bench.video.words] == pytest.approx([60 / WIDTH, 180 / WIDTH], abs=0.01)
+    bench.show(0.0, with_sign(wall(), x=40, size=(400, 24)))
+    bench.show(1.0, with_sign(wall(), x=40, size=(480, 24)))
+    assert [w.box[2] - w.box[0] for w in bench.video.words] == pytest.approx([400 / WIDTH, 480 / WIDTH], abs=0.01)
 
 
 def test_a_slow_fade_is_noticed_although_no_step_of_it_is() -> None:
@@ -149,6 +150,17 @@ def test_a_slow_fade_is_noticed_although_no_step_of_it_is() -> None:
     for step in range(30):
         bench.show(step, wall(level=30 + step))
     assert 2 <= len(bench.detector.seen) <= 4
+
+
+def test_a_slow_fade_is_noticed_while_something_else_changes_all_the_time() -> None:
+    bench = Bench()
+    for step in range(40):
+        picture = with_sign(wall(), x=20, y=300)
+        picture[:20, -20:] = 250 * (step % 2)
+        sign = (np.array([255, 80, 30]) - 30) * step / 39 + 30
+        picture[60:84, 60:200] = sign.round()
+        bench.show(step, picture)
+    assert "TICKETS" in {track.text for track in bench.video.tracks()}
 
 
 @pytest.mark.parametrize("height_px", [9, 14, 24])
@@ -220,6 +232,15 @@ def test_a_drawn_line_is_read_with_its_spaces(reader: TextReader) -> None:
 def test_a_line_turned_by_90_degrees_is_read(reader: TextReader) -> None:
     turned = np.ascontiguousarray(np.rot90(drawn("HARBOUR", 40), k=-1))
     assert read(reader, turned) == ["HARBOUR"]
+
+
+@pytest.mark.parametrize(("height", "width", "turned"), [(48, 200, [False]), (48, 48, [False]),
+                                                         (90, 48, [False, True]), (200, 48, [True])])  # fmt: skip
+def test_only_slim_crops_are_turned_and_doubtful_ones_read_both_ways(
+    height: int, width: int, turned: list[bool]
+) -> None:
+    ways = ways_to_read(np.zeros((height, width, 3), np.uint8))
+    assert [way.shape[:2] for way in ways] == [(width, height) if turn else (height, width) for turn in turned]
 
 
 def test_a_slim_number_is_not_turned(reader: TextReader) -> None:

@@ -33,7 +33,7 @@ def main() -> None:
         _fail(str(error), EXIT_FAILED)
     except Interrupted:
         _fail(
-            "interrupted; what was finished is kept, and the same command goes on from there",
+            "Interrupted; what was finished is kept, and the same command goes on from there.",
             EXIT_INTERRUPTED,
         )
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`

@@ -135,7 +135,7 @@ def search(
     from evenreel.library import open_library
 
     if (query is None) == (image is None):
-        raise UsageError('give either a sentence or a picture: evenreel search "a red bus", or --image FILE')
+        raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
     with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
         found = opened.search_image(image, k, where) if image else opened.search(query or "", k, where)
     show_result(found, as_json)

@@ -61,7 +61,7 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
         library.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(library / CATALOG, isolation_level=None, check_same_thread=False, timeout=30)
     except (OSError, sqlite3.Error) as error:
-        raise LibraryError(f"the library {library} cannot be written: {error}") from error
+        raise LibraryError(f"The library {library} cannot be written: {error}.") from error
     try:
         _prepare_for_writing(connection, library)
     except sqlite3.DatabaseError as error:
@@ -99,7 +99,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     path = library / CATALOG
     if not path.is_file():
         raise LibraryError(
-            f"there is no library at {library}; make one with: evenreel index FOLDER --library {library}"
+            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library}."
         )
     # A folder that cannot be written cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
@@ -121,8 +121,8 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
 def damaged(library: Path, error: Exception) -> LibraryError:
     """The sentence for a catalog that SQLite cannot read."""
     return LibraryError(
-        f"the catalog of {library} is damaged ({error}); evenreel repair --library {library} rebuilds it "
-        "from the feature shards"
+        f"The catalog of {library} is damaged ({error}); evenreel repair --library {library} rebuilds it "
+        "from the feature shards."
     )
 
 
@@ -139,7 +139,7 @@ def check_version(connection: sqlite3.Connection, library: Path) -> None:
     else:
         way = "index its folders into a new library (nothing in this one was changed)"
     raise LibraryError(
-        f"the library {library} has format {version or 'unknown'}, this evenreel reads format {SCHEMA_VERSION}; {way}"
+        f"The library {library} has format {version or 'unknown'}, this evenreel reads format {SCHEMA_VERSION}; {way}."
     )
 
 

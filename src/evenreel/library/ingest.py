@@ -358,8 +358,8 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
     if made_with and rule != made_with:
         raise LibraryError(
-            f"the library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
-            "--library"
+            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            "--library."
         )
     model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
     return replace(settings, rule=rule, model=model)
@@ -368,8 +368,8 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
 def other_model(library: Path, made_with: str, offered: str) -> str:
     """The sentence for a model that is not the library's own."""
     return (
-        f"the library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
-        f"models cannot be compared: leave --model out, or use another --library"
+        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library."
     )
 
 

@@ -41,7 +41,7 @@ def verify(library: Path) -> list[Problem]:
     """
     if not (library / catalog.CATALOG).is_file():
         if not any((library / SHARDS).glob("*/*.safetensors")):
-            raise LibraryError(f"there is no library at {library}")
+            raise LibraryError(f"There is no library at {library}.")
         return [Problem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
     try:
         connection = catalog.open_for_reading(library)
@@ -159,7 +159,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
         LibraryError: there is nothing to repair from, or another process holds the library.
     """
     if not library.is_dir():
-        raise LibraryError(f"there is no library at {library}")
+        raise LibraryError(f"There is no library at {library}.")
     with writer_lock(library):
         done = _replace_broken_catalog(library)
         connection = catalog.open_for_writing(library)
@@ -174,7 +174,7 @@ def _replace_broken_catalog(library: Path) -> list[str]:
     path = library / catalog.CATALOG
     if not path.exists():
         if not any((library / SHARDS).glob("*/*.safetensors")):
-            raise LibraryError(f"there is no library at {library}")
+            raise LibraryError(f"There is no library at {library}.")
         return ["the catalog was gone: made a new one (run evenreel index FOLDER to link it to your files)"]
     try:
         connection = catalog.open_for_reading(library)
@@ -301,7 +301,7 @@ def rebuild_vectors(library: Path, connection: sqlite3.Connection) -> int:
     for (clip_id,) in connection.execute("SELECT clip_id FROM clips WHERE has_vision ORDER BY clip_id").fetchall():
         frames = read_shard(shard_path(library / SHARDS, clip_id)).frames
         if frames is None:
-            raise LibraryError(f"clip {clip_id} should have frames, its shard has none; {RUN_REPAIR}")
+            raise LibraryError(f"Clip {clip_id} should have frames, its shard has none; {RUN_REPAIR}.")
         first = vectors.append(frames.astype(np.float32), at_row=end)
         end = first + len(frames)
         connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))

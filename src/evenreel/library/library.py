@@ -102,7 +102,7 @@ class Library:
         pixels = read_image(image, MediaLimits())
         self._check_filter(where)
         if self._encoder is None:
-            raise UsageError(f"the library {self.path} has no vision, so a picture cannot be searched for")
+            raise UsageError(f"The library {self.path} has no vision, so a picture cannot be searched for.")
         vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
         return self._searcher.search(Query(image=vector, k=k, where=where))
 

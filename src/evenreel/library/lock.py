@@ -34,11 +34,11 @@ def writer_lock(library: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         raise LibraryError(
-            f"the library {library} is being written by {_holder(library)}; wait for it to end, or use another "
-            "--library"
+            f"The library {library} is being written by {_holder(library)}; wait for it to end, or use another "
+            "--library."
         ) from error
     except OSError as error:
-        raise LibraryError(f"the library {library} cannot be written: {error.strerror or error}") from error
+        raise LibraryError(f"The library {library} cannot be written: {error.strerror or error}.") from error
     try:
         _name_holder(library)
         yield

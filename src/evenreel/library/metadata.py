@@ -44,18 +44,20 @@ def read_table(table: Path) -> dict[str, Metadata]:
     column = next((name for name in PATH_COLUMNS if rows and name in rows[0]), None)
     if column is None:
         raise UsageError(
-            f"the metadata table {table} has no column with the videos' paths; name it one of: "
-            f"{', '.join(PATH_COLUMNS)}"
+            f"The metadata table {table} has no column with the videos' paths; name it one of: "
+            f"{', '.join(PATH_COLUMNS)}."
         )
     folder = os.path.abspath(table.parent)
     known: dict[str, Metadata] = {}
     for number, row in enumerate(rows, start=1):
         name = row[column]
         if not name:
-            raise UsageError(f"row {number} of the metadata table {table} has no {column}; give it one or drop the row")
+            raise UsageError(
+                f"Row {number} of the metadata table {table} has no {column}; give it one or drop the row."
+            )
         path = os.path.normpath(os.path.join(folder, str(name)))
         if path in known:
-            raise UsageError(f"row {number} of the metadata table {table} names {name} a second time; keep one row")
+            raise UsageError(f"Row {number} of the metadata table {table} names {name} a second time; keep one row.")
         known[path] = {key: _plain(value) for key, value in row.items() if key != column and value is not None}
     return known
 
@@ -72,9 +74,9 @@ def _rows(table: Path) -> list[dict[str, object]]:
             separator = "\t" if table.suffix == ".tsv" else ","
             frame = pl.read_csv(table, separator=separator, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"the metadata table {table} cannot be read: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"The metadata table {table} cannot be read: {str(error).splitlines()[0]}.") from error
     if frame.is_empty():
-        raise UsageError(f"the metadata table {table} has no rows")
+        raise UsageError(f"The metadata table {table} has no rows.")
     return frame.to_dicts()
 
 

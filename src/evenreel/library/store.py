@@ -85,7 +85,7 @@ class Store:
         meta = get_meta(self.connection)
         vectors = open_vectors(self.library, meta)
         if vectors is None or shard.frames is None:
-            raise LibraryError(f"the library {self.library} has no vision; name the model with --model")
+            raise LibraryError(f"The library {self.library} has no vision; name the model with --model.")
         first = vectors.append(shard.frames.astype(np.float32), at_row=int(meta.get("vectors_end", "0")))
         self.connection.execute(
             "INSERT OR REPLACE INTO vector_rows (clip_id, first_row, count) VALUES (?, ?, ?)",
@@ -233,11 +233,11 @@ def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError
     full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
     if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return LibraryError(
-            f"the disk of {library} is full; what was indexed so far is safe and searchable: free some space and run "
-            "the same command again"
+            f"The disk of {library} is full; what was indexed so far is safe and searchable: free some space and run "
+            "the same command again."
         )
     if isinstance(error, OSError):
-        return LibraryError(f"the library {library} cannot be written: {error.strerror or error}")
+        return LibraryError(f"The library {library} cannot be written: {error.strerror or error}.")
     if isinstance(error, sqlite3.OperationalError):  # locked, read-only, an I/O error: the data are not to blame
-        return LibraryError(f"the catalog of {library} cannot be written: {error}")
+        return LibraryError(f"The catalog of {library} cannot be written: {error}.")
     return damaged(library, error)

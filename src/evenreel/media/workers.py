@@ -141,10 +141,10 @@ class Worker:
             header, _ = self._receive(process, _STARTUP_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ValueError) as error:
             self.close()
-            raise EvenreelError("a reader process could not start; is there enough free memory?") from error
+            raise EvenreelError("A reader process could not start; is there enough free memory?") from error
         if header["kind"] == "error":
             self.close()
-            raise EvenreelError(f"a reader process could not start: {header['sentence']}")
+            raise EvenreelError(f"A reader process could not start: {header['sentence']}.")
         return process
 
     def _receive(self, process: subprocess.Popen[bytes], timeout_s: float) -> Message:

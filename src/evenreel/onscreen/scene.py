@@ -28,9 +28,6 @@ from evenreel.onscreen.signs import (
 )
 from evenreel.types import Pixels
 
-# A known sign that covers this share of a found line is that line.
-_SAME_LINE = 0.6
-
 # Parts of the glance's heat with fewer pixels come from texture: two letters have more.
 _SPECKLE = 6
 
@@ -149,9 +146,9 @@ class Scene:
         for quad in found:
             box = bounding_box(quad, self.shape)
             known = [sign.box for sign in kept] + [other for _, other in new]
-            if not any(share_inside(box, other) > _SAME_LINE for other in known):
+            if not any(explains(other, box, self.shape) for other in known):
                 new.append((quad, box))
-        still = [sign for sign in kept if not any(share_inside(sign.box, box) > _SAME_LINE for _, box in new)]
+        still = [sign for sign in kept if not any(share_inside(sign.box, box) > SAME_LINE for _, box in new)]
         read = self._read(picture, new) if new else []
         return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
 

@@ -19,6 +19,9 @@ MIN_SIGN_PX = 4
 READ_PX = 48
 """Height at which the recognizer reads."""
 
+SAME_LINE = 0.6
+"""A box that lies in another one by this share of its area is the same line, or a part of it."""
+
 # Height over width: between these a crop may be a word that runs downwards, or a slim one such as '11'.
 _MAY_RUN_DOWN, _RUNS_DOWN = 1.2, 2.5
 
@@ -116,3 +119,18 @@ def share_inside(inner: Box, outer: Box) -> float:
     height = min(inner[3], outer[3]) - max(inner[1], outer[1])
     area = (inner[2] - inner[0]) * (inner[3] - inner[1])
     return max(width, 0.0) * max(height, 0.0) / area if area > 0 else 0.0
+
+
+def explains(known: Box, line: Box, shape: tuple[int, int]) -> bool:
+    """Whether a known sign is the found line: covers most of it and lacks no letter at either end.
+
+    Args:
+        known: box of the sign.
+        line: box of what was found.
+        shape: height and width of the picture, in pixels.
+    """
+    height, width = shape
+    sideways = max(known[0] - line[0], line[2] - known[2]) * width
+    upwards = max(known[1] - line[1], line[3] - known[3]) * height
+    letter = min((line[2] - line[0]) * width, (line[3] - line[1]) * height)
+    return share_inside(line, known) > SAME_LINE and max(sideways, upwards) <= letter
