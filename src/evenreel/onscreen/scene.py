@@ -16,10 +16,12 @@ from evenreel.onscreen.engine import Detector, Recognizer
 from evenreel.onscreen.regions import CELL_PX, Box, Mask, Rect, cells_of, rectangles, under, whole_cells
 from evenreel.onscreen.settings import TextSettings
 from evenreel.onscreen.signs import (
+    SAME_LINE,
     Quad,
     Sign,
     bounding_box,
     crop,
+    explains,
     height_of,
     legible,
     look_of,
