@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features import shards
-from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
+from evenreel.features.shards import (
+    DamagedShardError,
+    NewerShardError,
+    Shard,
+    UnreadableShardError,
+    read_shard,
+    shard_path,
+    write_shard,
+)
 from evenreel.types import TextTrack, VideoInfo
 
 INFO = VideoInfo("mp4", "h264", 320, 240, 3.0, 90, 30.0, 90, ("short: 1.67 of 3.0 s",))
@@ -136,7 +144,7 @@ def test_a_cut_or_zeroed_file_is_refused(tmp_path: Path, given_digest: bool) -> 
     zeroed_half = payload[: len(payload) // 2] + bytes(len(payload) - len(payload) // 2)
     for damaged in (b"", payload[:5], payload[:-1], payload + b"\0", bytes(len(payload)), zeroed_half):
         path.write_bytes(damaged)
-        with pytest.raises(LibraryError, match=r"is damaged: .*evenreel repair"):
+        with pytest.raises(DamagedShardError, match=r"is damaged: .*evenreel repair"):
             read_shard(path, digest if given_digest else None)
 
 
@@ -167,7 +175,7 @@ def test_a_newer_format_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as later:
         later.setattr(shards, "FORMAT", 7)
         write_shard(tmp_path, make_shard())
-    with pytest.raises(LibraryError, match="has format 7, this version reads up to 1; update evenreel"):
+    with pytest.raises(NewerShardError, match="has format 7, this version reads up to 1; update evenreel"):
         read_shard(shard_path(tmp_path, "ab12cd34"))
 
 
@@ -179,8 +187,22 @@ def test_a_shard_under_the_name_of_another_clip_is_refused(tmp_path: Path) -> No
 
 
 def test_a_missing_shard_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(LibraryError, match=r"cannot be read \(No such file.*evenreel repair"):
+    with pytest.raises(DamagedShardError, match=r"is gone; run `evenreel repair`"):
         read_shard(tmp_path / "ab12cd34.safetensors")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+def test_a_shard_that_cannot_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    write_shard(tmp_path, make_shard())
+
+    def fail(_: Path) -> bytes:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(UnreadableShardError, match=rf"cannot be read \({os.strerror(code)}\); check the disk"):
+        read_shard(shard_path(tmp_path, "ab12cd34"))
 
 
 def _with(**changes: object) -> Shard:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -159,9 +161,53 @@ def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Pat
         store.best_per_clip(unit(1), np.array([0, 2]), np.array([2, 2]))
 
 
+@pytest.mark.parametrize("before", [0, 3])
+def test_an_append_that_fails_half_way_harms_no_row_and_is_written_over(
+    store: ExactVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Hazard 35: half of the rows are in the file when the disk is full."""
+    if before:
+        store.append(unit(before), at_row=0)
+    path, real_open = tmp_path / "vectors.0.f16", Path.open
+
+    class Filling:
+        def __init__(self, *mode: str) -> None:
+            self.file = real_open(path, *mode, buffering=0)
+
+        def __enter__(self) -> Filling:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def read(self, count: int) -> bytes:
+            return self.file.read(count)
+
+        def seek(self, place: int) -> None:
+            self.file.seek(place)
+
+        def write(self, content: bytes) -> None:
+            if len(content) == HEADER_BYTES:
+                self.file.write(content)
+                return
+            self.file.write(content[: len(content) // 2 + 3])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "open", lambda _, *mode: Filling(*mode))
+        with pytest.raises(OSError, match="No space left"):
+            store.append(unit(5, 1), at_row=before)
+    if before:
+        np.testing.assert_array_equal(store.read(0, before), unit(before).astype(np.float16))
+    assert store.append(unit(5, 1), at_row=before) == before
+    again = ExactVectors(path, D)
+    assert again.rows == before + 5
+    np.testing.assert_array_equal(again.read(before, 5), unit(5, 1).astype(np.float16))
+
+
 def test_appending_makes_the_rows_durable(store: ExactVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(module.os, "fsync", synced.append)
+    monkeypatch.setattr(os, "fsync", synced.append)
     store.append(unit(1))
     assert len(synced) == 2, "the new file and its folder"
     store.append(unit(1))

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from evenreel.types import TextTrack, VideoInfo
 FORMAT = 1
 """Version of the layout below; a reader refuses a larger one."""
 
+SUFFIX = ".safetensors"
 TEMPORARY_SUFFIX = ".tmp"
 """Ends the name of a file that was being written; one that is left after a crash may be deleted."""
 
@@ -37,6 +38,18 @@ _DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16}
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
 Arrays = dict[str, NDArray[Any]]
+
+
+class DamagedShardError(LibraryError):
+    """The shard is gone, or what is left of it is not what was written."""
+
+
+class UnreadableShardError(LibraryError):
+    """The disk or the permissions do not let it be read; nothing is known against the shard itself."""
+
+
+class NewerShardError(LibraryError):
+    """The shard was written by a later version."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +89,12 @@ def shard_path(folder: Path, clip_id: str) -> Path:
     """
     if not _SAFE_ID.fullmatch(clip_id):
         raise LibraryError(f"{clip_id[:80]!r} is not a clip id; an id is letters and digits only.")
-    return folder / clip_id[:2] / f"{clip_id}.safetensors"
+    return folder / clip_id[:2] / f"{clip_id}{SUFFIX}"
+
+
+def shard_files(folder: Path) -> Iterator[Path]:
+    """Every shard in a folder, in the order of their names; empty where there is no such folder."""
+    yield from sorted(folder.glob(f"*/*{SUFFIX}"))
 
 
 def write_shard(folder: Path, shard: Shard) -> str:
@@ -107,7 +125,9 @@ def read_shard(path: Path, digest: str | None = None) -> Shard:
         digest: what `write_shard` returned; without it the checksum inside the file is all there is to go by.
 
     Raises:
-        LibraryError: the file is missing, damaged, of a newer version, or its content contradicts itself.
+        DamagedShardError: the file is missing or damaged, or its content contradicts itself.
+        UnreadableShardError: the disk or the permissions refuse it.
+        NewerShardError: it was written by a later version.
     """
     payload = _read_bytes(path)
     if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
@@ -116,7 +136,7 @@ def read_shard(path: Path, digest: str | None = None) -> Shard:
         arrays, record = _from_bytes(payload)
         shard = _build(arrays, record)
     except _NewerFormatError as error:
-        raise LibraryError(f"The shard {path} {error}; update evenreel to read this library.") from error
+        raise NewerShardError(f"The shard {path} {error}; update evenreel to read this library.") from error
     except Exception as error:
         # A damaged header can fail in any way in the parser; every way means the same to the reader.
         raise _damaged(path, "its content does not parse") from error
@@ -140,7 +160,7 @@ def write_durably(path: Path, payload: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or str(error)
         raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
@@ -149,19 +169,35 @@ def write_durably(path: Path, payload: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def sync_folder(folder: Path) -> None:
+    """Make the names inside a folder durable; Windows has no such call and needs none."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class _NewerFormatError(Exception):
     """The shard says that it was written by a later version."""
 
 
-def _damaged(path: Path, why: str) -> LibraryError:
-    return LibraryError(f"The shard {path} is damaged: {why}; run `evenreel repair`.")
+def _damaged(path: Path, why: str) -> DamagedShardError:
+    return DamagedShardError(f"The shard {path} is damaged: {why}; run `evenreel repair`.")
 
 
 def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedShardError(f"The shard {path} is gone; run `evenreel repair`.") from error
     except OSError as error:
-        raise LibraryError(f"The shard {path} cannot be read ({error.strerror}); run `evenreel repair`.") from error
+        raise UnreadableShardError(
+            f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
+            "then run the same command again."
+        ) from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -170,18 +206,7 @@ def _make_folder(folder: Path) -> None:
         return
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames inside a folder durable; Windows has no such call and needs none."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(folder.parent)
 
 
 def _to_bytes(shard: Shard) -> bytes:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
+from evenreel.features.shards import sync_folder
 from evenreel.types import FloatArray
 
 HEADER_BYTES = 64
@@ -110,8 +111,8 @@ class ExactVectors:
             file.write(np.ascontiguousarray(vectors, "<f2").tobytes())
             file.flush()
             os.fsync(file.fileno())
-        if created:
-            _sync_folder(self._path.parent)
+        if not first:  # also where an append that failed had made the file: its name may not be durable yet
+            sync_folder(self._path.parent)
         return first
 
     def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
@@ -262,13 +263,3 @@ def _rows_of(matrix: HalfArray, tile: _Tile) -> HalfArray:
     if int(tile.first_rows[-1] + tile.counts[-1]) - first == total:
         return matrix[first : first + total]
     return matrix[np.repeat(tile.first_rows - tile.starts, tile.counts) + np.arange(total)]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable; Windows has no such call and needs none."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
