@@ -2,9 +2,11 @@
 
     python -m scripts.kill_resume --rounds 500
 
-Each round forks a child that indexes a small folder and kills it (SIGKILL) after a random time; the next round goes on
-in the same library. Whenever a round ends by itself, the library must equal, table by table and byte by byte, the one
-of a run that nobody disturbed, and `verify` must find nothing; then a new library is begun.
+A library goes through three chapters: a folder is indexed without its text; the text is added; then one file is
+edited, one deleted, one renamed, one copied and one added. Each round forks a child that indexes and kills it (SIGKILL)
+after a random time; the next round goes on in the same library. Whenever a child ends by itself, the library must
+equal, table by table and byte by byte, that of a run that nobody disturbed, `verify` must find nothing, and the next
+chapter begins; after the last, a new library.
 """
 
 from __future__ import annotations
@@ -17,12 +19,23 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, verify
 from tests.library.state import state
-from tests.library.videos import write_folder
+from tests.library.videos import write_folder, write_video
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What changes in the folder, and how it is indexed then."""
+
+    change: Callable[[Path], object]
+    settings: IndexSettings
 
 
 def main() -> int:
@@ -31,38 +44,65 @@ def main() -> int:
     arguments.add_argument("--rounds", type=int, default=500)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--clips", type=int, default=6)
-    arguments.add_argument("--no-ocr", action="store_true")
     options = arguments.parse_args()
-    settings = IndexSettings(model="builtin", workers=2, read_text=not options.no_ocr)
+    no_text = IndexSettings(model="builtin", workers=2, read_text=False)
+    chapters = [
+        Chapter(lambda videos: _begin(videos, options.clips), no_text),
+        Chapter(lambda videos: None, replace(no_text, read_text=True)),
+        Chapter(_edit, replace(no_text, read_text=True)),
+    ]
     _import_everything()
     with tempfile.TemporaryDirectory() as place:
-        return _rounds(Path(place), settings, options)
+        return _rounds(Path(place), chapters, options.rounds, random.Random(options.seed))
 
 
-def _rounds(place: Path, settings: IndexSettings, options: argparse.Namespace) -> int:
-    videos, clean, library = place / "videos", place / "clean", place / "library"
-    write_folder(videos, options.clips)
-    started = time.monotonic()
-    _wait(_child(videos, clean, settings))
-    longest_s = 1.2 * (time.monotonic() - started)
-    expected, rng = state(clean), random.Random(options.seed)
+def _begin(videos: Path, clips: int) -> None:
+    shutil.rmtree(videos, ignore_errors=True)
+    write_folder(videos, clips)
+
+
+def _edit(videos: Path) -> None:
+    write_video(videos / "clip_00.mp4", seed=1000)
+    (videos / "clip_01.mp4").unlink()
+    (videos / "clip_02.mp4").rename(videos / "renamed.mp4")
+    shutil.copy(videos / "clip_03.mp4", videos / "copy.mp4")
+    write_video(videos / "added.mp4", seed=1001)
+
+
+def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Random) -> int:
+    videos, library = place / "videos", place / "library"
+    expected = [_undisturbed(videos, place / "clean", chapter) for chapter in chapters]
     killed = finished = wrong = 0
-    while killed < options.rounds or library.exists():
-        child = _child(videos, library, settings)
-        ended = _wait(child, kill_after_s=rng.uniform(0, longest_s) if killed < options.rounds else None)
-        if not ended:
-            killed += 1
-            continue
-        finished += 1
-        problems = verify(library)
-        found = state(library)
-        different = [name for name in expected if found[name] != expected[name]]
-        if problems or different:
-            wrong += 1
-            print(f"library {finished}: tables that differ: {different}; problems: {problems}")
-        shutil.rmtree(library)
-    print(f"{killed} kills, {finished} libraries finished, {wrong} in another state than an undisturbed run")
+    while killed < rounds:
+        shutil.rmtree(library, ignore_errors=True)
+        for chapter, (state_then, seconds) in zip(chapters, expected, strict=True):
+            chapter.change(videos)
+            while not _wait(
+                _child(videos, library, chapter.settings),
+                kill_after_s=rng.uniform(0, 1.2 * seconds) if killed < rounds else None,
+            ):
+                killed += 1
+            finished += 1
+            wrong += _is_wrong(library, state_then, finished)
+        print(f"{killed} of {rounds} kills, {finished} runs finished, {wrong} wrong", file=sys.stderr, flush=True)
+    print(f"{killed} kills, {finished} runs finished, {wrong} in another state than an undisturbed run")
     return 1 if wrong else 0
+
+
+def _undisturbed(videos: Path, library: Path, chapter: Chapter) -> tuple[dict[str, Any], float]:
+    """The state that a chapter ends in, and the seconds it takes."""
+    chapter.change(videos)
+    started = time.monotonic()
+    _wait(_child(videos, library, chapter.settings))
+    return state(library), time.monotonic() - started
+
+
+def _is_wrong(library: Path, expected: dict[str, Any], number: int) -> bool:
+    problems, found = verify(library), state(library)
+    different = [name for name in expected if found[name] != expected[name]]
+    if problems or different:
+        print(f"run {number}: tables that differ: {different}; problems: {problems}")
+    return bool(problems or different)
 
 
 def _child(videos: Path, library: Path, settings: IndexSettings) -> int:

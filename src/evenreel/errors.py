@@ -22,6 +22,7 @@ Reason = Literal[
     "changed_while_reading",
     "timeout",
     "crashed",
+    "killed",
     "out_of_memory",
     "bad_features",
     "failed",

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from evenreel.config import IndexSettings, MediaLimits
-from evenreel.errors import EncoderError, LibraryError, MediaError, UsageError
+from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library import catalog as catalogs
 from evenreel.library.ingest import IndexJob, NoProgress
@@ -325,7 +325,6 @@ def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, li
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ("name,caption\na,b\n", "no column with the videos' paths"),
         ("path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "Row 2 .* a second time"),
         ("path,caption\n,a\n", "Row 1 .* has no path"),
         ("path,caption\n", "no rows"),
@@ -336,6 +335,108 @@ def test_a_wrong_metadata_table_is_one_sentence(videos: Path, library: Path, tab
     (videos / "metadata.csv").write_text(table)
     with pytest.raises(UsageError, match=sentence):
         index(videos, library)
+
+
+def test_a_table_about_something_else_is_passed_over_unless_it_is_named(
+    videos: Path, library: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = videos / "manifest.csv"
+    table.write_text("name,caption\na,b\n")
+    assert index(videos, library).indexed == 4
+    assert "passed over" in caplog.text
+    with pytest.raises(UsageError, match="no column with the videos' paths"):
+        index_folders([videos], library, WORDS_ONLY, metadata=[table])
+
+
+def test_a_table_whose_paths_lead_nowhere_is_noticed(
+    videos: Path, library: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (videos / "metadata.csv").write_text("path,caption\nvideos/clip_00.mp4,a\n")
+    index(videos, library)
+    assert "none of the files" in caplog.text
+
+
+def test_metadata_stays_when_a_file_is_touched_or_returns_in_a_run_without_its_table(
+    videos: Path, library: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(f"path,source\n{videos}/clip_00.mp4,camera\n{videos}/clip_01.mp4,camera\n")
+    index_folders([videos], library, WORDS_ONLY, metadata=[table])
+    (videos / "clip_00.mp4").chmod(0o600)
+    (videos / "clip_01.mp4").rename(tmp_path / "away.mp4")
+    index(videos, library)
+    (tmp_path / "away.mp4").rename(videos / "clip_01.mp4")
+    index(videos, library)
+    with open_library(library) as opened:
+        assert len(opened.search("clip", where="source = 'camera'").hits) == 2
+
+
+def test_a_night_without_the_share_costs_no_finished_work(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazards 25 and 29: files that cannot be read for a while are out of the results, not out of the library."""
+    index(videos, library)
+    before = state(library)
+
+    def fail(path: str) -> str:
+        raise MediaError("unreadable", "the system does not let it be read: Input/output error")
+
+    for file in videos.iterdir():
+        file.chmod(0o600)
+    monkeypatch.setattr("evenreel.library.ingest.content_digest", fail)
+    assert len(index(videos, library).set_aside) == 4
+    assert state(library)["shards"] == before["shards"]
+    monkeypatch.undo()
+    report = index(videos, library)
+    assert (report.indexed, report.recognised, report.frames) == (0, 4, 0)
+    assert state(library) == before
+
+
+def test_a_stage_that_fails_leaves_the_file_searchable(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(videos, library)
+
+    def crash(*_: object) -> None:
+        raise MediaError("crashed", "the reader crashed")
+
+    monkeypatch.setattr("evenreel.library.unit.ClipReader.read", crash)
+    assert len(index(videos, library, read_text=True).set_aside) == 4
+    with open_library(library) as opened:
+        assert len(opened.search("clip").hits) == 4
+
+
+def test_a_kill_before_an_edited_clip_is_dropped_leaves_nothing_behind(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 33."""
+    index(videos, library)
+    write_video(videos / "clip_00.mp4", 77)
+
+    def killed(*_: object) -> None:
+        raise SystemExit("killed")
+
+    monkeypatch.setattr(Store, "drop_replaced", killed)
+    with pytest.raises(SystemExit):
+        index(videos, library)
+    monkeypatch.undo()
+    index(videos, library)
+    clean = library.with_name("clean")
+    index(videos, clean)
+    assert state(library) == state(clean)
+
+
+def test_text_added_later_does_not_store_the_vectors_again(
+    videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = BrokenEncoder()
+    encoder.refuses = False
+    monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: encoder)
+    index(videos, library, model="broken")
+    size = (library / "vectors.0.f16").stat().st_size
+    index(videos, library, model="broken", read_text=True)
+    assert (library / "vectors.0.f16").stat().st_size == size
+    assert verify(library) == []
 
 
 def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
@@ -467,6 +568,19 @@ def test_floods_of_packets_and_metadata_stay_within_limits(tmp_path: Path, libra
     assert set(aside.values()) <= {"timeout", "out_of_memory", "codec_not_allowed"}
     assert report.indexed == 3 - len(aside)
     assert "clip_00.mp4" in paths(library, "state = 'indexed'")
+
+
+def test_a_broken_recogniser_stops_the_run_and_blames_no_file(
+    videos: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken" / "rapidocr").mkdir(parents=True)
+    (tmp_path / "broken" / "rapidocr" / "__init__.py").write_text("raise ImportError('libonnxruntime is missing')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    with pytest.raises(EvenreelError, match="could not start.*libonnxruntime is missing"):
+        index(videos, library, read_text=True)
+    monkeypatch.undo()
+    assert paths(library) == []
+    assert index(videos, library, read_text=True).indexed == 4
 
 
 # Hazards 33 to 37: locks, full disks, interruptions ------------------------------------------------------------

@@ -13,5 +13,5 @@ def test_killing_the_indexer_at_twenty_random_points_changes_nothing() -> None:
     command = [sys.executable, "-m", "scripts.kill_resume", "--rounds", "20", "--clips", "4"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("20 kills"), done.stdout
+    assert int(done.stdout.split()[0]) >= 20, done.stdout
     assert ", 0 in another state" in done.stdout

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import struct
 import subprocess
 import sys
 import time
@@ -98,12 +101,33 @@ def test_a_target_that_cannot_be_built_says_why_and_blames_no_task() -> None:
     assert not isinstance(caught.value, MediaError)
 
 
-def test_closing_ends_the_child() -> None:
+def test_closing_ends_the_child_for_good() -> None:
     worker = Worker(TARGET, {}, LIMITS)
     pid = answer(worker, do="arrays", count=0)[0][0]["pid"]
     worker.close()
     worker.close()
     assert not psutil.pid_exists(pid)
+    with pytest.raises(EvenreelError, match="closed"):
+        answer(worker, do="arrays", count=0)
+
+
+def test_a_child_that_the_system_kills_is_not_blamed_on_the_task(worker: Worker) -> None:
+    """Hazard 42: the kernel's way out of a lack of memory."""
+    with pytest.raises(MediaError, match="SIGKILL") as caught:
+        for header, _ in worker.run({"do": "hang"}):
+            os.kill(header["pid"], signal.SIGKILL)
+    assert caught.value.reason == "killed"
+
+
+def test_a_ctrl_c_in_the_terminal_does_not_reach_the_child(worker: Worker) -> None:
+    pid = answer(worker, do="arrays", count=0)[0][0]["pid"]
+    assert os.getpgid(pid) != os.getpgid(0)
+
+
+def test_a_message_that_claims_too_much_is_refused_before_memory_is_taken() -> None:
+    for sizes in (struct.pack("<IQ", 2**31, 0), struct.pack("<IQ", 2, 2**60)):
+        with pytest.raises(ValueError, match="bytes"):
+            read_message(io.BytesIO(sizes + b"{}"))
 
 
 def test_a_child_does_not_outlive_a_killed_parent() -> None:

@@ -11,16 +11,21 @@ import json
 import logging
 import os
 import sqlite3
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 
 from evenreel.errors import LibraryError
+from evenreel.features.shards import shard_files
 from evenreel.library.filesystem import is_network_filesystem
+from evenreel.library.schema import lay_down
 from evenreel.types import Metadata
 
 SCHEMA_VERSION = 1
 CATALOG = "catalog.sqlite"
+SHARDS = "shards"
+
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 log = logging.getLogger("evenreel")
 
@@ -40,37 +45,64 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def printable(path: str) -> str:
-    """A path that any terminal, JSON reader or page can take: bytes that are not UTF-8 become escapes."""
-    return path.encode("utf-8", "backslashreplace").decode()
+    """A path, or other text from outside, that any terminal, JSON reader or page can take.
+
+    Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
+    direction of writing or start a new line.
+
+    >>> printable("tram\\x1b[2J\\n\\udcff")
+    'tram\\\\x1b[2J\\\\n\\\\udcff'
+    """
+    if path.isprintable():
+        return path
+    return "".join(
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in _UNPRINTABLE else character
+        for character in path
+    )
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
     """Lay down the tables of an empty catalog."""
-    script = resources.files("evenreel.library").joinpath("schema.sql").read_text(encoding="utf-8")
-    connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")
-    set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+    with transaction(connection):
+        lay_down(connection)
+        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
 
 
-def open_for_writing(library: Path) -> sqlite3.Connection:
+def open_for_writing(library: Path, file: str = CATALOG) -> sqlite3.Connection:
     """Open or create the catalog of a library folder.
 
+    Args:
+        library: the folder.
+        file: name of the catalog; a repair builds a new one under another name.
+
     Raises:
-        LibraryError: the folder cannot be written, or holds a catalog of another version or a damaged one.
+        LibraryError: the folder cannot be written, holds a catalog of another version or a damaged one, or its
+            catalog is gone while its shards are there.
     """
+    if file == CATALOG:
+        _refuse_to_forget(library)
     try:
         library.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(library / CATALOG, isolation_level=None, check_same_thread=False, timeout=30)
+        connection = sqlite3.connect(library / file, isolation_level=None, check_same_thread=False, timeout=30)
     except (OSError, sqlite3.Error) as error:
         raise LibraryError(f"The library {library} cannot be written: {error}.") from error
     try:
-        _prepare_for_writing(connection, library)
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise damaged(library, error) from error
-    except LibraryError:
+        with readable(library):
+            _prepare_for_writing(connection, library)
+    except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _refuse_to_forget(library: Path) -> None:
+    """A new catalog beside old shards would know none of them, and have every video read again."""
+    path = library / CATALOG
+    if not (path.exists() and path.stat().st_size) and next(shard_files(library / SHARDS), None):
+        raise LibraryError(
+            f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library {library} "
+            "makes a new one from them."
+        )
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
@@ -104,7 +136,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
     # A folder that cannot be written cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
     frozen = not os.access(library, os.W_OK) and not path.with_name(f"{CATALOG}-wal").exists()
-    try:
+    with readable(library):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}",
             uri=True,
@@ -112,10 +144,51 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
             check_same_thread=False,
             timeout=30,
         )
-        check_version(connection, library)
-    except sqlite3.DatabaseError as error:
-        raise damaged(library, error) from error
+    try:
+        with readable(library):
+            check_version(connection, library)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+@contextlib.contextmanager
+def readable(library: Path) -> Iterator[None]:
+    """What SQLite refuses inside becomes one sentence, whose cause is SQLite's error.
+
+    Raises:
+        LibraryError: the catalog is damaged, or it cannot be opened just now.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(library, error) from error
+        raise LibraryError(
+            f"The catalog of {library} cannot be opened: {error}; run the same command again."
+        ) from error
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the data are to blame; a lock, a full disk, a permission or an I/O error says nothing about them."""
+    if isinstance(error, sqlite3.OperationalError):  # SQLite's own reasons: the schema is not what it should be
+        return str(error).startswith(("no such table", "no such column", "vtable constructor failed", "malformed JSON"))
+    return isinstance(error, sqlite3.DatabaseError)
+
+
+@contextlib.contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads inside see the catalog at one moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # SQLite ends it by itself after some errors
+            connection.execute("ROLLBACK")
 
 
 def damaged(library: Path, error: Exception) -> LibraryError:
@@ -175,6 +248,12 @@ def metadata_keys(connection: sqlite3.Connection) -> set[str]:
 def dump_metadata(metadata: Metadata) -> str:
     """Metadata as canonical JSON, so that equal metadata is equal text."""
     return json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+
+
+def load_metadata(stored: str) -> Metadata:
+    """The opposite of `dump_metadata`."""
+    loaded: Metadata = json.loads(stored)
+    return loaded
 
 
 def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> None:

@@ -10,19 +10,10 @@ from pathlib import Path
 
 from evenreel.errors import MediaError
 
-NETWORK_FILESYSTEMS = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb",
-    "smb2",
-    "smb3",
-    "smbfs",
-    "afpfs",
-    "9p",
-    "fuse.sshfs",
-    "ncpfs",
-}
+NETWORK_FILESYSTEMS = frozenset(
+    ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "9p", "ncpfs", "ceph", "lustre", "gpfs", "beegfs")
+    + ("glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.rclone")
+)
 
 _BLOCK_BYTES = 1 << 20
 

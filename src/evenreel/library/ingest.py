@@ -39,12 +39,18 @@ class SetAside:
 
 @dataclass
 class IndexReport:
-    """What an index run did. `set_aside` lists every unusable file of the folders, also those known before."""
+    """What an index run did.
+
+    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
+    run looked at.
+    """
 
     indexed: int = 0
     unchanged: int = 0
     recognised: int = 0
     missing: int = 0
+    newly_aside: int = 0
+    metadata_changed: int = 0
     frames: int = 0
     seconds: float = 0.0
     set_aside: list[SetAside] = field(default_factory=list)
@@ -56,7 +62,7 @@ class IndexReport:
     @property
     def did_nothing(self) -> bool:
         """Whether the library was up to date already."""
-        return not (self.indexed or self.recognised or self.missing)
+        return not (self.indexed or self.recognised or self.missing or self.newly_aside or self.metadata_changed)
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, the form that `--json` prints."""
@@ -118,7 +124,7 @@ def index_folders(
         UsageError: a metadata table or the sampling rule is wrong.
     """
     found = scan(list(places))
-    known_metadata = read_tables([*tables_beside(found.roots), *metadata])
+    known_metadata = read_tables(tables_beside(found.roots), metadata)
     with writer_lock(library):
         connection = catalog.open_for_writing(library)
         try:
@@ -155,6 +161,7 @@ class IndexJob:
         self._readers: list[ClipReader] = []
         self._failure: BaseException | None = None
         self._stopping = False
+        self._ended = threading.Semaphore(0)
 
     def run(self, found: Scan) -> IndexReport:
         """Do all that is to be done for the files of a scan."""
@@ -175,8 +182,8 @@ class IndexJob:
         self._read_all(plan.work)
         self._store.mark_missing(plan.gone)
         self._report.missing = len(plan.gone)
-        self._store.update_metadata()
-        self._store.drop_orphans({row.clip_id for row in known.values() if row.clip_id is not None})
+        self._report.metadata_changed = self._store.update_metadata()
+        self._store.drop_replaced()
         self._update_null_scores()
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
@@ -191,7 +198,7 @@ class IndexJob:
         made_with, model = self._meta.get("model"), self._settings.model
         if made_with is None and model is None:
             self._store.begin((), {"model": ""})
-        elif made_with and model not in {None, made_with}:
+        elif made_with and model not in {None, made_with, self._meta.get("asked_model")}:
             self._prepare_encoder()
 
     def _note_scan(self, found: Scan, unchanged: int, aside: list[KnownFile]) -> None:
@@ -210,20 +217,17 @@ class IndexJob:
         remove_leftovers(self._store.library)
         self._progress.begin(len(work))
         self._queue.extend(work)
-        threads = [
-            threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True)
-            for number in range(min(self._settings.worker_count, len(work)))
-        ]
-        for thread in threads:
-            thread.start()
+        running = 0
         try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)  # short, so that Ctrl-C is heard
+            for number in range(min(self._settings.worker_count, len(work))):
+                threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
+                running += 1
+            while running:
+                running -= self._ended.acquire(timeout=0.2)  # short, so that Ctrl-C is heard
         finally:
             self._stop()
-            for thread in threads:
-                thread.join()
+            while running:  # a thread that is being joined when Ctrl-C comes looks ended when it is not
+                running -= self._ended.acquire(timeout=0.2)
         if self._failure is not None:
             raise self._failure
 
@@ -243,7 +247,8 @@ class IndexJob:
         made_with = self._meta.get("weights_hash")
         if made_with is None:
             made_with_now = {
-                "model": self._settings.model,
+                "model": encoder.encoder_id,
+                "asked_model": self._settings.model,
                 "encoder_id": encoder.encoder_id,
                 "weights_hash": encoder.weights_hash,
                 "dimension": str(encoder.dimension),
@@ -269,8 +274,10 @@ class IndexJob:
             self._stop()
         finally:
             reader.close()
+            self._ended.release()
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
+        clip_id = None
         try:
             file = replace(file, stamp=stamp(file.path))
             clip_id = content_digest(file.path)
@@ -285,7 +292,7 @@ class IndexJob:
                 self._release(clip_id)
         except MediaError as error:
             if not self._stopping:  # a worker that was ended by us is no fault of the file
-                self._set_aside(file, error)
+                self._set_aside(file, error, clip_id)
         else:
             with self._report_lock:
                 self._report.indexed += 1
@@ -319,11 +326,12 @@ class IndexJob:
             self._report.recognised += 1
         self._progress.file_done(file.path)
 
-    def _set_aside(self, file: FoundFile, error: MediaError) -> None:
-        self._store.set_aside(file, error)
+    def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+        self._store.set_aside(file, error, clip_id)
         path = catalog.printable(file.path)
         log.info("set aside %s: %s: %s", path, error.reason, error)
         with self._report_lock:
+            self._report.newly_aside += 1
             self._report.set_aside.append(SetAside(path, error.reason, str(error)))
         self._progress.file_done(file.path)
 
@@ -333,11 +341,8 @@ class IndexJob:
         self._progress.frame()
 
     def _update_null_scores(self) -> None:
-        """Measure how nonsense scores in this library, where clips have come since it was measured."""
-        (unmeasured,) = self._store.connection.execute(
-            "SELECT count(*) FROM vector_rows WHERE clip_id NOT IN (SELECT clip_id FROM null_scores)"
-        ).fetchone()
-        if not unmeasured or self._settings.model is None:
+        """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
+        if self._settings.model is None or self._store.null_scores_hold():
             return
         self._prepare_encoder()
         self._progress.stage("measuring how nonsense scores")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from evenreel.errors import UsageError
 from evenreel.types import Metadata
+
+log = logging.getLogger("evenreel")
 
 TABLE_NAMES = tuple(
     f"{stem}.{suffix}" for stem in ("metadata", "manifest") for suffix in ("csv", "parquet", "jsonl", "tsv")
@@ -21,15 +24,25 @@ def tables_beside(roots: Sequence[str]) -> list[Path]:
     return [Path(root, name) for root in roots for name in TABLE_NAMES if Path(root, name).is_file()]
 
 
-def read_tables(tables: Sequence[Path]) -> dict[str, Metadata]:
+def read_tables(beside: Sequence[Path], named: Sequence[Path]) -> dict[str, Metadata]:
     """Rows of metadata tables by the absolute path of their video; a later table adds to an earlier one.
+
+    Args:
+        beside: tables that merely lie there; one without a column of paths is about something else, and passed over.
+        named: tables that the user named.
 
     Raises:
         UsageError: a table cannot be read, has no column with the videos' paths, or names one twice.
     """
     known: dict[str, Metadata] = {}
-    for table in tables:
-        for path, metadata in read_table(table).items():
+    for table in [*beside, *named]:
+        if table not in named and not _path_column(_rows(table)):
+            log.warning("%s has no column with the videos' paths and is passed over", table)
+            continue
+        rows = read_table(table)
+        if not any(os.path.lexists(path) for path in rows):
+            log.warning("none of the files that %s names is there; are its paths relative to its folder?", table)
+        for path, metadata in rows.items():
             known[path] = {**known.get(path, {}), **metadata}
     return known
 
@@ -41,7 +54,7 @@ def read_table(table: Path) -> dict[str, Metadata]:
         UsageError: see `read_tables`.
     """
     rows = _rows(table)
-    column = next((name for name in PATH_COLUMNS if rows and name in rows[0]), None)
+    column = _path_column(rows)
     if column is None:
         raise UsageError(
             f"The metadata table {table} has no column with the videos' paths; name it one of: "
@@ -60,6 +73,10 @@ def read_table(table: Path) -> dict[str, Metadata]:
             raise UsageError(f"Row {number} of the metadata table {table} names {name} a second time; keep one row.")
         known[path] = {key: _plain(value) for key, value in row.items() if key != column and value is not None}
     return known
+
+
+def _path_column(rows: list[dict[str, object]]) -> str | None:
+    return next((name for name in PATH_COLUMNS if name in rows[0]), None)
 
 
 def _rows(table: Path) -> list[dict[str, object]]:

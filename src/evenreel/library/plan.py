@@ -13,7 +13,7 @@ from evenreel.library.filesystem import FileStamp
 from evenreel.library.scan import FoundFile, Scan
 from evenreel.library.unit import Wanted
 
-TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features"})
+TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
 """Reasons that may be gone at the next look, so such a file is tried again each time."""
 
 GONE_AT_ONCE = 5

@@ -21,17 +21,17 @@ class FileReader:
         rule: how frames are sampled.
         limits: fields of `MediaLimits`.
         threads: threads of the text recogniser.
+        text: whether text will be asked for; its models are loaded here, so that no file is blamed for them.
     """
 
-    def __init__(self, rule: str, limits: dict[str, Any], threads: int) -> None:
+    def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool) -> None:
         self._rule = parse_rule(rule)
         self._limits = MediaLimits(**limits)
-        self._threads = threads
-        self._text: TextReader | None = None
+        self._text = _text_reader(threads) if text else None
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         """Read one file; `frames` and `text` say what is wanted of it."""
-        text = self._text_reader() if task["text"] else None
+        text = self._text if task["text"] else None
         words = text.new_video() if text else None
         with open_video(task["path"], self._limits) as video:
             yield {"kind": "info", "info": asdict(video.info)}, None
@@ -48,9 +48,8 @@ class FileReader:
             end |= {"tracks": [asdict(track) for track in words.tracks()], "reader_id": text.reader_id}
         yield end, None
 
-    def _text_reader(self) -> TextReader:
-        if self._text is None:
-            from evenreel.onscreen import TextReader, TextSettings
 
-            self._text = TextReader(TextSettings(threads=self._threads))
-        return self._text
+def _text_reader(threads: int) -> TextReader:
+    from evenreel.onscreen import TextReader, TextSettings
+
+    return TextReader(TextSettings(threads=threads))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
@@ -14,10 +13,12 @@ import numpy as np
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.catalog import (
+    SHARDS as SHARDS,
     damaged,
     delete_clips,
     dump_metadata,
     get_meta,
+    load_metadata,
     loaded_path,
     printable,
     set_meta,
@@ -25,14 +26,13 @@ from evenreel.library.catalog import (
     transaction,
 )
 from evenreel.library.confidence import update_null_scores
-from evenreel.library.filesystem import FileStamp
 from evenreel.library.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
+from evenreel.library.plan import TRANSIENT
+from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
 from evenreel.library.unit import Wanted, merge
 from evenreel.library.vectors import ExactVectors
 from evenreel.types import Encoder, Metadata
-
-SHARDS = "shards"
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
@@ -73,11 +73,11 @@ class Store:
 
     def add_clip(self, shard: Shard) -> None:
         """Store a clip with what its shard adds to the stages done before; no file points to it yet."""
-        if self.done_stages(shard.clip_id) is not None:
-            shard = merge(shard, self.read_shard(shard.clip_id))
-        digest = write_shard(self.library / SHARDS, shard)
+        known = self.done_stages(shard.clip_id) is not None
+        whole = merge(shard, self.read_shard(shard.clip_id)) if known else shard
+        digest = write_shard(self.library / SHARDS, whole)
         with self._lock, transaction(self.connection):
-            insert_clip(self.connection, shard, digest)
+            insert_clip(self.connection, whole, digest)
             if shard.frames is not None:
                 self._append_vectors(shard)
 
@@ -99,15 +99,29 @@ class Store:
         """Say that a file has the content of a clip."""
         self._put_file(file, "indexed", clip_id, None)
 
-    def set_aside(self, file: FoundFile, error: MediaError) -> None:
-        """Remember that a file cannot be used, and why, until it changes."""
-        self._put_file(file, "set_aside", None, error)
+    def set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+        """Remember that a file cannot be used, and why, until it changes.
+
+        What is known of its content is kept: where only a further stage of it failed it stays searchable, and where it
+        could not be read for a while it comes back without work.
+
+        Args:
+            file: the file.
+            error: why.
+            clip_id: digest of its content, None where that could not be told.
+        """
+        row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
+        known = str(row[0]) if row and row[0] is not None else None
+        if known is not None and clip_id == known:
+            return
+        kept = known if clip_id is None or error.reason in TRANSIENT else None
+        self._put_file(file, "set_aside", kept, error)
 
     def _put_file(self, file: FoundFile, state: str, clip_id: str | None, error: MediaError | None) -> None:
         name = printable(Path(file.path).name)
-        metadata = self._metadata.get(file.path, {})
         reason, sentence = (error.reason, str(error)) if error else (None, None)
         with self._lock, transaction(self.connection):
+            metadata = self._note_replaced(file.path, clip_id)
             self.connection.execute(
                 "INSERT OR REPLACE INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, reason,"
                 " sentence, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -118,13 +132,16 @@ class Store:
             if state == "indexed":
                 index_about(self.connection, stored_path(file.path), name, caption_of(metadata))
 
-    def refresh_stamp(self, path: str, stamp: FileStamp) -> None:
-        """A file was touched or moved back, but its content is the same."""
-        with self._lock, transaction(self.connection):
-            self.connection.execute(
-                "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ? WHERE path = ?",
-                (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stored_path(path)),
-            )
+    def _note_replaced(self, path: str, clip_id: str | None) -> Metadata:
+        """Remember the clip that a file had before, to be dropped; the metadata that the file has from now on."""
+        row = self.connection.execute(
+            "SELECT clip_id, metadata FROM files WHERE path = ?", (stored_path(path),)
+        ).fetchone()
+        old_clip, old_metadata = row or (None, "{}")
+        if old_clip not in {None, clip_id}:
+            self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (old_clip,))
+        given = self._metadata.get(path)
+        return given if given is not None else load_metadata(old_metadata)
 
     def mark_missing(self, paths: Iterable[str]) -> None:
         """Files that are gone stay in the catalog, out of the results, and come back without work."""
@@ -166,17 +183,37 @@ class Store:
             with self._lock, transaction(self.connection):
                 update_null_scores(self.connection, vectors, encoder)
 
-    def drop_orphans(self, candidates: Iterable[str]) -> int:
-        """Delete those of the clips that no file has any more, because it was edited; returns how many."""
-        with self._lock, transaction(self.connection):
-            held = {row[0] for row in self.connection.execute("SELECT DISTINCT clip_id FROM files")}
-            orphans = [clip_id for clip_id in candidates if clip_id not in held]
-            delete_clips(self.connection, orphans)
-        for clip_id in orphans:
-            shard_path(self.library / SHARDS, clip_id).unlink(missing_ok=True)
-        return len(orphans)
+    def null_scores_hold(self) -> bool:
+        """Whether the scores of nonsense were measured on the very clips that the library has now."""
+        with self._lock:
+            (clips,) = self.connection.execute("SELECT count(*) FROM vector_rows").fetchone()
+            (measured,) = self.connection.execute(
+                "SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)"
+            ).fetchone()
+            stated = get_meta(self.connection).get("null_clips", "0")
+        return bool(clips == measured and stated == str(clips))
 
-    def _one(self, query: str, value: str) -> tuple[int | str, ...] | None:
+    def drop_replaced(self) -> int:
+        """Delete the clips of files that were edited, where no other file has them; returns how many.
+
+        At the end of a run, since a file that comes later may have the old content. The shards go first: a run that is
+        killed here finds the note of them again.
+        """
+        with self._lock, transaction(self.connection):
+            replaced = [
+                clip_id
+                for (clip_id,) in self.connection.execute(
+                    "SELECT clip_id FROM replaced WHERE clip_id NOT IN"
+                    " (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
+                )
+            ]
+            for clip_id in replaced:
+                shard_path(self.library / SHARDS, clip_id).unlink(missing_ok=True)
+            delete_clips(self.connection, replaced)
+            self.connection.execute("DELETE FROM replaced")
+        return len(replaced)
+
+    def _one(self, query: str, value: str | bytes) -> tuple[int | str, ...] | None:
         with self._lock:
             row: tuple[int | str, ...] | None = self.connection.execute(query, (value,)).fetchone()
             return row
@@ -184,48 +221,9 @@ class Store:
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
     """Put everything that a shard says of its clip into the catalog, in place of what was there."""
-    info = shard.info
     remove_clip_text(connection, shard.clip_id)
-    connection.execute(
-        "INSERT INTO clips (clip_id, container, codec, width, height, duration_s, fps, has_vision, has_text, notes,"
-        " shard_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (clip_id) DO UPDATE SET"
-        " has_vision = excluded.has_vision, has_text = excluded.has_text, notes = excluded.notes,"
-        " shard_hash = excluded.shard_hash",
-        (shard.clip_id, info.container, info.codec, info.width, info.height, _length(shard), info.fps)
-        + (shard.frames is not None, shard.tracks is not None, json.dumps(info.notes), digest),
-    )
-    for table in ("moments", "tracks"):
-        connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
-    connection.executemany(
-        "INSERT INTO moments (clip_id, number, time_s, start_s, end_s) VALUES (?, ?, ?, ?, ?)",
-        [
-            (shard.clip_id, number, float(time_s), float(start_s), float(end_s))
-            for number, (time_s, (start_s, end_s)) in enumerate(zip(shard.times_s, shard.spans_s, strict=True))
-        ],
-    )
-    connection.executemany(
-        "INSERT INTO tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                shard.clip_id,
-                number,
-                track.text,
-                json.dumps([track.text, *_others(track.text, track.readings)]),
-            )
-            + (track.confidence, track.start_s, track.end_s, json.dumps(track.box))
-            for number, track in enumerate(shard.tracks or ())
-        ],
-    )
+    replace_rows(connection, shard, digest)
     index_clip_text(connection, shard.clip_id)
-
-
-def _others(text: str, readings: tuple[str, ...]) -> list[str]:
-    return [reading for reading in readings if reading != text]
-
-
-def _length(shard: Shard) -> float:
-    return float(shard.info.duration_s if shard.info.duration_s is not None else shard.spans_s[-1, 1])
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:

@@ -64,6 +64,7 @@ class ClipReader:
         self._settings, self._encoder, self._lock, self._on_frame = settings, encoder, encoder_lock, on_frame
         threads = max(1, usable_cores() // settings.worker_count)
         setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
+        setup["text"] = settings.read_text
         self._worker = Worker(target, setup, settings.limits)
 
     def close(self) -> None:

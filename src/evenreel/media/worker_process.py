@@ -20,7 +20,7 @@ def main() -> None:
     """Serve tasks from standard input; standard output carries nothing but messages."""
     tasks, messages = _claim_pipes()
     _end_with_parent()
-    _no_core_dumps()
+    _set_limits()
     try:
         setup, _ = read_message(tasks)
         answer = _build(sys.argv[1], setup)
@@ -88,12 +88,14 @@ def _watch_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _no_core_dumps() -> None:
+def _set_limits() -> None:
+    """No core dumps, few files; memory and time are watched by the parent."""
     try:
         import resource
     except ImportError:  # Windows
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
 
 if __name__ == "__main__":

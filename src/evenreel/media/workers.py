@@ -29,6 +29,10 @@ Message = tuple[dict[str, Any], "np.ndarray[Any, Any] | None"]
 _SIZES = struct.Struct("<IQ")  # bytes of the JSON header, bytes of the array
 _POLL_S = 0.1
 _STARTUP_TIMEOUT_S = 120.0
+_LARGEST_HEADER_BYTES = 64 * 2**20
+_STOPPED_BY_OTHERS = {
+    getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+}
 
 
 def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> None:
@@ -43,9 +47,16 @@ def write_message(stream: IO[bytes], header: dict[str, Any], array: np.ndarray[A
     stream.flush()
 
 
-def read_message(stream: IO[bytes]) -> Message:
-    """The next message; raises EOFError when the other side is gone."""
+def read_message(stream: IO[bytes], largest_array_bytes: int = 2**32) -> Message:
+    """The next message.
+
+    Raises:
+        EOFError: the other side is gone.
+        ValueError: what comes is no message, or larger than a message may be.
+    """
     text_size, body_size = _SIZES.unpack(_read_exactly(stream, _SIZES.size))
+    if text_size > _LARGEST_HEADER_BYTES or body_size > largest_array_bytes:
+        raise ValueError(f"a message of {text_size} and {body_size} bytes")
     header: dict[str, Any] = json.loads(_read_exactly(stream, text_size))
     body = _read_exactly(stream, body_size)
     described = header.pop("array", None)
@@ -81,6 +92,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._killed_for: Reason | None = None
         self._deadline: float | None = None  # while a message is awaited
+        self._closed = False
         self._lock = threading.Lock()
 
     def run(self, task: dict[str, Any]) -> Iterator[Message]:
@@ -110,10 +122,15 @@ class Worker:
             raise self._post_mortem(process) from error
         finally:
             if not finished:
-                self.close()
+                self._end()
 
     def close(self) -> None:
-        """End the child at once. Safe to call at any time, from any thread, more than once."""
+        """End the child at once, for good. Safe to call at any time, from any thread, more than once."""
+        with self._lock:
+            self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         with self._lock:
             process, self._process = self._process, None
         if process is None:
@@ -125,32 +142,35 @@ class Worker:
                 _pipe(stream).close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "evenreel.media.worker_process", self._target],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "EVENREEL_PARENT": str(os.getpid())},
-        )
         with self._lock:
-            self._process = process
+            if self._closed:
+                raise EvenreelError("The reader was closed.")
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "evenreel.media.worker_process", self._target],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "EVENREEL_PARENT": str(os.getpid())},
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends its children itself
+            )
         self._killed_for = None
         threading.Thread(target=self._watch, args=(process,), daemon=True).start()
         try:
             write_message(_pipe(process.stdin), self._setup)
             header, _ = self._receive(process, _STARTUP_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ValueError) as error:
-            self.close()
+            self._end()
             raise EvenreelError("A reader process could not start; is there enough free memory?") from error
         if header["kind"] == "error":
-            self.close()
+            self._end()
             raise EvenreelError(f"A reader process could not start: {header['sentence']}.")
         return process
 
     def _receive(self, process: subprocess.Popen[bytes], timeout_s: float) -> Message:
         self._deadline = time.monotonic() + timeout_s
         try:
-            return read_message(_pipe(process.stdout))
+            # A frame is RGB; square pixels may make it wider than it is stored.
+            return read_message(_pipe(process.stdout), largest_array_bytes=16 * self._limits.max_pixels)
         finally:
             self._deadline = None
 
@@ -188,6 +208,8 @@ class Worker:
             return MediaError(
                 "out_of_memory", f"reading it took more than {limit} of memory and was stopped (--memory)"
             )
+        if -code in _STOPPED_BY_OTHERS:
+            return MediaError("killed", f"the system stopped its reader ({_signal_name(code)}), for want of memory?")
         return MediaError("crashed", f"the decoder crashed on it ({_signal_name(code)})")
 
 

@@ -1,0 +1,78 @@
+"""The whole job on real video, as the command line does it: what the issue of every user is about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenreel.library import verify
+from tests.test_cli import evenreel
+
+GENERATED = {"cogvideox_1.mp4", "cogvideox_3.mp4"}
+
+
+@pytest.fixture(scope="module")
+def library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real clips, indexed with the built-in encoder and with their on-screen text."""
+    library = tmp_path_factory.mktemp("real") / "library"
+    done = evenreel("index", real_clips, "--library", library, "--model", "builtin", "--json")
+    assert done.returncode == 3, done.stderr
+    report = json.loads(done.stdout)
+    readable = [path for path in real_clips.iterdir() if path.suffix in {".mp4", ".mov", ".mkv", ".avi"}]
+    assert report["indexed"] == len(readable) - 1
+    assert [Path(aside["path"]).name for aside in report["set_aside"]] == ["corrupted.mp4"]
+    assert report["set_aside"][0]["reason"] == "damaged"
+    return library
+
+
+def search(library: Path, *arguments: str) -> list[dict[str, Any]]:
+    done = evenreel("search", *arguments, "--library", library, "--json")
+    assert done.returncode == 0, done.stderr
+    hits: list[dict[str, Any]] = json.loads(done.stdout)["hits"]
+    return hits
+
+
+def test_a_second_run_does_no_work_and_says_so(library: Path, real_clips: Path) -> None:
+    done = evenreel("index", real_clips, "--library", library)
+    assert done.returncode == 3
+    assert done.stdout.startswith("Nothing to do: 15 files unchanged")
+    assert "corrupted.mp4" in done.stdout
+    assert verify(library) == []
+
+
+def test_words_on_the_scoreboard_find_the_match_with_their_time(library: Path) -> None:
+    best = search(library, "japan netherlands")[0]
+    assert Path(best["path"]).name == "msrvtt_video7500.mp4"
+    assert {"JAPAN", "NETHERLANDS"} <= {hit["text"] for hit in best["on_screen"]}
+    shown = next(hit for hit in best["on_screen"] if hit["text"] == "JAPAN")
+    assert shown["start_s"] <= 1.0  # the first second shows both names
+    assert best["moments"][0]["time_s"] <= 1.0
+
+
+def test_a_sign_that_is_misread_in_places_is_found(library: Path) -> None:
+    best = search(library, "hyundai")[0]
+    assert Path(best["path"]).name == "msrvtt_video7500.mp4"
+    assert 13 <= best["moments"][0]["time_s"] <= 17  # the boards pass by then
+    assert any("HYUND" in hit["text"] for hit in best["on_screen"])
+
+
+def test_a_filter_removes_the_generated_clips(library: Path) -> None:
+    everything = {Path(hit["path"]).name for hit in search(library, "a blue carpet", "-k", "50")}
+    filtered = {
+        Path(hit["path"]).name for hit in search(library, "a blue carpet", "-k", "50", "--where", "source = 'camera'")
+    }
+    assert everything >= GENERATED
+    assert not GENERATED & filtered
+    assert len(filtered) == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "clip"),
+    [("M", "video_0.mov"), ("F12", "video_90.mov"), ("PgDn", "video_180.mov"), ("AltGr", "video_270.mov")],
+)
+def test_turned_clips_are_read_the_right_way_up(library: Path, key: str, clip: str) -> None:
+    """The letters on the keys, whichever way the phone was held."""
+    assert clip in {Path(hit["path"]).name for hit in search(library, key, "--no-vision") if hit["on_screen"]}
