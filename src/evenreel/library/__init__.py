@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.library.ingest import IndexReport, NoProgress, Progress, SetAside, index_folders
-    from evenreel.library.integrity import Problem, repair, verify
+    from evenreel.library.integrity import Problem, verify
     from evenreel.library.library import Library, LibraryStats, open_library
+    from evenreel.library.rebuild import repair
 
 __all__ = [
     "IndexReport",
@@ -26,7 +27,8 @@ __all__ = [
 _MODULE_OF = {
     "ingest": ("IndexReport", "NoProgress", "Progress", "SetAside", "index_folders"),
     "library": ("Library", "LibraryStats", "open_library"),
-    "integrity": ("Problem", "repair", "verify"),
+    "integrity": ("Problem", "verify"),
+    "rebuild": ("repair",),
 }
 
 

@@ -45,13 +45,13 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def printable(path: str) -> str:
-    """A path, or other text from outside, that any terminal, JSON reader or page can take.
+    r"""A path, or other text from outside, that any terminal, JSON reader or page can take.
 
     Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
     direction of writing or start a new line.
 
-    >>> printable("tram\\x1b[2J\\n\\udcff")
-    'tram\\\\x1b[2J\\\\n\\\\udcff'
+    >>> print(printable("tram\x1b[2J\n"))
+    tram\x1b[2J\n
     """
     if path.isprintable():
         return path

@@ -21,10 +21,13 @@ from functools import cache
 from importlib import resources
 from itertools import groupby
 
+from evenreel.library.schema import lay_down
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
 DERIVED_TABLES = ("track_words", "vocabulary", "vocabulary_trigrams", "about")
+SHADOWS = ("data", "idx", "content", "docsize", "config")
+"""Endings of the tables in which FTS5 keeps a table of its own."""
 
 
 def fold(text: str) -> str:
@@ -124,17 +127,47 @@ def caption_of(metadata: Metadata) -> str:
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
-    """Make all word indexes anew from `tracks` and `files`, whatever state they are in."""
+    """Make all word indexes anew from `tracks` and `files`, whatever state they are in.
+
+    Raises:
+        ValueError: the readings of a track or the metadata of a file are not JSON.
+    """
+    clear_full_text(connection)
+    fill_full_text(connection)
+
+
+def clear_full_text(connection: sqlite3.Connection) -> None:
+    """Put empty word indexes in place of what is there: sound, damaged or gone."""
     for table in DERIVED_TABLES:
-        (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        connection.execute(f"DROP TABLE {table}")
-        connection.execute(definition)
+        _drop(connection, table)
+    lay_down(connection)
+
+
+def fill_full_text(connection: sqlite3.Connection) -> None:
+    """Index all of `tracks` and `files`; the word indexes are empty.
+
+    Raises:
+        ValueError: the readings of a track or the metadata of a file are not JSON.
+    """
     for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks").fetchall():
         index_clip_text(connection, clip_id)
     for path, name, metadata in connection.execute(
         "SELECT path, name, metadata FROM files WHERE state = 'indexed'"
     ).fetchall():
         index_about(connection, path, name, caption_of(json.loads(metadata)))
+
+
+def _drop(connection: sqlite3.Connection, table: str) -> None:
+    """Drop a table, also one that FTS5 is too confused about to drop it."""
+    try:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    except sqlite3.DatabaseError:
+        # FTS5 opens a table to drop it. Without its entry in the schema, what it was made of are plain tables.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", (table,))
+        connection.execute("PRAGMA writable_schema = RESET")
+    for shadow in SHADOWS:
+        connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
 
 
 def _in_word(letter: str) -> bool:

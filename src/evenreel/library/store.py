@@ -13,7 +13,7 @@ import numpy as np
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.catalog import (
-    SHARDS as SHARDS,
+    SHARDS,
     damaged,
     delete_clips,
     dump_metadata,

@@ -1,0 +1,264 @@
+"""How a library is made whole again from what is left of it.
+
+All changes of the catalog are one transaction, and no file is renamed or deleted before it is committed: a
+repair that fails, or is killed, leaves the library as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.errors import LibraryError
+from evenreel.features.shards import DamagedShardError, read_shard, shard_files, shard_path
+from evenreel.library import catalog
+from evenreel.library.catalog import SHARDS
+from evenreel.library.fulltext import clear_full_text, fill_full_text
+from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, integrity_messages
+from evenreel.library.lock import writer_lock
+from evenreel.library.rows import replace_rows
+from evenreel.library.store import closing_error, vectors_path
+from evenreel.library.vectors import ExactVectors
+
+BROKEN = ".broken"
+"""Ends the name of a shard that was put aside."""
+
+REBUILT = f"{catalog.CATALOG}.rebuilt"
+"""Name of a new catalog until it is whole."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass
+class _Work:
+    """What a repair has done inside its transaction, and what is left to do after it."""
+
+    done: list[str] = field(default_factory=list)
+    put_aside: set[Path] = field(default_factory=set)
+    forgotten: set[Path] = field(default_factory=set)
+
+
+def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
+    """Rebuild whatever is derived, from the shards and the catalog; without a catalog, from the shards alone.
+
+    Nothing is decoded again. A clip whose shard is damaged, or was made with another model or sampling rule, is
+    dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`.
+
+    Args:
+        library: the folder.
+        drop_missing: also forget files that were marked missing, and the clips that no other file has.
+
+    Returns:
+        What was done, a sentence each.
+
+    Raises:
+        LibraryError: there is nothing to repair from, another process holds the library, the disk is full, or a shard
+            cannot be read just now or is of a later version; then nothing has changed.
+    """
+    if not library.is_dir():
+        raise LibraryError(f"There is no library at {library}.")
+    with writer_lock(library):
+        try:
+            return _repair(library, drop_missing)
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+
+
+def _repair(library: Path, drop_missing: bool) -> list[str]:
+    damage = _damage(library)
+    _remove_catalog(library / REBUILT)
+    with closing(catalog.open_for_writing(library, REBUILT if damage else catalog.CATALOG)) as connection:
+        work = _restore(library, connection, drop_missing)
+        matrix = vectors_path(library, catalog.get_meta(connection))
+    swapped = [_put_in_place(library, damage)] if damage else []
+    for shard in work.put_aside:
+        if shard.exists():
+            shard.replace(shard.with_name(shard.name + BROKEN))
+    for path in (*work.forgotten, *(path for path in library.glob("vectors.*.f16") if path != matrix)):
+        path.unlink(missing_ok=True)
+    return swapped + work.done
+
+
+def _damage(library: Path) -> str | None:
+    """What is wrong with the catalog itself, None where it can be mended in place.
+
+    Raises:
+        LibraryError: there is nothing to repair from, or the catalog cannot be opened just now.
+    """
+    if not (library / catalog.CATALOG).exists():
+        if next(shard_files(library / SHARDS), None) is None:
+            raise LibraryError(f"There is no library at {library}.")
+        return "gone"
+    try:
+        with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
+            # The full text is made anew in any case.
+            broken = [text for text in integrity_messages(connection) if "FTS5 table" not in text]
+    except LibraryError as error:
+        if not catalog.is_damage(error.__cause__):
+            raise
+        return f"damaged ({error.__cause__})"
+    return f"damaged ({broken[0]})" if broken else None
+
+
+def _put_in_place(library: Path, damage: str) -> str:
+    """Give the new catalog its name; what was there is kept."""
+    path, kept = library / catalog.CATALOG, None
+    if path.exists():
+        kept = _free_name(path)
+        _move_catalog(path, kept)
+    _move_catalog(library / REBUILT, path)
+    as_what = f"kept it as {kept.name} and " if kept else ""
+    return f"the catalog was {damage}: {as_what}made a new one (run evenreel index FOLDER to link it to your files)"
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (kept := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
+        number += 1
+    return kept
+
+
+def _move_catalog(path: Path, target: Path) -> None:
+    """Rename a catalog; its log goes first, so that it never lies beside another catalog."""
+    for suffix in ("-wal", "-shm", ""):
+        if (part := path.with_name(path.name + suffix)).exists():
+            part.rename(target.with_name(target.name + suffix))
+
+
+def _remove_catalog(path: Path) -> None:
+    for suffix in ("-wal", "-shm", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _restore(library: Path, connection: sqlite3.Connection, drop_missing: bool) -> _Work:
+    work = _Work()
+    generation = _next_generation(library, catalog.get_meta(connection))
+    try:
+        with catalog.transaction(connection):
+            clear_full_text(connection)
+            if drop_missing:
+                _forget(library, connection, work)
+            _mend_metadata(connection, work)
+            _adopt_model(library, connection)
+            _restore_clips(library, connection, work)
+            fill_full_text(connection)
+            _rebuild_vectors(library, connection, generation, work)
+    except BaseException:
+        vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
+        raise
+    work.done.append("rebuilt the full text")
+    return work
+
+
+def _next_generation(library: Path, meta: Mapping[str, str]) -> str:
+    """A number that no matrix has had: a reader may still look for one of an older catalog."""
+    used = [path.name.split(".")[1] for path in library.glob("vectors.*.f16")]
+    used.append(meta.get("vectors_generation", "0"))
+    return str(1 + max(int(number) for number in used if number.isdecimal()))
+
+
+def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Forget the files that were marked missing, and those of their clips that no other file has.
+
+    Not every clip without a file: in a catalog made anew no clip has one before the next index.
+    """
+    clips = {row[0] for row in connection.execute("SELECT clip_id FROM files WHERE state = 'missing'")}
+    files = connection.execute("DELETE FROM files WHERE state = 'missing'").rowcount
+    gone = sorted(clips - {None} - {row[0] for row in connection.execute("SELECT clip_id FROM files")})
+    catalog.delete_clips(connection, gone)
+    work.forgotten |= {shard_path(library / SHARDS, clip_id) for clip_id in gone}
+    work.done.append(f"forgot {files} missing files and {len(gone)} clips that no other file has")
+
+
+def _mend_metadata(connection: sqlite3.Connection, work: _Work) -> None:
+    paths = broken_metadata(connection)
+    connection.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in paths])
+    if paths:
+        work.done.append(f"emptied the metadata of {len(paths)} files, which was damaged; {SET_AGAIN}")
+
+
+def _adopt_model(library: Path, connection: sqlite3.Connection) -> None:
+    """A catalog made anew takes the sampling rule and the model that most shards have."""
+    meta = catalog.get_meta(connection)
+    if "rule" in meta and "model" in meta:
+        return
+    rules: Counter[str] = Counter()
+    models: Counter[tuple[str | None, str | None, int]] = Counter()
+    for path in shard_files(library / SHARDS):
+        try:
+            shard = read_shard(path)
+        except DamagedShardError:
+            continue
+        rules[shard.rule] += 1
+        if shard.frames is not None:
+            models[shard.encoder_id, shard.weights_hash, shard.frames.shape[1]] += 1
+    found = {}
+    for rule, _ in rules.most_common(1):
+        found["rule"] = rule
+    for (encoder_id, weights_hash, dimension), _ in models.most_common(1):
+        found |= {"model": encoder_id or "", "encoder_id": encoder_id or ""}
+        found |= {"weights_hash": weights_hash or "", "dimension": str(dimension)}
+    catalog.set_meta(connection, found | meta)
+
+
+def _restore_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Bring the tables of every clip in step with its shard; clips without a usable one are dropped."""
+    meta, folder = catalog.get_meta(connection), library / SHARDS
+    known = {shard_path(folder, clip_id) for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
+    damaged, others = set(), set()
+    for path in sorted(known.union(shard_files(folder)) - work.forgotten):
+        try:
+            # By its own checksum: it may be newer than what the catalog says.
+            shard = read_shard(path)
+        except DamagedShardError as error:
+            log.info("%s", error)
+            damaged.add(path)
+            continue
+        if foreign(shard, meta) or path != shard_path(folder, shard.clip_id):
+            others.add(path)
+        else:
+            replace_rows(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
+    _drop(library, connection, damaged | others)
+    work.put_aside |= damaged | others
+    for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
+        if lost:
+            work.done.append(f"dropped {len(lost)} shards {why}, kept as *{BROKEN}; {SET_AGAIN}")
+
+
+def _drop(library: Path, connection: sqlite3.Connection, shards: Iterable[Path]) -> None:
+    """Drop the clips of shards, and their files, so that the next index reads them again."""
+    lost = [path.stem for path in shards if path.parent.name == path.stem[:2]]
+    connection.executemany("DELETE FROM files WHERE clip_id = ?", [(clip_id,) for clip_id in lost])
+    catalog.delete_clips(connection, lost)
+
+
+def _rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: str, work: _Work) -> None:
+    """Write the vector matrix anew, from the shards, into a file of its own; readers keep the old one."""
+    meta = catalog.get_meta(connection)
+    connection.execute("DELETE FROM vector_rows")
+    if not meta.get("dimension"):
+        return
+    vectors = ExactVectors(vectors_path(library, {"vectors_generation": generation}), int(meta["dimension"]))
+    end = 0
+    for (clip_id,) in connection.execute("SELECT clip_id FROM clips WHERE has_vision ORDER BY clip_id").fetchall():
+        frames = _frames(shard_path(library / SHARDS, clip_id))
+        first = vectors.append(frames.astype(np.float32), at_row=end)
+        end = first + len(frames)
+        connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
+    catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
+    work.done.append(f"rebuilt the vector matrix ({end} rows)")
+
+
+def _frames(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
+    frames = read_shard(path).frames
+    if frames is None:
+        raise LibraryError(f"The shard {path} lost its frames while it was read; run the same command again.")
+    return frames

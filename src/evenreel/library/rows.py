@@ -1,0 +1,80 @@
+"""The rows of the catalog that a shard determines: what is written from it, and what it is compared with."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from evenreel.features.shards import Shard
+from evenreel.types import TextTrack
+
+COLUMNS = {
+    "clips": ("clip_id", "container", "codec", "width", "height", "duration_s", "fps")
+    + ("has_vision", "has_text", "notes", "shard_hash"),
+    "moments": ("clip_id", "number", "time_s", "start_s", "end_s"),
+    "tracks": ("clip_id", "number", "text", "readings", "confidence", "start_s", "end_s", "box"),
+}
+"""Table -> its columns, in the order of the rows below; every table begins with its key."""
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def rows_of(shard: Shard, digest: str) -> Rows:
+    """Table -> the rows that a shard with this digest stands for, in order."""
+    info = shard.info
+    seen, read = shard.frames is not None, shard.tracks is not None
+    clip = (shard.clip_id, info.container, info.codec, info.width, info.height, _length(shard), info.fps)
+    return {
+        "clips": [(*clip, seen, read, json.dumps(info.notes), digest)],
+        "moments": [
+            (shard.clip_id, number, float(time_s), float(start_s), float(end_s))
+            for number, (time_s, (start_s, end_s)) in enumerate(zip(shard.times_s, shard.spans_s, strict=True))
+        ],
+        "tracks": [
+            (shard.clip_id, number, track.text, _readings(track))
+            + (track.confidence, track.start_s, track.end_s, json.dumps(track.box))
+            for number, track in enumerate(shard.tracks or ())
+        ],
+    }
+
+
+def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
+    """Table -> the rows that the catalog has of a clip, in the same form."""
+    return {
+        table: connection.execute(
+            f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
+        ).fetchall()
+        for table, columns in COLUMNS.items()
+    }
+
+
+def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
+    """Put the rows of a shard in place of what the catalog had of its clip; the full text is the caller's."""
+    rows = rows_of(shard, digest)
+    connection.execute(_update_clip(), rows["clips"][0])
+    for table in ("moments", "tracks"):
+        connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (shard.clip_id,))
+        connection.executemany(_insert(table), rows[table])
+
+
+def _insert(table: str) -> str:
+    columns = COLUMNS[table]
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def _update_clip() -> str:
+    """Not `OR REPLACE`: files point to the row, which must not go away in between."""
+    changes = ", ".join(f"{column} = excluded.{column}" for column in COLUMNS["clips"][1:])
+    return f"{_insert('clips')} ON CONFLICT (clip_id) DO UPDATE SET {changes}"
+
+
+def _readings(track: TextTrack) -> str:
+    return json.dumps([track.text, *(reading for reading in track.readings if reading != track.text)])
+
+
+def _length(shard: Shard) -> float | None:
+    """What the container claims, else where the last frame's stretch ends."""
+    if shard.info.duration_s is not None:
+        return float(shard.info.duration_s)
+    return float(shard.spans_s[-1, 1]) if len(shard.spans_s) else None
