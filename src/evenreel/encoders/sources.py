@@ -39,7 +39,8 @@ FILES_WANTED = (
 )
 """All that is fetched of a model: no pickle, no code."""
 
-_HUB_ID = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+?)(?:@(?P<revision>[\w./-]+))?")
+_HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*?)(?:@(?P<revision>[\w./-]+))?")
+"""A name that starts with `.`, `/` or `~` is a folder's, whether there is one or not."""
 
 log = logging.getLogger("evenreel")
 
@@ -63,13 +64,15 @@ def locate(name: str, revision: str | None = None) -> tuple[str, Path]:
     if folder is not None:
         return str(folder), folder
     if hub is None or ".." in name:
-        raise EncoderError(
-            f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
-            "openai/clip-vit-base-patch32; name one of these."
-        )
+        raise _nothing(name)
     repository = hub["repository"]
     wanted = revision or hub["revision"] or SAFETENSORS_REVISIONS.get(repository, "main")
-    found = _from_hub(repository, wanted)
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = _from_hub(repository, wanted)
+    except HFValidationError as error:
+        raise _nothing(name) from error
     return f"{repository}@{found.name}", found
 
 
@@ -80,6 +83,13 @@ def _folder(name: str) -> Path | None:
         return folder if name and folder.is_dir() else None
     except (RuntimeError, ValueError, OSError):  # ~nobody, a NUL, a loop of links
         return None
+
+
+def _nothing(name: str) -> EncoderError:
+    return EncoderError(
+        f"{name!r} is neither 'builtin', nor a folder that exists, nor a hub id such as "
+        "openai/clip-vit-base-patch32; name one of these."
+    )
 
 
 def _from_hub(repository: str, revision: str) -> Path:
