@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenreel.config import IndexSettings, usable_cores
+from evenreel.errors import LibraryError
 from evenreel.planted import Entity, Scene, Sign, sample_scene, write_scene
 from evenreel.types import Hit, SearchResult
 
@@ -148,6 +149,9 @@ def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_
 
     Returns:
         The result of each of `DEMO_QUERIES`.
+
+    Raises:
+        LibraryError: the folder cannot be written.
     """
     from rich.console import Console
 
@@ -156,7 +160,13 @@ def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_
     out, progress = Console(highlight=False, soft_wrap=True), progress or NoProgress()
     videos, library = folder / "videos", folder / "library"
     progress.begin(count)
-    make_demo_videos(videos, count, on_written=progress.file_done)
+    try:
+        make_demo_videos(videos, count, on_written=progress.file_done)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise LibraryError(
+            f"The demo cannot be written to {folder} ({why}); name another place with --folder."
+        ) from error
     out.print(f"Rendered {count} videos into {videos}", markup=False)
     report = index_folders([videos], library, IndexSettings(model="builtin"), progress=progress)
     known = f"{report.unchanged + report.recognised} were known"

@@ -46,26 +46,33 @@ def scan(places: list[Path]) -> Scan:
     may lead outside the folder or in a circle.
 
     Raises:
-        LibraryError: a place does not exist.
+        LibraryError: a place does not exist or cannot be opened.
     """
     found = Scan()
     seen: set[str] = set()
     for place in places:
-        path = os.path.abspath(place)
-        if os.path.isdir(path):
-            found.roots.append(path)
-            files = _walk(path, found)
-        elif os.path.lexists(path):
-            root = os.path.dirname(path)
-            files = iter([_look(path, root, os.stat(path, follow_symlinks=True))])
-        else:
-            raise LibraryError(f"{place} does not exist; if it is on a disk or share, is that one connected?")
-        for file in files:
+        for file in _files_at(place, found):
             if file.path not in seen:
                 seen.add(file.path)
                 found.files.append(file)
     found.files.sort(key=lambda file: os.fsencode(file.path))
     return found
+
+
+def _files_at(place: Path, found: Scan) -> Iterator[FoundFile]:
+    path = os.path.abspath(place)
+    if not os.path.lexists(path):
+        raise LibraryError(f"{place} does not exist; if it is on a disk or share, is that one connected?")
+    try:
+        if not os.path.isdir(path):
+            yield _look(path, os.path.dirname(path), os.stat(path))
+            return
+        os.scandir(path).close()
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise LibraryError(f"{place} cannot be opened ({why}); make it readable, or leave it out.") from error
+    found.roots.append(path)
+    yield from _walk(path, found)
 
 
 def _walk(root: str, found: Scan) -> Iterator[FoundFile]:
