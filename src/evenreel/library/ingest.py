@@ -19,11 +19,11 @@ from evenreel.library import catalog
 from evenreel.library.filesystem import content_digest, stamp
 from evenreel.library.lock import writer_lock
 from evenreel.library.metadata import read_tables, tables_beside
+from evenreel.library.model import ModelInUse
 from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
 from evenreel.library.scan import FoundFile, Scan, scan
-from evenreel.library.store import SHARDS, Store, closing_error
+from evenreel.library.store import Store, closing_error
 from evenreel.library.unit import READER, ClipReader, Wanted
-from evenreel.types import Encoder
 
 log = logging.getLogger("evenreel")
 
@@ -151,8 +151,7 @@ class IndexJob:
         self._store, self._progress, self._target = store, progress, reader
         self._meta = catalog.get_meta(store.connection)
         self._settings = resolve(settings, self._meta, store.library)
-        self._encoder: Encoder | None = None
-        self._encoder_lock = threading.Lock()
+        self._model = ModelInUse(store, self._settings) if self._settings.model is not None else None
         self._report = IndexReport()
         self._report_lock = threading.Lock()
         self._queue: deque[FoundFile] = deque()
@@ -198,8 +197,8 @@ class IndexJob:
         made_with, model = self._meta.get("model"), self._settings.model
         if made_with is None and model is None:
             self._store.begin((), {"model": ""})
-        elif made_with and model not in {None, made_with, self._meta.get("asked_model")}:
-            self._prepare_encoder()
+        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
+            self._model.encoder()
 
     def _note_scan(self, found: Scan, unchanged: int, aside: list[KnownFile]) -> None:
         report = self._report
@@ -213,7 +212,8 @@ class IndexJob:
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
             return
-        self._prepare_encoder()
+        if self._model:
+            self._model.start()
         remove_leftovers(self._store.library)
         self._progress.begin(len(work))
         self._queue.extend(work)
@@ -236,30 +236,8 @@ class IndexJob:
         for reader in self._readers:
             reader.close()
 
-    def _prepare_encoder(self) -> None:
-        """Load the model and tie the library to it, or see that it is the one the library was made with."""
-        if self._settings.model is None or self._encoder is not None:
-            return
-        from evenreel.encoders import load_encoder
-
-        self._progress.stage("loading the model")
-        encoder = load_encoder(self._settings.model, device=self._settings.device, precision=self._settings.precision)
-        made_with = self._meta.get("weights_hash")
-        if made_with is None:
-            made_with_now = {
-                "model": encoder.encoder_id,
-                "asked_model": self._settings.model,
-                "encoder_id": encoder.encoder_id,
-                "weights_hash": encoder.weights_hash,
-                "dimension": str(encoder.dimension),
-            }
-            self._store.begin((), made_with_now)
-        elif made_with != encoder.weights_hash:
-            raise LibraryError(other_model(self._store.library, self._meta["encoder_id"], encoder.encoder_id))
-        self._encoder = encoder
-
     def _read_from_queue(self) -> None:
-        reader = ClipReader(self._settings, self._encoder, self._encoder_lock, self._count_frame, self._target)
+        reader = ClipReader(self._settings, self._model, self._count_frame, self._target)
         self._readers.append(reader)
         try:
             while not self._stopping:
@@ -342,12 +320,9 @@ class IndexJob:
 
     def _update_null_scores(self) -> None:
         """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
-        if self._settings.model is None or self._store.null_scores_hold():
-            return
-        self._prepare_encoder()
-        self._progress.stage("measuring how nonsense scores")
-        if self._encoder is not None:
-            self._store.update_null_scores(self._encoder)
+        if self._model and not self._store.null_scores_hold():
+            self._progress.stage("measuring how nonsense scores")
+            self._store.update_null_scores(self._model.encoder())
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
@@ -370,15 +345,7 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     return replace(settings, rule=rule, model=model)
 
 
-def other_model(library: Path, made_with: str, offered: str) -> str:
-    """The sentence for a model that is not the library's own."""
-    return (
-        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
-        f"models cannot be compared: leave --model out, or use another --library."
-    )
-
-
 def remove_leftovers(library: Path) -> None:
     """Delete half-written shards of a run that was killed."""
-    for temporary in (library / SHARDS).glob(f"*/.*{TEMPORARY_SUFFIX}"):
+    for temporary in (library / catalog.SHARDS).glob(f"*/.*{TEMPORARY_SUFFIX}"):
         temporary.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,9 +12,10 @@ from evenreel.config import MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog
 from evenreel.library.filters import parse_filter
-from evenreel.library.ingest import SetAside, other_model
+from evenreel.library.ingest import SetAside
+from evenreel.library.model import other_model
 from evenreel.library.search import Query, Searcher
-from evenreel.library.store import open_vectors, vectors_path
+from evenreel.library.store import open_vectors
 from evenreel.types import Encoder, SearchResult
 
 
@@ -57,10 +58,14 @@ class Library:
     ) -> None:
         self.path = path
         self._connection = catalog.open_for_reading(path)
-        self._meta = catalog.get_meta(self._connection)
+        try:
+            with catalog.readable(path):
+                self._meta = catalog.get_meta(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
         self._given, self._device = encoder, device
         self._vision = vision and bool(self._meta.get("dimension"))
-        self._kept: tuple[Path, Searcher] | None = None
 
     def __enter__(self) -> Library:
         return self
@@ -109,10 +114,20 @@ class Library:
     def _check_filter(self, where: str | None) -> None:
         """Say that a filter is wrong before a model is loaded for it."""
         if where is not None:
-            parse_filter(where, catalog.metadata_keys(self._connection))
+            with catalog.readable(self.path):
+                keys = catalog.metadata_keys(self._connection)
+            parse_filter(where, keys)
 
     def stats(self) -> LibraryStats:
-        """Count what the library holds and list what was set aside."""
+        """Count what the library holds and list what was set aside.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        with catalog.readable(self.path), catalog.snapshot(self._connection):
+            return self._stats()
+
+    def _stats(self) -> LibraryStats:
         files, clips, moments, tracks, missing, hours = self._connection.execute(
             "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
             " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
@@ -153,16 +168,10 @@ class Library:
             raise LibraryError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
 
-    @property
+    @cached_property
     def _searcher(self) -> Searcher:
-        """Kept between searches, until a repair has started a new vector matrix."""
-        meta = catalog.get_meta(self._connection)
-        matrix = vectors_path(self.path, meta)
-        if self._kept is None or self._kept[0] != matrix:
-            encoder = self._encoder
-            vectors = open_vectors(self.path, meta) if encoder is not None else None
-            self._kept = matrix, Searcher(self._connection, vectors, encoder)
-        return self._kept[1]
+        """Kept between searches with all it has read."""
+        return Searcher(self._connection, partial(open_vectors, self.path), self._encoder)
 
 
 def open_library(

@@ -15,17 +15,16 @@ never pushed out by frames that merely look somewhat alike.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
-from evenreel.library.catalog import loaded_path, metadata_keys
+from evenreel.library.catalog import get_meta, is_damage, loaded_path, metadata_keys, snapshot
 from evenreel.library.confidence import CONFIDENT
 from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words, words
@@ -40,6 +39,9 @@ MAX_CHARACTERS = 1_000
 
 ANSWERS = 0.5
 """A clip with this share of the query's weight in writing answers it."""
+
+OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
+"""From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
 
 NEVER_CUT_BYTES = 60
 """A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
@@ -104,13 +106,15 @@ class Searcher:
 
     Args:
         connection: the catalog; it is only read.
-        vectors: the vectors of its frames, None for a library without vision.
+        open_vectors: opens the vectors that the catalog names; asked again when it names others, after a repair.
         encoder: the model that the library was made with, None to search by words or by pictures only.
     """
 
-    def __init__(self, connection: sqlite3.Connection, vectors: VectorIndex | None, encoder: Encoder | None) -> None:
-        self._connection, self._vectors, self._encoder = connection, vectors, encoder
+    def __init__(self, connection: sqlite3.Connection, open_vectors: OpenVectors, encoder: Encoder | None) -> None:
+        self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._read_at: tuple[int, int] | None = None
+        self._generation: str | None = None
+        self._vectors: VectorIndex | None = None
         self._gallery: Gallery
         self._paths: dict[str, str]
 
@@ -128,39 +132,65 @@ class Searcher:
         text, notices = _understood(query.text) if query.text is not None else (None, [])
         vector = self._vector(query, text, notices)
         try:
-            with _snapshot(self._connection):
-                self._refresh()
-                return self._answer(query, text, vector, notices)
-        except sqlite3.DatabaseError as error:
-            raise LibraryError(f"The catalog cannot be read ({error}); run `evenreel repair`.") from error
+            try:
+                return self._at_one_moment(query, text, vector, tuple(notices))
+            except LibraryError:
+                if self._version() == self._read_at:
+                    raise
+                # A repair has put another matrix in place of the one that was just to be read.
+                return self._at_one_moment(query, text, vector, tuple(notices))
+        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+            remedy = "run the same command again"
+            if is_damage(error) or isinstance(error, json.JSONDecodeError):
+                remedy = "run `evenreel repair`"
+            raise LibraryError(f"The catalog cannot be read ({error}); {remedy}.") from error
 
     def _vector(self, query: Query, text: str | None, notices: list[str]) -> FloatArray | None:
         """The query as (D,), None where only words can be searched for."""
-        if self._vectors is None:
-            if text is None:
-                raise UsageError("The library has no vision, so a picture cannot be searched for.")
-            return None
         if text is not None and self._encoder is None:
             return None
         given = _encoded(self._encoder, text, notices) if text is not None and self._encoder else query.image
         vector = np.array(given, np.float32)
-        if vector.shape != (self._vectors.dimension,):
-            raise LibraryError(
-                f"The query's vector has shape {vector.shape}, the library's have dimension "
-                f"{self._vectors.dimension}; search with the encoder that the library was made with."
-            )
         if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
             raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
         return np.asarray(vector / length, np.float32)
 
+    def _at_one_moment(
+        self, query: Query, text: str | None, vector: FloatArray | None, notices: tuple[str, ...]
+    ) -> SearchResult:
+        with snapshot(self._connection):
+            self._refresh()
+            if vector is not None:
+                self._check_fit(query, vector)
+            return self._answer(query, text, None if self._vectors is None else vector, list(notices))
+
+    def _check_fit(self, query: Query, vector: FloatArray) -> None:
+        """Refuse a vector that cannot be compared with those of the library."""
+        if self._vectors is None and query.image is not None:
+            raise UsageError("The library has no vision, so a picture cannot be searched for.")
+        if self._vectors is not None and vector.shape != (self._vectors.dimension,):
+            raise LibraryError(
+                f"The query's vector has shape {vector.shape}, the library's have dimension "
+                f"{self._vectors.dimension}; search with the encoder that the library was made with."
+            )
+
+    def _version(self) -> tuple[int, int]:
+        """Changes whenever anyone has changed the catalog."""
+        return self._connection.execute("PRAGMA data_version").fetchone()[0], self._connection.total_changes
+
     def _refresh(self) -> None:
         """Read again what is kept, if anyone has changed the catalog."""
-        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        now = (version, self._connection.total_changes)
-        if now != self._read_at:
-            self._gallery = load_gallery(self._connection)
-            self._paths = _indexed_paths(self._connection, Filter())
-            self._read_at = now
+        now = self._version()
+        if now == self._read_at:
+            return
+        meta = get_meta(self._connection)
+        generation = meta.get("vectors_generation", "0")
+        # Rows mean nothing but in the matrix of the same moment.
+        if self._vectors is None or generation != self._generation:
+            self._vectors, self._generation = self._open_vectors(meta), generation
+        self._gallery = load_gallery(self._connection)
+        self._paths = _indexed_paths(self._connection, Filter())
+        self._read_at = now
 
     def _answer(self, query: Query, text: str | None, vector: FloatArray | None, notices: list[str]) -> SearchResult:
         paths = self._paths if query.where is None else self._filtered(query.where)
@@ -257,19 +287,6 @@ def _encoded(encoder: Encoder, text: str, notices: list[str]) -> FloatArray:
             "The query is longer than the model reads; its end was looked for in writing, not in the frames."
         )
     return np.asarray(whole)
-
-
-@contextlib.contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Reads inside see the catalog at one moment."""
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:

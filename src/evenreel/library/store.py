@@ -168,6 +168,11 @@ class Store:
                     index_about(self.connection, stored, name, caption_of(metadata))
         return changed
 
+    def meta(self) -> dict[str, str]:
+        """What the library is made with."""
+        with self._lock:
+            return get_meta(self.connection)
+
     def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
         """Note the folders of a run and what the library is made with."""
         with self._lock, transaction(self.connection):
