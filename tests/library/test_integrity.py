@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +15,14 @@ import pytest
 
 from evenreel.config import IndexSettings
 from evenreel.errors import LibraryError
+from evenreel.features import shards
+from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
+from evenreel.library import search as search_module
+from evenreel.library.catalog import open_for_writing, set_meta, transaction
+from evenreel.library.lock import writer_lock
+from evenreel.library.store import insert_clip
+from tests.features.test_shards import make_shard
 from tests.library.state import state
 from tests.library.videos import write_folder
 
@@ -38,6 +48,9 @@ def videos(made: tuple[Path, Path]) -> Path:
 def library(made: tuple[Path, Path], tmp_path: Path) -> Path:
     shutil.copytree(made[1], tmp_path / "library")
     return tmp_path / "library"
+
+
+Damage = Callable[[Path], None]
 
 
 def first_shard(library: Path) -> Path:
@@ -107,17 +120,54 @@ def lose_catalog(library: Path) -> None:
     (library / "catalog.sqlite").unlink()
 
 
-DERIVED = [zero_vectors, cut_vectors, lose_vectors, swap_vectors, forget_words, change_moment]
+def sql(*statements: str) -> Damage:
+    """Damage done by a statement, which is also its name in the test's report."""
+
+    def damage(library: Path) -> None:
+        change(library, *statements)
+
+    damage.__name__ = statements[0]
+    return damage
+
+
+ROWS = [
+    sql(f"UPDATE clips SET {change}")
+    for change in (
+        "duration_s = duration_s + 1",
+        "width = 3",
+        "height = 3",
+        "fps = NULL",
+        "container = 'x'",
+        "codec = 'x'",
+        "has_text = 1 - has_text",
+        "has_vision = 0",
+        """notes = '["a lie"]'""",
+    )
+]
+TEXT = [
+    sql(statement)
+    for statement in (
+        "DELETE FROM about_data",
+        "DELETE FROM track_words_data",
+        "DROP TABLE about_config",
+        "DROP TABLE track_words",
+        "DROP TABLE vocabulary",
+        "DROP TABLE vocabulary_trigrams",
+        "DROP TABLE track_words_content",
+        "INSERT INTO vocabulary_trigrams VALUES (' ghost ')",
+        "DROP TABLE vector_rows",
+    )
+]
+DERIVED = [zero_vectors, cut_vectors, lose_vectors, swap_vectors, forget_words, change_moment, *ROWS, *TEXT]
 SHARDS = [zero_shard, flip_shard, lose_shard]
 CATALOG = [garbage_catalog, torn_catalog, lose_catalog]
-Damage = Callable[[Path], None]
 
 
 def test_a_whole_library_has_no_problem(library: Path) -> None:
     assert verify(library) == []
 
 
-@pytest.mark.parametrize("damage", DERIVED)
+@pytest.mark.parametrize("damage", DERIVED, ids=lambda damage: damage.__name__)
 def test_what_is_derived_is_rebuilt_without_a_video(library: Path, damage: Damage) -> None:
     before = state(library)
     damage(library)
@@ -214,3 +264,288 @@ def test_leftovers_of_a_crash_are_cleared(library: Path, videos: Path) -> None:
     assert found["left over"] == []
     assert len(found["clips"]) == len(before["clips"]) + 1
     assert verify(library) == []
+
+
+# What repair must not do ----------------------------------------------------------------------------------------
+
+
+def everything(library: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(library)): path.read_bytes()
+        for path in library.rglob("*")
+        if path.is_file() and path.name not in {"index.lock", "catalog.sqlite-shm", "catalog.sqlite-wal"}
+    }
+
+
+def refuse_to_read(monkeypatch: pytest.MonkeyPatch, refused: Path, code: int) -> None:
+    read_bytes = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        if path == refused:
+            raise OSError(code, os.strerror(code))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+
+
+@pytest.mark.parametrize("damage", [forget_words, lose_catalog, garbage_catalog])
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+def test_a_shard_that_cannot_be_read_just_now_is_kept(
+    library: Path, monkeypatch: pytest.MonkeyPatch, code: int, damage: Damage
+) -> None:
+    damage(library)
+    before = everything(library)
+    refused = sorted(library.glob("shards/*/*.safetensors"))[1]
+    with monkeypatch.context() as failing:
+        refuse_to_read(failing, refused, code)
+        with pytest.raises(LibraryError, match=rf"cannot be read \({os.strerror(code)}\); check the disk"):
+            repair(library)
+    assert before.items() <= everything(library).items()
+    assert not list(library.rglob("*.broken*"))
+    repair(library)
+    assert len(state(library)["clips"]) == 3
+    assert verify(library) == []
+    assert not list(library.glob("*.rebuilt*"))
+
+
+def test_a_shard_of_a_later_version_is_kept(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = read_shard(first_shard(library))
+    with monkeypatch.context() as later:
+        later.setattr(shards, "FORMAT", 2)
+        write_shard(library / "shards", shard)
+    before = everything(library)
+    with pytest.raises(LibraryError, match="has format 2, this version reads up to 1; update evenreel"):
+        repair(library)
+    assert everything(library) == before
+
+
+def test_a_damaged_shard_is_kept_beside(library: Path) -> None:
+    flip_shard(library)
+    path = first_shard(library)
+    content = path.read_bytes()
+    assert any("kept as *.broken" in line for line in repair(library))
+    assert not path.exists()
+    assert path.with_name(path.name + ".broken").read_bytes() == content
+
+
+@pytest.mark.parametrize("drop_missing", [True, False])
+def test_nothing_is_deleted_before_the_repair_is_committed(
+    library: Path, monkeypatch: pytest.MonkeyPatch, drop_missing: bool
+) -> None:
+    """Hazard 35: the disk is full when the matrix is written."""
+    change(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
+    flip_shard(library)
+    before, state_before = everything(library), state(library)
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as filling:
+        filling.setattr("evenreel.library.rebuild.ExactVectors.append", full)
+        with pytest.raises(LibraryError, match=r"The disk of .* is full"):
+            repair(library, drop_missing=drop_missing)
+    assert everything(library).keys() == before.keys()
+    assert state(library) == state_before
+    repair(library, drop_missing=drop_missing)
+    assert verify(library) == []
+
+
+@pytest.mark.parametrize("message", ["database or disk is full", "disk I/O error"])
+def test_a_catalog_that_cannot_be_written_is_a_sentence(
+    library: Path, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    before = state(library)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError(message)
+
+    with monkeypatch.context() as failing:
+        failing.setattr("evenreel.library.rebuild.replace_rows", fail)
+        with pytest.raises(LibraryError, match="is full" if "full" in message else "cannot be written: disk I/O error"):
+            repair(library)
+    assert state(library) == before
+
+
+@pytest.mark.parametrize("message", ["database is locked", "disk I/O error", "unable to open database file"])
+def test_a_busy_or_failing_catalog_is_not_a_damaged_one(
+    library: Path, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    before = everything(library)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError(message)
+
+    with monkeypatch.context() as busy:
+        busy.setattr("evenreel.library.catalog.check_version", fail)
+        for use in (repair, verify, open_library, open_for_writing):
+            with pytest.raises(LibraryError, match=f"cannot be opened: {message}") as caught:
+                use(library)
+            assert "damaged" not in str(caught.value)
+    assert everything(library) == before
+
+
+def test_a_catalog_that_another_program_has_locked_is_kept(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **named: connect(*args, **{**named, "timeout": 0}))
+    holder = connect(library / "catalog.sqlite", isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(LibraryError, match="locked"):
+        repair(library)
+    holder.close()
+    assert not list(library.glob("*.broken*"))
+    assert verify(library) == []
+
+
+@pytest.mark.parametrize("use", [open_library, open_for_writing, repair])
+def test_no_connection_is_left_open_by_a_refusal(
+    library: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Path], object]
+) -> None:
+    change(library, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    made, connect = [], sqlite3.connect
+
+    def note(*args: object, **named: object) -> sqlite3.Connection:
+        made.append(connect(*args, **named))  # type: ignore[call-overload]
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", note)
+    with pytest.raises(LibraryError, match="has format 99"):
+        use(library)
+    for connection in made:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    assert made
+
+
+def test_dropping_missing_files_after_a_lost_catalog_keeps_the_clips(library: Path, videos: Path) -> None:
+    lose_catalog(library)
+    repair(library)
+    repair(library, drop_missing=True)
+    assert len(state(library)["clips"]) == 3
+    assert index_folders([videos], library, SETTINGS).indexed == 0
+
+
+def test_a_clip_that_is_missing_everywhere_is_forgotten_with_its_shard(library: Path) -> None:
+    change(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
+    assert "forgot 1 missing files and 1 clips that no other file has" in repair(library, drop_missing=True)
+    found = state(library)
+    assert (len(found["files"]), len(found["clips"]), len(found["shards"])) == (2, 2, 2)
+    assert verify(library) == []
+
+
+@pytest.mark.parametrize("rebuilt", [True, False])
+@pytest.mark.parametrize("foreign", [{"weights_hash": "0" * 64}, {"rule": "every 7 s"}])
+def test_a_shard_of_another_model_or_rule_is_not_taken_in(
+    library: Path, videos: Path, foreign: dict[str, str], rebuilt: bool
+) -> None:
+    """The first shard by name: in a catalog made anew it must not decide for the others."""
+    before = state(library)
+    shard = replace(read_shard(first_shard(library)), **foreign)
+    digest = write_shard(library / "shards", shard)
+    change(library, f"UPDATE clips SET shard_hash = '{digest}' WHERE clip_id = '{shard.clip_id}'")
+    assert "another model or sampling rule" in verify(library)[0].what
+    if rebuilt:
+        lose_catalog(library)
+    assert any("another model" in line for line in repair(library))
+    assert verify(library) == []
+    report = index_folders([videos], library, SETTINGS)
+    assert (report.indexed, report.frames > 0) == (1, True)
+    assert state(library) == before
+
+
+def test_a_new_catalog_is_never_made_beside_old_shards(library: Path, videos: Path) -> None:
+    lose_catalog(library)
+    with pytest.raises(LibraryError, match=r"catalog of .* is gone .*evenreel repair"):
+        index_folders([videos], library, SETTINGS)
+    assert not (library / "catalog.sqlite").exists()
+
+
+@pytest.mark.parametrize("metadata", ["{", "[]", "3", ""])
+def test_broken_metadata_is_found_emptied_and_read_again(library: Path, videos: Path, metadata: str) -> None:
+    before = state(library)
+    change(library, f"UPDATE files SET metadata = '{metadata}' WHERE name = 'clip_00.mp4'")
+    assert any(problem.where.endswith("clip_00.mp4") for problem in verify(library))
+    assert any("metadata of 1 files" in line for line in repair(library))
+    assert verify(library) == []
+    index_folders([videos], library, SETTINGS)
+    assert state(library) == before
+
+
+def test_broken_metadata_is_a_sentence_to_a_reader(library: Path) -> None:
+    change(library, "UPDATE files SET metadata = '{'")
+    with open_library(library, vision=False) as opened:
+        for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
+            with pytest.raises(LibraryError, match="evenreel repair"):
+                use()
+
+
+def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
+    path = library / "catalog.sqlite"
+    connection = sqlite3.connect(path)
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'files'").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    path.write_bytes(content)
+    with open_library(library, vision=False) as opened:
+        for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
+            with pytest.raises(LibraryError, match="evenreel repair"):
+                use()
+    repair(library)
+    assert verify(library) == []
+    assert len(state(library)["clips"]) == 3
+
+
+def test_a_library_that_is_being_written_is_not_verified(library: Path) -> None:
+    with writer_lock(library), pytest.raises(LibraryError, match=f"being written by process {os.getpid()}"):
+        verify(library)
+
+
+def test_a_reader_goes_on_through_a_repair(library: Path) -> None:
+    """Between building the searcher and the search, and with vectors that were not mapped before."""
+    with open_library(library) as opened, open_library(library) as late:
+        first = opened.search("a red square")
+        late._searcher  # noqa: B018  it has loaded the model and looked at nothing yet
+        swap_vectors(library)
+        repair(library)
+        for searched in (opened.search("a red square"), late.search("a red square")):
+            assert [(hit.path, hit.scores) for hit in searched.hits] == [(hit.path, hit.scores) for hit in first.hits]
+
+
+def test_a_search_that_a_repair_overtakes_is_asked_again(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matrix of the search's moment is deleted before it is mapped."""
+    look, calls = search_module.look, []
+
+    def late(*request: object) -> object:
+        calls.append(1)
+        if len(calls) == 1:
+            repair(library)
+        return look(*request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search_module, "look", late)
+    with open_library(library) as opened:
+        assert len(opened.search("a red square").hits) == 3
+    assert len(calls) == 2
+
+
+def test_a_large_library_is_repaired(tmp_path: Path) -> None:
+    """No query's cost is the product of tables: files x clips x tracks x moments would be 300^4 here."""
+    library = tmp_path / "library"
+    connection = open_for_writing(library)
+    set_meta(connection, {"rule": "every 1 s", "model": ""})
+    with transaction(connection):
+        for number in range(300):
+            shard = replace(make_shard(2), clip_id=f"{number:08x}", encoder_id=None, weights_hash=None, frames=None)
+            insert_clip(connection, shard, write_shard(library / "shards", shard))
+            connection.execute(
+                "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id)"
+                " VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?)",
+                (f"/{number}.mp4", f"{number}.mp4", shard.clip_id),
+            )
+    connection.close()
+    change(library, "DELETE FROM about")
+    started = time.monotonic()
+    repair(library)
+    assert verify(library) == []
+    assert time.monotonic() - started < 60
