@@ -8,15 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
 
+from evenreel.errors import LibraryError
+from evenreel.types import Hit, SearchResult, TextHit
 from tests.library.videos import write_folder, write_video
+from tests.media_files import Film, gop, remux, steady, write_film
 
+UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of characters that can steer a terminal or forge a line."""
+
+ASCII_LOCALE = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
 
 
@@ -200,7 +209,7 @@ def test_info_verify_and_repair(place: Path) -> None:
     "environment",
     [
         {"LC_ALL": "C"},
-        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        ASCII_LOCALE,
         {"LC_ALL": "tr_TR.UTF-8"},
         {"PYTHONWARNINGS": "error"},
     ],
@@ -211,14 +220,6 @@ def test_the_output_does_not_depend_on_the_environment(place: Path, environment:
     usual = search(place, "TRAM I", "--no-vision")
     odd = evenreel("search", "TRAM I", "--no-vision", "--library", place / "library", **environment)
     assert (odd.returncode, odd.stdout, odd.stderr) == (0, usual.stdout, "")
-
-
-def test_a_closed_pipe_is_quiet(place: Path) -> None:
-    """Hazard 62: `evenreel ... | head -1`."""
-    command = f"{sys.executable} -m evenreel search tram --library {place}/library --no-vision --json | head -c 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout == "{"
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -270,3 +271,231 @@ def test_the_command_line_says_what_it_can() -> None:
         assert evenreel(command, "--help").returncode == 0
     assert evenreel("--version").stdout.startswith("evenreel 0.")
     assert evenreel("nonsense").returncode == 2
+
+
+def test_a_new_broken_file_is_news(place: Path, tmp_path: Path) -> None:
+    write_folder(tmp_path / "videos", 1)
+    assert index(tmp_path, "--no-vision").returncode == 0
+    (tmp_path / "videos" / "torn.mp4").write_bytes(b"no video" * 100)
+    first, second = index(tmp_path), index(tmp_path)
+    assert (first.returncode, second.returncode) == (3, 3)
+    assert "Nothing to do" not in first.stdout
+    assert "torn.mp4" in first.stdout
+    assert second.stdout.startswith("Nothing to do: 1 file unchanged")
+
+
+def test_new_metadata_is_news(tmp_path: Path) -> None:
+    write_folder(tmp_path / "videos", 2)
+    assert index(tmp_path, "--no-vision").returncode == 0
+    (tmp_path / "videos" / "metadata.csv").write_text("path,stars\nclip_00.mp4,3\nclip_01.mp4,4\n")
+    first, second = index(tmp_path), index(tmp_path)
+    assert "Nothing to do" not in first.stdout
+    assert "  metadata of 2 files updated\n" in first.stdout
+    assert second.stdout.startswith("Nothing to do: 2 files unchanged")
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str, BaseException | None]:
+    """Run a command in this process, where parts of the system can be replaced."""
+    from typer.testing import CliRunner
+
+    from evenreel.cli.app import app
+
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    return done.exit_code, done.stdout, done.exception
+
+
+def close_folder(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
+    """As if a folder might not be opened; permissions would not keep the superuser out."""
+    scandir = os.scandir
+
+    def guarded(path: str) -> Any:
+        if os.fspath(path) == str(closed):
+            raise PermissionError(13, "Permission denied", str(closed))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+
+
+def test_a_folder_that_cannot_be_opened_is_an_input_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path / "videos", 1)
+    (tmp_path / "videos" / "closed").mkdir()
+    close_folder(monkeypatch, tmp_path / "videos" / "closed")
+    code, output, _ = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision", "--no-ocr")
+    assert code == 3
+    assert f"cannot be opened: {tmp_path}/videos/closed\n" in output
+
+
+def test_a_root_that_cannot_be_opened_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "videos").mkdir()
+    close_folder(monkeypatch, tmp_path / "videos")
+    _, _, error = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision")
+    assert isinstance(error, LibraryError)
+    assert str(error) == (f"{tmp_path}/videos cannot be opened (permission denied); make it readable, or leave it out.")
+    assert not (tmp_path / "library").exists()
+
+
+@pytest.mark.parametrize("target", ["nowhere.mp4", "link.mp4"], ids=["dangling", "circular"])
+def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
+    (tmp_path / "link.mp4").symlink_to(tmp_path / target)
+    done = evenreel("index", tmp_path / "link.mp4", "--library", tmp_path / "library", "--no-vision")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"evenreel: {tmp_path}/link.mp4 cannot be opened (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_demo_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = evenreel("demo", "--folder", tmp_path / "file" / "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"evenreel: The demo cannot be written to {tmp_path}/file/x (not a directory); "
+        "name another place with --folder.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["./typo", "../typo", "~/typo", "/typo", "org/a--b"])
+def test_a_mistyped_model_is_one_sentence(place: Path, tmp_path: Path, name: str) -> None:
+    done = evenreel("index", place / "videos", "--library", tmp_path / "library", "--model", name)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "is neither 'builtin', nor a folder that exists, nor a hub id" in done.stderr
+
+
+def test_a_picture_needs_vision(place: Path, tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "still.png")
+    done = search(place, "--image", tmp_path / "still.png", "--no-vision")
+    assert (done.returncode, done.stderr) == (2, "evenreel: --image needs vision; leave --no-vision out.\n")
+
+
+@pytest.mark.parametrize("reader", ["true", "head -c 1"])
+@pytest.mark.parametrize("command", ["search tram --no-vision", "search tram --no-vision --json", "info", "--help"])
+def test_a_closed_pipe_is_quiet(place: Path, command: str, reader: str) -> None:
+    """Hazard 62: `evenreel ... | head -1`."""
+    line = f"{sys.executable} -m evenreel {command} | {reader} >/dev/null; exit ${{PIPESTATUS[0]}}"
+    environment = {**ENVIRONMENT, "EVENREEL_LIBRARY": str(place / "library")}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_pipe_keeps_the_exit_status(place: Path) -> None:
+    command = f"{sys.executable} -m evenreel index {place}/videos -l {place}/library --no-ocr"
+    line = f"{command} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_closed_output_is_no_failure(place: Path) -> None:
+    line = f"{sys.executable} -m evenreel search tram --no-vision -l {place}/library >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONIOENCODING": "ascii"}, ASCII_LOCALE])
+def test_a_query_and_a_name_in_cyrillic(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Hazard 62: what the terminal cannot show is escaped, what the locale cannot read is read as UTF-8."""
+    write_video(tmp_path / "videos" / "трамвай.mp4", 0)
+    write_video(tmp_path / "videos" / "tram.mp4", 1)
+    (tmp_path / "videos" / "metadata.csv").write_text("path,place\nтрамвай.mp4,Київ\n", encoding="utf-8")
+    assert index(tmp_path, "--no-vision").returncode == 0
+    place = tmp_path / "library"
+    for query in (["трамвай"], ["трамвай", "--where", "place = 'Київ'"]):
+        done = evenreel("search", *query, "--library", place, **environment)
+        name = "трамвай" if not environment else "трамвай".encode("ascii", "backslashreplace").decode()
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"/videos/{name}.mp4  at 0:0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [
+        ("tram\x1b[2J", r"tram\x1b[2J"),
+        ("tram\n 1. best", r"tram\n 1. best"),
+        ("tram\x9b2J", r"tram\x9b2J"),
+        ("tram\u202egpm", r"tram\u202egpm"),
+        ("tram\u2028next", r"tram\u2028next"),
+        ("tram\udcff", r"tram\udcff"),
+        ("tram[red]", "tram[red]"),
+    ],
+)
+def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path, odd: str, shown: str) -> None:
+    """A name may hold any byte but a slash; printed as it is, it could clear the screen or forge a result."""
+    write_video(tmp_path / "videos" / f"{odd}.mp4", 0)
+    write_video(tmp_path / "videos" / f"{odd}2.mp4", 0)
+    (tmp_path / "videos" / f"{odd}3.mp4").write_bytes(b"no video" * 100)
+    (tmp_path / "videos" / f"{odd}4").mkdir()
+    library = tmp_path / "library"
+    indexed = evenreel("-v", "index", tmp_path / "videos", "--library", library, "--no-vision", "--no-ocr")
+    assert indexed.returncode == 3
+    outputs = [
+        indexed.stdout,
+        indexed.stderr,
+        search(tmp_path, "tram").stdout,
+        evenreel("info", "--library", library).stdout,
+        evenreel("index", tmp_path / f"{odd}.mp4", "--library", library).stderr,
+        evenreel("search", "tram", "--library", tmp_path / odd).stderr,
+    ]
+    for output in outputs:
+        assert shown in output
+        assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE], output
+        assert "\n 1. best" not in output
+
+
+def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from evenreel.cli.show import show_problems, show_report, show_result
+    from evenreel.library import IndexReport, Problem, SetAside
+
+    evil = "a\x1b[2J\n\u202eb"
+    text = TextHit(evil, (), 0.0, 1.0, 1.0)
+    hit = Hit("id", evil, 0.5, 0.5, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
+    show_result(SearchResult("q", (hit,), True, (evil,)), as_json=False)
+    show_report(IndexReport(set_aside=[SetAside(evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
+    show_problems([Problem(evil, evil, evil)], Path(evil), False)
+    output = capsys.readouterr().out
+    assert output.count(r"a\x1b[2J\n\u202eb") == 12
+    assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE]
+
+
+def write_half_damaged(path: Path) -> None:
+    """A film whose packets past its middle are not packets."""
+
+    def damage(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
+        if packet.pts is None or packet.pts < 2_000:
+            return packet
+        broken = av.Packet(b"\xff" * packet.size)
+        broken.pts, broken.dts, broken.time_base = packet.pts, packet.dts, packet.time_base
+        broken.is_keyframe = packet.is_keyframe
+        return broken
+
+    whole = write_film(path.with_name(".whole.mkv"), Film(steady(100), options=gop(10)))
+    remux(whole, path, damage)
+
+
+def test_how_much_damage_is_accepted_can_be_chosen(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    write_half_damaged(tmp_path / "videos" / "torn.mkv")
+    first = index(tmp_path, "--no-vision")
+    assert first.returncode == 3
+    assert "at most 25% is accepted (evenreel index --retry --max-damage SHARE)" in first.stdout
+    second = index(tmp_path, "--retry", "--max-damage", "0.8")
+    assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
+    assert index(tmp_path, "--max-damage", "1.1").returncode == 2
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """`nohup evenreel index` goes on when the terminal is closed."""
+    for number in range(8):
+        write_video(tmp_path / "videos" / f"{number}.mp4", number)
+    command = ["index", tmp_path / "videos", "--library", tmp_path / "library", "--no-vision", "--no-ocr"]
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "evenreel", *map(str, command), "--workers", "1"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while not list((tmp_path / "library").glob("shards/*/*.safetensors")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert output.startswith("Indexed 8 files")

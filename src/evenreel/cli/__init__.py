@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from types import FrameType
@@ -20,11 +19,11 @@ class Interrupted(BaseException):
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 3 done but inputs were set aside."""
     from evenreel.cli.app import app
+    from evenreel.cli.output import open_output
     from evenreel.errors import EvenreelError, UsageError
 
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _interrupt)
+    open_output()
+    _listen_to_signals()
     try:
         app(standalone_mode=True)
     except UsageError as error:
@@ -36,9 +35,14 @@ def main() -> None:
             "Interrupted; what was finished is kept, and the same command goes on from there.",
             EXIT_INTERRUPTED,
         )
-    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+
+
+def _listen_to_signals() -> None:
+    """Stop cleanly when asked to, but not by a signal that our parent has told us to ignore, as `nohup` does."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -46,5 +50,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    sys.stderr.write(f"evenreel: {sentence}\n")
+    from evenreel.library.catalog import printable
+
+    if sys.stderr is not None:
+        sys.stderr.write(f"evenreel: {printable(sentence)}\n")
     sys.exit(code)

@@ -10,6 +10,7 @@ import typer
 
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
+from evenreel.cli.output import as_utf8
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, MediaLimits, default_library
 from evenreel.errors import UsageError
 
@@ -26,6 +27,24 @@ LibraryOption = Annotated[
     typer.Option("--library", "-l", help="Folder of the library. [default: EVENREEL_LIBRARY or your data folder]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        help="CLIP or SigLIP: a hub id, a folder, or 'builtin'. "
+        f"'auto' is the library's own, and {DEFAULT_MODEL} for a new one."
+    ),
+]
+SampleOption = Annotated[
+    str,
+    typer.Option(help=f"Which frames, for example 'every 0.5 s' or '8 midpoints'. New library: {DEFAULT_RULE}."),
+]
+MetadataOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Table about the videos (csv, tsv, parquet, jsonl) with a column 'path'; metadata.* and "
+        "manifest.* in a folder are read by themselves."
+    ),
+]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 
 
@@ -33,6 +52,15 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"evenreel {__version__}")
         raise typer.Exit
+
+
+class _SafeFormatter(logging.Formatter):
+    """Messages name files, and what a file is called must not steer the terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the name is logging's
+        from evenreel.library.catalog import printable
+
+        return printable(super().formatMessage(record))
 
 
 @app.callback()
@@ -44,7 +72,9 @@ def _settings(
     ] = False,
 ) -> None:
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(format="evenreel: %(message)s", level=logging.ERROR)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_SafeFormatter("evenreel: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.ERROR)
     logging.getLogger("evenreel").setLevel(level)
 
 
@@ -52,26 +82,11 @@ def _settings(
 def index(
     folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
     library: LibraryOption = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            help="CLIP or SigLIP: a hub id, a folder, or 'builtin'. "
-            f"'auto' is the library's own, and {DEFAULT_MODEL} for a new one."
-        ),
-    ] = AUTO,
+    model: ModelOption = AUTO,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
     no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
-    sample: Annotated[
-        str,
-        typer.Option(help=f"Which frames, for example 'every 0.5 s' or '8 midpoints'. New library: {DEFAULT_RULE}."),
-    ] = AUTO,
-    metadata: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Table about the videos (csv, tsv, parquet, jsonl) with a column 'path'; metadata.* and "
-            "manifest.* in a folder are read by themselves."
-        ),
-    ] = None,
+    sample: SampleOption = AUTO,
+    metadata: MetadataOption = None,
     workers: Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")] = 0,
     device: DeviceOption = "auto",
     precision: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
@@ -81,6 +96,9 @@ def index(
     memory: Annotated[int, typer.Option(min=64, help="MiB that reading one file may take.")] = (
         MediaLimits.memory_bytes >> 20
     ),
+    max_damage: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
+    ] = MediaLimits.max_damaged_share,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that were set aside.")] = False,
     accept_missing: Annotated[
         bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
@@ -99,31 +117,32 @@ def index(
         workers=workers,
         device=device,
         precision=precision,
-        limits=MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20),
+        limits=_limits(timeout, memory, max_damage),
         retry=retry,
         accept_missing=accept_missing,
     )
     place = library or default_library()
     with bars() as progress:
-        report = index_folders(
-            folders,
-            place,
-            settings,
-            progress=progress,
-            metadata=metadata or (),
-        )
+        report = index_folders(folders, place, settings, progress=progress, metadata=metadata or ())
     show_report(report, place, as_json)
-    if report.set_aside:
+    if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _limits(timeout_s: float, memory_mib: int, max_damaged_share: float) -> MediaLimits:
+    return MediaLimits(stall_timeout_s=timeout_s, memory_bytes=memory_mib << 20, max_damaged_share=max_damaged_share)
 
 
 @app.command()
 def search(
-    query: Annotated[str | None, typer.Argument(help="What is to be seen, or read on screen.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=as_utf8)
+    ] = None,
     library: LibraryOption = None,
     k: Annotated[int, typer.Option("-k", help="How many clips at most.")] = 10,
     where: Annotated[
-        str | None, typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".")
+        str | None,
+        typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=as_utf8),
     ] = None,
     image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
@@ -136,6 +155,8 @@ def search(
 
     if (query is None) == (image is None):
         raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
+    if image is not None and no_vision:
+        raise UsageError("--image needs vision; leave --no-vision out.")
     with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
         found = opened.search_image(image, k, where) if image else opened.search(query or "", k, where)
     show_result(found, as_json)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from evenreel.library.catalog import printable
+
 if TYPE_CHECKING:
     from evenreel.library import IndexReport, LibraryStats, Problem, SetAside
     from evenreel.types import Hit, MomentHit, SearchResult
@@ -25,6 +27,11 @@ def console() -> Console:
 def print_json(data: Any) -> None:
     """One JSON document on standard output; characters that are not valid Unicode are escaped."""
     console().out(json.dumps(data, ensure_ascii=True, indent=2, allow_nan=False))
+
+
+def safe(text: object) -> str:
+    """Text from a name, a video or a table, such that it neither steers the terminal nor counts as markup."""
+    return escape(printable(str(text)))
 
 
 def clock(seconds: float) -> str:
@@ -44,12 +51,12 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
         print_json(report.to_json() | {"library": str(library)})
         return
     out = console()
-    if report.did_nothing and not any(aside_now(report)):
-        out.print(f"Nothing to do: {count(report.unchanged, 'file')} unchanged in {escape(str(library))}.")
+    if report.did_nothing:
+        out.print(f"Nothing to do: {count(report.unchanged, 'file')} unchanged in {safe(library)}.")
     else:
         rate = f", {report.frames / report.seconds:.1f} frames/s" if report.seconds and report.frames else ""
         out.print(
-            f"Indexed {count(report.indexed, 'file')} ({count(report.frames, 'frame')}) into {escape(str(library))}"
+            f"Indexed {count(report.indexed, 'file')} ({count(report.frames, 'frame')}) into {safe(library)}"
             f" in {report.seconds:.1f} s{rate}."
         )
         for number, what in (
@@ -59,17 +66,14 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
         ):
             if number:
                 out.print(f"  {count(number, 'file')} {what}")
+        if report.metadata_changed:
+            out.print(f"  metadata of {count(report.metadata_changed, 'file')} updated")
     _passed_over(out, report)
     for path, note in report.notes[:MANY_NOTES]:
-        out.print(f"  note: {escape(path)}: {escape(note)}")
+        out.print(f"  note: {safe(path)}: {safe(note)}")
     if len(report.notes) > MANY_NOTES:
         out.print(f"  and {len(report.notes) - MANY_NOTES} more notes (--json lists them all)")
     _show_aside(out, report.set_aside)
-
-
-def aside_now(report: IndexReport) -> Sequence[SetAside]:
-    """Files that were looked at in this run and set aside."""
-    return report.set_aside if report.indexed else []
 
 
 def _passed_over(out: Console, report: IndexReport) -> None:
@@ -77,14 +81,14 @@ def _passed_over(out: Console, report: IndexReport) -> None:
         parts = [count(report.other_files, "other file"), count(report.links, "link")]
         out.print(f"  passed over: {', '.join(part for part in parts if not part.startswith('0 '))}")
     for folder in report.closed_folders:
-        out.print(f"  [yellow]cannot be opened:[/] {escape(folder)}")
+        out.print(f"  [yellow]cannot be opened:[/] {safe(folder)}")
 
 
 def _show_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
     if set_aside:
         out.print(f"[yellow]Set aside: {count(len(set_aside), 'file')}[/] (tried again when changed, or with --retry)")
     for aside in set_aside:
-        out.print(f"  {escape(aside.path)}: {escape(aside.sentence)} [dim]({aside.reason})[/]")
+        out.print(f"  {safe(aside.path)}: {safe(aside.sentence)} [dim]({aside.reason})[/]")
 
 
 def show_result(result: SearchResult, as_json: bool) -> None:
@@ -94,7 +98,7 @@ def show_result(result: SearchResult, as_json: bool) -> None:
         return
     out = console()
     for notice in result.notices:
-        out.print(f"[yellow]{escape(notice)}[/]")
+        out.print(f"[yellow]{safe(notice)}[/]")
     if not result.hits:
         out.print("No clip matches.")
     elif not result.fits:
@@ -104,17 +108,15 @@ def show_result(result: SearchResult, as_json: bool) -> None:
 
 
 def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
-    from evenreel.library.catalog import printable
-
     times = ", ".join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {value:.2f}" for channel, value in hit.scores.items())
-    out.print(f"[bold]{rank:2}. {escape(printable(hit.path))}[/]  at {times or '0:00'}")
+    out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
-        out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{escape(text.text)}[/]")
+        out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     confidence = f"confidence {hit.confidence:.0%}  " if measured else ""  # a picture's is not measured
     out.print(f"      [dim]{confidence}{scores}[/]")
     for path in hit.other_paths:
-        out.print(f"      [dim]also {escape(printable(path))}[/]")
+        out.print(f"      [dim]also {safe(path)}[/]")
 
 
 def _stretch(moment: MomentHit) -> str:
@@ -134,12 +136,12 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
         return
     out = console()
     out.print(
-        f"{escape(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
+        f"{safe(stats.library)}: {count(stats.files, 'file')}, {count(stats.clips, 'clip')}, "
         f"{_length(stats.hours)}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
-    out.print(f"  model: {escape(stats.model or 'none (words only)')}   sampling: {stats.rule}")
+    out.print(f"  model: {safe(stats.model or 'none (words only)')}   sampling: {safe(stats.rule)}")
     if stats.metadata:
-        out.print(f"  metadata: {escape(', '.join(stats.metadata))}")
+        out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     _show_aside(out, stats.set_aside)
@@ -158,9 +160,9 @@ def show_problems(problems: Sequence[Problem], library: Path, as_json: bool) -> 
         return
     out = console()
     if not problems:
-        out.print(f"{escape(str(library))} is whole: every checksum and everything derived agrees.")
+        out.print(f"{safe(library)} is whole: every checksum and everything derived agrees.")
     for problem in problems:
-        out.print(f"[red]{escape(problem.where)}[/]: {escape(problem.what)}; {escape(problem.remedy)}")
+        out.print(f"[red]{safe(problem.where)}[/]: {safe(problem.what)}; {safe(problem.remedy)}")
 
 
 def show_done(done: Sequence[str], as_json: bool) -> None:
@@ -169,7 +171,7 @@ def show_done(done: Sequence[str], as_json: bool) -> None:
         print_json(list(done))
         return
     for sentence in done:
-        console().print(escape(sentence))
+        console().print(safe(sentence))
 
 
 def count(number: int, noun: str) -> str:

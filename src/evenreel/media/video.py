@@ -227,7 +227,8 @@ class Video:
         )
         self._note(said)
         if damage.share > limit:
-            raise MediaError("damaged", f"{said}; at most {limit:.0%} is accepted (MediaLimits.max_damaged_share)")
+            accepted = f"at most {limit:.0%} is accepted (evenreel index --retry --max-damage SHARE)"
+            raise MediaError("damaged", f"{said}; {accepted}")
 
 
 def _stream_notes(source: Source) -> Iterator[str]:

@@ -1,0 +1,59 @@
+"""Standard output that no reader and no character can break, and text that cannot steer the terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+
+class Output(io.TextIOWrapper):
+    """A text stream that falls silent when its reader has gone, as in `evenreel ... | head -1`.
+
+    The command goes on and keeps its exit status; as an exception, the closed pipe would become a failure in
+    typer and in rich before we could catch it.
+    """
+
+    def write(self, text: str, /) -> int:
+        """Write text, or drop it where nobody reads."""
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            self._fall_silent()
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand everything on, or drop it where nobody reads."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            self._fall_silent()
+
+    def _fall_silent(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+
+def open_output() -> None:
+    """Make standard output forgiving: a closed reader is no failure, and what it cannot encode is escaped.
+
+    Standard error escapes by itself, whatever the environment says.
+    """
+    if sys.stdout is None:  # started with `>&-`; the catalog must not become file 1
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 -- open to the end
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        encoding, by_line = sys.stdout.encoding, sys.stdout.line_buffering
+        sys.stdout = Output(sys.stdout.detach(), encoding, "backslashreplace", line_buffering=by_line)
+
+
+def as_utf8(argument: str | None) -> str | None:
+    """An argument whose bytes Python has kept as surrogates, because the locale cannot hold them, read as UTF-8."""
+    if argument is None or argument.isascii():
+        return argument
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "replace")
+    return argument
