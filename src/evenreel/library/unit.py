@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +13,10 @@ from evenreel.errors import EncoderError, MediaError
 from evenreel.features.shards import Shard
 from evenreel.library.filesystem import FileStamp, stamp
 from evenreel.media.workers import Worker
-from evenreel.types import Encoder, FloatArray, Pixels, TextTrack, VideoInfo
+from evenreel.types import FloatArray, Pixels, TextTrack, VideoInfo
+
+if TYPE_CHECKING:
+    from evenreel.library.model import ModelInUse
 
 READER = "evenreel.library.reader:FileReader"
 BATCH_FRAMES = 32
@@ -48,20 +50,18 @@ class ClipReader:
 
     Args:
         settings: rule, limits and threads.
-        encoder: the vision tower, or None; it is shared, so `encoder_lock` keeps two readers off it.
-        encoder_lock: held while the encoder works.
+        model: the vision tower, shared by all readers, or None.
         on_frame: called after every frame, for progress.
     """
 
     def __init__(
         self,
         settings: IndexSettings,
-        encoder: Encoder | None,
-        encoder_lock: threading.Lock,
+        model: ModelInUse | None,
         on_frame: Callable[[], None] = lambda: None,
         target: str = READER,
     ) -> None:
-        self._settings, self._encoder, self._lock, self._on_frame = settings, encoder, encoder_lock, on_frame
+        self._settings, self._model, self._on_frame = settings, model, on_frame
         threads = max(1, usable_cores() // settings.worker_count)
         setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
         setup["text"] = settings.read_text
@@ -113,20 +113,20 @@ class ClipReader:
             self._on_frame()
 
     def _encode(self, reading: _Reading) -> None:
-        if not reading.pending or self._encoder is None:
+        if not reading.pending or self._model is None:
             return
         batch = np.stack(reading.pending).transpose(0, 3, 1, 2)
         reading.pending.clear()
+        self._model.encoder()  # one that cannot be had is no fault of the file
         try:
-            with self._lock:
-                reading.features.append(self._encoder.encode_frames(batch))
+            reading.features.append(self._model.encode(batch))
         except EncoderError as error:
             raise MediaError("bad_features", str(error)) from error
 
     def _shard(self, reading: _Reading, clip_id: str, wanted: Wanted) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
-        encoder = self._encoder if wanted.vision else None
+        encoder = self._model.encoder() if self._model and wanted.vision else None
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
         return Shard(
             clip_id=clip_id,
