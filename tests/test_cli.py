@@ -383,6 +383,15 @@ def test_a_closed_pipe_keeps_the_exit_status(place: Path) -> None:
     assert (done.returncode, done.stderr) == (3, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_output_to_a_full_disk_is_one_sentence(place: Path, form: str) -> None:
+    line = f"{sys.executable} -m evenreel info -l {place}/library {form} > /dev/full"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    sentence = "evenreel: The output cannot be written (no space left on device); send it elsewhere.\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+
+
 def test_closed_output_is_no_failure(place: Path) -> None:
     line = f"{sys.executable} -m evenreel search tram --no-vision -l {place}/library >&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)

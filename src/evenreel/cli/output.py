@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from evenreel.errors import EvenreelError
+
 
 class Output(io.TextIOWrapper):
     """A text stream that falls silent when its reader has gone, as in `evenreel ... | head -1`.
@@ -19,21 +21,24 @@ class Output(io.TextIOWrapper):
         """Write text, or drop it where nobody reads."""
         try:
             return super().write(text)
-        except BrokenPipeError:
-            self._fall_silent()
+        except OSError as error:
+            self._fall_silent(error)
             return len(text)
 
     def flush(self) -> None:
         """Hand everything on, or drop it where nobody reads."""
         try:
             super().flush()
-        except BrokenPipeError:
-            self._fall_silent()
+        except OSError as error:
+            self._fall_silent(error)
 
-    def _fall_silent(self) -> None:
+    def _fall_silent(self, error: OSError) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            why = (error.strerror or str(error)).lower()
+            raise EvenreelError(f"The output cannot be written ({why}); send it elsewhere.") from error
 
 
 def open_output() -> None:
