@@ -19,7 +19,8 @@ from evenreel.config import IndexSettings, MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library import catalog as catalogs
-from evenreel.library.ingest import IndexJob, NoProgress
+from evenreel.library.ingest import IndexJob
+from evenreel.library.report import NoProgress
 from evenreel.library.scan import scan
 from evenreel.library.store import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding

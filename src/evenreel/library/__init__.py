@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenreel.library.ingest import IndexReport, NoProgress, Progress, SetAside, index_folders
+    from evenreel.library.ingest import index_folders
     from evenreel.library.integrity import Problem, verify
     from evenreel.library.library import Library, LibraryStats, open_library
     from evenreel.library.rebuild import repair
+    from evenreel.library.report import IndexReport, NoProgress, Progress, SetAside
 
 __all__ = [
     "IndexReport",
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "ingest": ("IndexReport", "NoProgress", "Progress", "SetAside", "index_folders"),
+    "ingest": ("index_folders",),
+    "report": ("IndexReport", "NoProgress", "Progress", "SetAside"),
     "library": ("Library", "LibraryStats", "open_library"),
     "integrity": ("Problem", "verify"),
     "rebuild": ("repair",),

@@ -7,98 +7,26 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
 
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.shards import TEMPORARY_SUFFIX
+from evenreel.features.shards import TEMPORARY_SUFFIX, Shard
 from evenreel.library import catalog
 from evenreel.library.filesystem import content_digest, stamp
 from evenreel.library.lock import writer_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
 from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.report import IndexReport, NoProgress, Progress, SetAside
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
 from evenreel.library.unit import READER, ClipReader, Wanted
 
 log = logging.getLogger("evenreel")
-
-
-@dataclass(frozen=True)
-class SetAside:
-    """One file that cannot be used, and why."""
-
-    path: str
-    reason: str
-    sentence: str
-
-
-@dataclass
-class IndexReport:
-    """What an index run did.
-
-    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at.
-    """
-
-    indexed: int = 0
-    unchanged: int = 0
-    recognised: int = 0
-    missing: int = 0
-    newly_aside: int = 0
-    metadata_changed: int = 0
-    frames: int = 0
-    seconds: float = 0.0
-    set_aside: list[SetAside] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    other_files: int = 0
-    links: int = 0
-    closed_folders: list[str] = field(default_factory=list)
-
-    @property
-    def did_nothing(self) -> bool:
-        """Whether the library was up to date already."""
-        return not (self.indexed or self.recognised or self.missing or self.newly_aside or self.metadata_changed)
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as plain data, the form that `--json` prints."""
-        return asdict(self)
-
-
-class Progress(Protocol):
-    """Told how a run goes. Calls come from several threads."""
-
-    def begin(self, files: int) -> None:
-        """So many files are to be read."""
-
-    def frame(self) -> None:
-        """One more frame is decoded and read."""
-
-    def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
-
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
-
-
-class NoProgress:
-    """A `Progress` that says nothing."""
-
-    def begin(self, files: int) -> None:
-        """So many files are to be read."""
-
-    def frame(self) -> None:
-        """One more frame is decoded and read."""
-
-    def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
-
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
 
 
 def index_folders(
@@ -160,7 +88,9 @@ class IndexJob:
         self._readers: list[ClipReader] = []
         self._failure: BaseException | None = None
         self._stopping = False
-        self._ended = threading.Semaphore(0)
+        self._activity = Activity()
+        self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
+        self._waiting = threading.Semaphore(self._settings.worker_count)
 
     def run(self, found: Scan) -> IndexReport:
         """Do all that is to be done for the files of a scan."""
@@ -217,17 +147,16 @@ class IndexJob:
         remove_leftovers(self._store.library)
         self._progress.begin(len(work))
         self._queue.extend(work)
-        running = 0
         try:
-            for number in range(min(self._settings.worker_count, len(work))):
-                threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
-                running += 1
-            while running:
-                running -= self._ended.acquire(timeout=0.2)  # short, so that Ctrl-C is heard
+            while self._queue and self._failure is None:  # a content that two files share brings the second back here
+                for number in range(min(self._settings.worker_count, len(self._queue))):
+                    self._activity.begin()
+                    threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
+                self._activity.wait()
         finally:
             self._stop()
-            while running:  # a thread that is being joined when Ctrl-C comes looks ended when it is not
-                running -= self._ended.acquire(timeout=0.2)
+            self._activity.wait()
+            self._finisher.shutdown(wait=False)
         if self._failure is not None:
             raise self._failure
 
@@ -235,6 +164,12 @@ class IndexJob:
         self._stopping = True
         for reader in self._readers:
             reader.close()
+
+    def _fail(self, error: BaseException) -> None:
+        """Carry an error that ends the run to the main thread, which raises it."""
+        if not self._stopping:
+            self._failure = self._failure or error
+        self._stop()
 
     def _read_from_queue(self) -> None:
         reader = ClipReader(self._settings, self._model, self._count_frame, self._target)
@@ -246,13 +181,11 @@ class IndexJob:
                 except IndexError:
                     return
                 self._read_one(reader, file)
-        except BaseException as error:  # carried to the main thread, which raises it
-            if not self._stopping:
-                self._failure = self._failure or error
-            self._stop()
+        except BaseException as error:
+            self._fail(error)
         finally:
             reader.close()
-            self._ended.release()
+            self._activity.end()
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id = None
@@ -264,18 +197,42 @@ class IndexJob:
                 return
             try:
                 shard = reader.read(file.path, clip_id, file.stamp, wanted)
-                self._store.add_clip(shard)
-                self._store.link(file, clip_id)
-            finally:
+            except BaseException:
                 self._release(clip_id)
+                raise
+            self._hand_over(file, clip_id, shard)
         except MediaError as error:
             if not self._stopping:  # a worker that was ended by us is no fault of the file
                 self._set_aside(file, error, clip_id)
-        else:
-            with self._report_lock:
-                self._report.indexed += 1
-                self._report.notes += [(catalog.printable(file.path), note) for note in shard.info.notes]
-            self._progress.file_done(file.path)
+
+    def _hand_over(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard]) -> None:
+        """Leave encoding the rest and storing to another thread; wait where it has enough to do."""
+        while not self._waiting.acquire(timeout=0.2):
+            if self._stopping:
+                return
+        self._activity.begin()
+        self._finisher.submit(self._finish, file, clip_id, shard)
+
+    def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard]) -> None:
+        try:
+            if not self._stopping:
+                self._keep(file, clip_id, shard())
+        except MediaError as error:
+            self._set_aside(file, error, clip_id)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._release(clip_id)
+            self._waiting.release()
+            self._activity.end()
+
+    def _keep(self, file: FoundFile, clip_id: str, shard: Shard) -> None:
+        self._store.add_clip(shard)
+        self._store.link(file, clip_id)
+        with self._report_lock:
+            self._report.indexed += 1
+            self._report.notes += [(catalog.printable(file.path), note) for note in shard.info.notes]
+        self._progress.file_done(file.path)
 
     def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
         """The stages this thread is to do; None where the content is known, or another thread reads it just now.
@@ -323,6 +280,33 @@ class IndexJob:
         if self._model and not self._store.null_scores_hold():
             self._progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
+
+
+class Activity:
+    """Counts threads and tasks that are under way, and waits until there are none.
+
+    Not `Thread.join`: an interrupt during it can make a thread look ended that is not (Python up to 3.12).
+    """
+
+    def __init__(self) -> None:
+        self._count, self._changed = 0, threading.Condition()
+
+    def begin(self) -> None:
+        """One more is under way."""
+        with self._changed:
+            self._count += 1
+
+    def end(self) -> None:
+        """One of them has ended."""
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Until all have ended; an interrupt is heard at once."""
+        with self._changed:
+            while self._count:
+                self._changed.wait(0.2)
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:

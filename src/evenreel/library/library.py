@@ -12,8 +12,8 @@ from evenreel.config import MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog
 from evenreel.library.filters import parse_filter
-from evenreel.library.ingest import SetAside
 from evenreel.library.model import other_model
+from evenreel.library.report import SetAside
 from evenreel.library.search import Query, Searcher
 from evenreel.library.store import open_vectors
 from evenreel.types import Encoder, SearchResult

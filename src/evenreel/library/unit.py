@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 READER = "evenreel.library.reader:FileReader"
 BATCH_FRAMES = 32
-BATCH_BYTES = 128 * 2**20
+BATCH_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,10 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(self, path: str, clip_id: str, before: FileStamp, wanted: Wanted) -> Shard:
-        """Do the wanted stages of one file.
+    def read(self, path: str, clip_id: str, before: FileStamp, wanted: Wanted) -> Callable[[], Shard]:
+        """Read one file to its end; what is returned encodes its last frames and gives the shard.
+
+        The two are apart so that the next file is read meanwhile. At most one batch of frames waits in between.
 
         Args:
             path: the file.
@@ -81,16 +83,15 @@ class ClipReader:
             wanted: stages to do; what is not wanted is None in the shard.
 
         Raises:
-            MediaError: the file is set aside with this reason; `bad_features` where the model makes no vectors of
-                unit length of it.
+            MediaError: (both) the file is set aside with this reason; `bad_features` where the model makes no vectors
+                of unit length of it.
         """
         reading = _Reading()
         for message, pixels in self._worker.run({"path": path, "frames": wanted.vision, "text": wanted.text}):
             self._take(reading, message, pixels)
-        self._encode(reading)
         if stamp(path) != before:
             raise MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
-        return self._shard(reading, clip_id, wanted)
+        return lambda: self._shard(reading, clip_id, wanted)
 
     def _take(self, reading: _Reading, message: dict[str, Any], pixels: Pixels | None) -> None:
         kind = message["kind"]
@@ -126,6 +127,7 @@ class ClipReader:
     def _shard(self, reading: _Reading, clip_id: str, wanted: Wanted) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
+        self._encode(reading)
         encoder = self._model.encoder() if self._model and wanted.vision else None
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
         return Shard(
