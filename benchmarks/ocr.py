@@ -8,8 +8,8 @@ same clips, so that both ways are measured against the truth.
 
 A word is a run of letters and digits, at least two, in a reading with a confidence of at least 0.8, in small
 letters; it counts once a clip. `exact` is the share of the plain way's words that ours finds letter by letter.
-A sign that is misread in several ways gives the plain way several words; `signs` counts words of one clip that
-read alike as one, found when any of them is. `new` are ours alone.
+A sign that is seen in many frames and misread in some gives the plain way several words; `tracks` is the share of
+those words that stay when its readings, too, are merged to the most confident one of each track. `new` are ours alone.
 """
 
 from __future__ import annotations
@@ -20,24 +20,22 @@ import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from rapidfuzz import fuzz
 
 from evenreel.config import usable_cores
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings
-from evenreel.types import Frame, Pixels
+from evenreel.onscreen.signs import bounding_box
+from evenreel.onscreen.tracks import follow
+from evenreel.types import Frame, Pixels, TextTrack, Word
 
 CONFIDENT = 0.8
-ALIKE = 70.0
-"""Similarity (0 to 100) from which two words of at least four letters count as readings of one sign."""
-
 LINE_SHARES = (0.04, 0.05, 0.065, 0.09, 0.13)
 """Heights of the written lines over the height of the picture."""
 
@@ -46,15 +44,15 @@ VOCABULARY = (  # noqa: SIM905
     "thunder pepper cotton marble lantern velvet copper meadow engine market summer winter signal island rocket"
 ).split()
 
-Reading = tuple[str, float]
-Way = Callable[[Sequence[Frame]], list[Reading]]
+Way = Callable[[Sequence[Frame]], list[Word]]
 
 
 @dataclass
 class Cost:
-    """Words found, and seconds on the clock and of the processor."""
+    """Words found, those that stay when tracks are merged, and seconds on the clock and of the processor."""
 
     words: set[str]
+    merged: set[str]
     wall_s: float
     cpu_s: float
 
@@ -79,7 +77,7 @@ def main() -> int:
 def real_clips(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
     """Each clip by both ways."""
     print(f"{'clip':28}{'frames':>7}{'plain s':>9}{'ours s':>8}{'wall':>7}{'cpu':>7}{'words':>7}{'exact':>7}"
-          f"{'signs':>7}{'new':>5}  missing")  # fmt: skip
+          f"{'tracks':>8}{'new':>5}  missing")  # fmt: skip
     totals: list[tuple[int, Cost, Cost]] = []
     for name, frames in clips.items():
         totals.append((len(frames), measured(plain, frames), measured(ours, frames)))
@@ -109,9 +107,14 @@ def plain_way(threads: int) -> Way:
 
     engine = RapidOCR(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": threads})
 
-    def read(frames: Sequence[Frame]) -> list[Reading]:
-        outputs = [engine(np.ascontiguousarray(frame.pixels[..., ::-1])) for frame in frames]
-        return [pair for out in outputs for pair in zip(out.txts or (), out.scores or (), strict=True)]
+    def read(frames: Sequence[Frame]) -> list[Word]:
+        return [word for frame in frames for word in words(frame)]
+
+    def words(frame: Frame) -> Iterator[Word]:
+        out = engine(np.ascontiguousarray(frame.pixels[..., ::-1]))
+        if out.boxes is not None:
+            for text, score, quad in zip(out.txts, out.scores, out.boxes, strict=True):
+                yield Word(text, score, bounding_box(quad, frame.pixels.shape[:2]), frame.time_s)
 
     return read
 
@@ -119,11 +122,11 @@ def plain_way(threads: int) -> Way:
 def our_way(reader: TextReader) -> Way:
     """The reader of this package."""
 
-    def read(frames: Sequence[Frame]) -> list[Reading]:
+    def read(frames: Sequence[Frame]) -> list[Word]:
         video = reader.new_video()
         for frame in frames:
             video.add(frame)
-        return [(word.text, word.confidence) for word in video.words]
+        return list(video.words)
 
     return read
 
@@ -133,17 +136,13 @@ def measured(way: Way, frames: Sequence[Frame]) -> Cost:
     wall, cpu = time.perf_counter(), time.process_time()
     readings = way(frames)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    sure = [text.casefold() for text, confidence in readings if confidence >= CONFIDENT]
-    return Cost({word for text in sure for word in re.findall(r"[^\W_]{2,}", text)}, wall, cpu)
+    merged = follow(readings, [frame.time_s for frame in frames])
+    return Cost(_sure_words(readings), _sure_words(merged), wall, cpu)
 
 
-def signs(words: set[str]) -> list[set[str]]:
-    """Words in groups that read alike, by single linkage."""
-    groups: list[set[str]] = []
-    for word in sorted(words):
-        near = [group for group in groups if any(_alike(word, other) for other in group)]
-        groups = [group for group in groups if group not in near] + [{word}.union(*near)]
-    return groups
+def _sure_words(readings: Iterable[Word | TextTrack]) -> set[str]:
+    sure = [reading.text.casefold() for reading in readings if reading.confidence >= CONFIDENT]
+    return {word for text in sure for word in re.findall(r"[^\W_]{2,}", text)}
 
 
 def with_words(picture: Pixels, chance: random.Random) -> tuple[Pixels, set[str]]:
@@ -166,24 +165,19 @@ def with_words(picture: Pixels, chance: random.Random) -> tuple[Pixels, set[str]
     return np.array(image), truth
 
 
-def _alike(first: str, second: str) -> bool:
-    return min(len(first), len(second)) >= 4 and fuzz.ratio(first, second) >= ALIKE
-
-
 def _row(name: str, clips: list[tuple[int, Cost, Cost]]) -> str:
     frames = sum(count for count, _, _ in clips)
     plain_s, ours_s = sum(plain.wall_s for _, plain, _ in clips), sum(ours.wall_s for *_, ours in clips)
     cpu = sum(plain.cpu_s for _, plain, _ in clips) / sum(ours.cpu_s for *_, ours in clips)
     words = sum(len(plain.words) for _, plain, _ in clips)
     exact = sum(len(plain.words & ours.words) for _, plain, ours in clips)
-    groups = [(group, ours.words) for _, plain, ours in clips for group in signs(plain.words)]
-    # A reading of ours that is alike to a word of the sign is a reading of it.
-    met = [any(w in found or any(_alike(w, o) for o in found) for w in group) for group, found in groups]
+    merged = sum(len(plain.merged) for _, plain, _ in clips)
+    met = sum(len(plain.merged & ours.words) for _, plain, ours in clips)
     new = sum(len(ours.words - plain.words) for _, plain, ours in clips)
     missing = " ".join(sorted(w for _, plain, ours in clips for w in plain.words - ours.words))
     return (
         f"{name[:27]:28}{frames:7}{plain_s:9.1f}{ours_s:8.1f}{plain_s / ours_s:6.1f}x{cpu:6.1f}x{words:7}"
-        f"{_share(exact, words):>7}{_share(sum(met), len(met)):>7}{new:5}  {missing}"
+        f"{_share(exact, words):>7}{_share(met, merged):>8}{new:5}  {missing}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import logging
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,20 @@ def test_it_is_an_encoder(encoder: TowerEncoder, checkpoints: dict[str, Path], f
     assert as_protocol.dimension == {"clip": 16, "siglip": 32, "siglip2": 32}[family]
     assert len(as_protocol.weights_hash) == 64
     assert encoder.device == "cpu"
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(checkpoints: dict[str, Path], tmp_path: Path, on: bool) -> None:
+    was_on = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        load_encoder(str(checkpoints["clip"]))
+        assert gc.isenabled() is on
+        with pytest.raises(EncoderError):
+            load_encoder(str(tmp_path))
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if was_on else gc.disable)()
 
 
 def test_frames_equal_those_of_the_processor_and_the_model(encoder: TowerEncoder, oracle: Oracle) -> None:
