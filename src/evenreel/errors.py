@@ -56,3 +56,11 @@ class EncoderError(EvenreelError):
 
 class LibraryError(EvenreelError):
     """A library folder cannot be used as it stands."""
+
+
+class CorpusError(EvenreelError):
+    """A corpus, or a file it is to be made of, breaks its rules."""
+
+
+class ScoresError(EvenreelError):
+    """Scores cannot be read, do not fit the corpus, or are no numbers that can be ranked."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Pixels = NDArray[np.uint8]
 """(H, W, 3) or (N, 3, H, W) RGB, full range."""
@@ -158,3 +161,54 @@ class SearchResult:
         from dataclasses import asdict
 
         return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Clips and their captions as two tables; made and checked by `evenreel.corpus.make_corpus`.
+
+    Attributes:
+        clips: `clip_id, path, start_s, end_s, frame_count, fps, split, domain, source, pair_id, verb_classes,
+            noun_classes`, one row a clip, and any columns of the user's own after these.
+        captions: `caption_id, clip_id, text, verb_classes, noun_classes`, one row a caption, likewise.
+    """
+
+    clips: pl.DataFrame
+    captions: pl.DataFrame
+
+
+class ScoreBlocks(Protocol):
+    """Similarities of captions and videos, had a block at a time: nothing of size Q x V need exist."""
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the Q rows."""
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the V columns."""
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """The scores of some rows and columns, higher is better; both slices have a start and a stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A similarity matrix with the ids of its rows and columns; it is a `ScoreBlocks`.
+
+    Attributes:
+        values: (Q, V), a caption a row and a video a column; higher is better, minus infinity is never retrieved.
+        caption_ids: Q ids of captions.
+        video_ids: V ids of clips.
+        uses: what went into the values beside the caption and the video itself, `other queries` for example; it
+            is printed with every figure calculated from them.
+    """
+
+    values: NDArray[Any]
+    caption_ids: Sequence[str]
+    video_ids: Sequence[str]
+    uses: tuple[str, ...] = ()
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """A view of some rows and columns."""
+        return self.values[captions, videos]

@@ -1,0 +1,17 @@
+"""Corpora: clips and captions, checked; kept in a folder; read from the files of the benchmarks."""
+
+from evenreel.corpus.folder import load_corpus, save_corpus
+from evenreel.corpus.relevance import class_relevance, own_clip, same_text
+from evenreel.corpus.select import select, split_corpus
+from evenreel.corpus.tables import make_corpus
+
+__all__ = [
+    "class_relevance",
+    "load_corpus",
+    "make_corpus",
+    "own_clip",
+    "same_text",
+    "save_corpus",
+    "select",
+    "split_corpus",
+]

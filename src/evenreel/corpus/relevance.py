@@ -1,0 +1,189 @@
+"""Which videos answer a caption: its own clip, the clips of equal captions, or degrees from verb and noun classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+VerbForm = Literal["equal", "iou"]
+
+
+class Relevance(Protocol):
+    """Degrees of relevance, 0 to 1, of Q captions and V videos, had a block at a time."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Q and V."""
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """Relevance of some rows and columns; both slices have a start and a stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class RelevantPairs:
+    """Plain relevance, 1 or 0, kept as its pairs; it is a `Relevance`.
+
+    Attributes:
+        matrix: (Q, V) of booleans, each stored entry a relevant pair.
+    """
+
+    matrix: sparse.csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Q and V."""
+        rows, columns = self.matrix.shape
+        return int(rows), int(columns)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """See `Relevance.block`."""
+        return np.asarray(self.matrix[captions][:, videos].toarray(), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRelevance:
+    """Half agreement of the verbs, half of the nouns; it is a `Relevance`.
+
+    R(q, v) = (verbs(q, v) + IoU(nouns of q, nouns of v)) / 2, where `verbs` is the IoU of the verb classes too, or 1
+    where they are equal and else 0. The IoU of two empty sets is 0. With one verb each both forms are the same.
+    (EPIC-KITCHENS-100 multi-instance retrieval; the frame-length paper, section on metrics.)
+
+    Attributes:
+        caption_verbs, caption_nouns: (Q, C) sparse, 1 where a caption has the class.
+        video_verbs, video_nouns: (V, C) likewise.
+        verbs: form of the verbs' half.
+    """
+
+    caption_verbs: sparse.csr_array
+    caption_nouns: sparse.csr_array
+    video_verbs: sparse.csr_array
+    video_nouns: sparse.csr_array
+    verbs: VerbForm = "equal"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Q and V."""
+        return int(self.caption_verbs.shape[0]), int(self.video_verbs.shape[0])
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """See `Relevance.block`."""
+        verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
+        total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
+        return np.asarray((total / 2).toarray(), dtype=np.float64)
+
+
+def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
+    """A caption is answered by its own clip alone.
+
+    Raises:
+        CorpusError: an id is not in the corpus.
+    """
+    return _pairs(_clips_of(corpus, caption_ids), [{video} for video in _known_clips(corpus, video_ids)])
+
+
+def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
+    """A caption is answered by every clip that has a caption of the same text (MSR-VTT 1k-A: 995 of 1,000 differ).
+
+    Texts are the same letter by letter, but for spaces around them.
+
+    Raises:
+        CorpusError: an id is not in the corpus.
+    """
+    texts = corpus.captions.select("caption_id", "clip_id", pl.col("text").str.strip_chars())
+    of_caption = dict(texts.select("caption_id", "text").iter_rows())
+    of_clip = dict(texts.group_by("clip_id").agg("text").iter_rows())
+    _clips_of(corpus, caption_ids)
+    return _pairs(
+        [of_caption[one] for one in caption_ids], [of_clip.get(v, []) for v in _known_clips(corpus, video_ids)]
+    )
+
+
+def class_relevance(
+    corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str], verbs: VerbForm = "equal"
+) -> ClassRelevance:
+    """Degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
+
+    Raises:
+        CorpusError: an id is not in the corpus, or no caption or no clip has classes.
+    """
+    captions = _classes(corpus.captions, "caption_id", caption_ids)
+    videos = _classes(corpus.clips, "clip_id", video_ids)
+    tables = [
+        sparse_sets(side, most)
+        for kind in ("verb_classes", "noun_classes")
+        for most in [max((c for table in (captions, videos) for row in table[kind] for c in row), default=-1) + 1]
+        for side in (captions[kind], videos[kind])
+    ]
+    caption_verbs, video_verbs, caption_nouns, video_nouns = tables
+    return ClassRelevance(caption_verbs, caption_nouns, video_verbs, video_nouns, verbs)
+
+
+def sparse_sets(sets: Sequence[Sequence[int]], count: int) -> sparse.csr_array:
+    """N sets of numbers below `count` -> (N, count), 1 where a set has the number.
+
+    >>> sparse_sets([[0, 2], [], [2, 2]], 3).toarray().tolist()
+    [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    distinct = [sorted(set(one)) for one in sets]
+    ends = np.cumsum([0] + [len(one) for one in distinct])
+    columns = np.array([number for one in distinct for number in one], dtype=np.int64)
+    return sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(sets), max(count, 1)))
+
+
+def _agreement(first: sparse.csr_array, second: sparse.csr_array, form: VerbForm) -> sparse.csr_array:
+    """(q, C) and (v, C) sets -> (q, v): IoU, or 1 where the sets are equal; entries of 0 are not stored."""
+    shared = (first @ second.T).tocoo()
+    union = first.sum(axis=1)[shared.row] + second.sum(axis=1)[shared.col] - shared.data
+    values = shared.data / union if form == "iou" else (shared.data == union).astype(np.float64)
+    return sparse.csr_array((values, (shared.row, shared.col)), shape=shared.shape)
+
+
+def _classes(table: pl.DataFrame, key: str, ids: Sequence[str]) -> dict[str, list[list[int]]]:
+    rows = _rows(table, key, ids)
+    what = "captions" if key == "caption_id" else "clips"
+    found = {kind: [row or [] for row in rows[kind].to_list()] for kind in ("verb_classes", "noun_classes")}
+    if not any(found["verb_classes"]) and not any(found["noun_classes"]):
+        raise CorpusError(
+            f"None of the {what} has verb or noun classes, so there are no degrees of relevance; add the columns "
+            "verb_classes and noun_classes, or rank with plain relevance."
+        )
+    return found
+
+
+def _clips_of(corpus: Corpus, caption_ids: Sequence[str]) -> list[Any]:
+    return _rows(corpus.captions, "caption_id", caption_ids)["clip_id"].to_list()
+
+
+def _known_clips(corpus: Corpus, video_ids: Sequence[str]) -> list[Any]:
+    return _rows(corpus.clips, "clip_id", video_ids)["clip_id"].to_list()
+
+
+def _rows(table: pl.DataFrame, key: str, ids: Sequence[str]) -> pl.DataFrame:
+    """The rows with these ids, in their order."""
+    wanted = pl.DataFrame({key: list(ids)}, schema={key: pl.String})
+    strangers = wanted.filter(~pl.col(key).is_in(table[key].implode()))
+    if strangers.height:
+        raise CorpusError(f"{strangers[key][0]!r} is no {key} of the corpus ({strangers.height} unknown in all).")
+    return wanted.join(table, on=key, how="left", maintain_order="left")
+
+
+def _pairs(wanted: Sequence[Any], offered: Sequence[Any]) -> RelevantPairs:
+    """Pairs of each wanted value with every place that offers it."""
+    places: dict[Any, list[int]] = {}
+    for place, values in enumerate(offered):
+        for value in set(values):
+            places.setdefault(value, []).append(place)
+    columns = [places.get(value, []) for value in wanted]
+    ends = np.cumsum([0] + [len(one) for one in columns])
+    flat = np.array([place for one in columns for place in one], dtype=np.int64)
+    matrix = sparse.csr_array((np.ones(len(flat), bool), flat, ends), shape=(len(wanted), len(offered)))
+    return RelevantPairs(matrix)

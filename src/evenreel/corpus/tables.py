@@ -1,0 +1,157 @@
+"""The two tables of a corpus: their columns, and the rules that every corpus keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import polars as pl
+
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+CLASSES = pl.List(pl.Int32)
+
+CLIP_COLUMNS: dict[str, pl.DataType] = {
+    "clip_id": pl.String(),
+    "path": pl.String(),
+    "start_s": pl.Float64(),
+    "end_s": pl.Float64(),
+    "frame_count": pl.Int64(),
+    "fps": pl.Float64(),
+    "split": pl.String(),
+    "domain": pl.String(),
+    "source": pl.String(),
+    "pair_id": pl.String(),
+    "verb_classes": CLASSES,
+    "noun_classes": CLASSES,
+}
+"""Columns of `Corpus.clips`; only `clip_id` must be filled.
+
+`path` is the video, relative to the folder that the user keeps it in; `start_s` and `end_s` are the clip's part of it.
+`source` is `camera` or the name of a generator; `pair_id` is the real clip that a generated one mirrors.
+"""
+
+CAPTION_COLUMNS: dict[str, pl.DataType] = {
+    "caption_id": pl.String(),
+    "clip_id": pl.String(),
+    "text": pl.String(),
+    "verb_classes": CLASSES,
+    "noun_classes": CLASSES,
+}
+"""Columns of `Corpus.captions`; the first three must be filled."""
+
+_SHOWN = 20
+
+
+def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
+    """Check two tables and make a corpus of them.
+
+    Standard columns that are missing are added, empty; columns of the caller's own are kept after them.
+
+    Args:
+        clips: one row a clip, at least `clip_id`.
+        captions: one row a caption, at least `caption_id`, `clip_id` and `text`.
+
+    Raises:
+        CorpusError: a rule is broken; the message has a sentence for each of the first violations.
+
+    >>> corpus = make_corpus(
+    ...     pl.DataFrame({"clip_id": ["a", "b"]}),
+    ...     pl.DataFrame({"caption_id": ["0"], "clip_id": ["b"], "text": ["a ball rolls"]}),
+    ... )
+    >>> corpus.clips.columns[:3], corpus.captions.height
+    (['clip_id', 'path', 'start_s'], 1)
+    """
+    clips = _in_form(clips, CLIP_COLUMNS, ("clip_id",), "clips")
+    captions = _in_form(captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
+    found = list(violations(clips, captions))
+    if found:
+        more = f"\n... and {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
+        raise CorpusError("\n".join(found[:_SHOWN]) + more)
+    return Corpus(clips, captions)
+
+
+def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:
+    """A sentence for each broken rule, with its table, row (from 1) and column."""
+    if clips.height == 0:
+        yield "The table clips has no row; a corpus needs at least one clip."
+    for table, name, required in ((clips, "clips", ("clip_id",)), (captions, "captions", tuple(captions.columns[:3]))):
+        for column in required:
+            for row in _rows(table[column].is_null() | (table[column].str.strip_chars() == "")):
+                yield f"Row {row + 1} of {name}, column {column}, is empty; give it a value or drop the row."
+    yield from _repeated(clips, "clips", "clip_id")
+    yield from _repeated(captions, "captions", "caption_id")
+    strangers = captions["clip_id"].is_not_null() & ~captions["clip_id"].is_in(clips["clip_id"].implode())
+    for row in _rows(strangers):
+        yield (
+            f"Row {row + 1} of captions, column clip_id, names {captions['clip_id'][row]!r}, which is no clip; add "
+            "the clip or drop the caption."
+        )
+    yield from _bad_numbers(clips)
+
+
+def _bad_numbers(clips: pl.DataFrame) -> Iterator[str]:
+    """Times in order and finite; counts and rates positive."""
+    start, end = clips["start_s"], clips["end_s"]
+    for column in ("start_s", "end_s"):
+        for row in _rows(~clips[column].is_finite() | (clips[column] < 0)):
+            yield f"Row {row + 1} of clips, column {column}, is {clips[column][row]}; a time is 0 or more seconds."
+    for row in _rows(end <= start):
+        yield (
+            f"Row {row + 1} of clips, column end_s, is {end[row]}, not after its start_s of {start[row]}; a clip "
+            "ends after it starts."
+        )
+    for column in ("frame_count", "fps"):
+        wrong = clips[column] <= 0
+        if column == "fps":
+            wrong = wrong | ~clips[column].is_finite()
+        for row in _rows(wrong):
+            yield f"Row {row + 1} of clips, column {column}, is {clips[column][row]}; it must be more than 0."
+
+
+def _in_form(
+    table: pl.DataFrame, columns: dict[str, pl.DataType], required: tuple[str, ...], name: str
+) -> pl.DataFrame:
+    """The standard columns first, in their types."""
+    if missing := [column for column in required if column not in table.columns]:
+        raise CorpusError(f"The table {name} has no column {missing[0]}; it has: {', '.join(table.columns) or 'none'}.")
+    filled = table.with_columns(
+        pl.lit(None, dtype=kind).alias(column) for column, kind in columns.items() if column not in table.columns
+    )
+    own = [column for column in table.columns if column not in columns]
+    casts = []
+    for column, kind in columns.items():
+        try:
+            casts.append(filled[column].cast(kind))
+        except pl.exceptions.PolarsError as error:
+            raise CorpusError(_no_cast(filled[column], kind, name)) from error
+    return pl.DataFrame(casts + [filled[column] for column in own])
+
+
+def _no_cast(values: pl.Series, kind: pl.DataType, name: str) -> str:
+    """Which row keeps a column from having its type."""
+    what = "a list of whole numbers" if kind == CLASSES else "a number" if kind.is_numeric() else "text"
+    try:
+        failed = values.is_not_null() & values.cast(kind, strict=False).is_null()
+        row = next(_rows(failed))
+    except (pl.exceptions.PolarsError, StopIteration):
+        return f"Column {values.name} of {name} holds {values.dtype}; it must be {what}."
+    return f"Row {row + 1} of {name}, column {values.name}, is {values[row]!r}; it must be {what}."
+
+
+def _repeated(table: pl.DataFrame, name: str, column: str) -> Iterator[str]:
+    first: dict[str, int] = {}
+    for row in _rows(table[column].is_not_null() & table[column].is_duplicated()):
+        value = table[column][row]
+        if value in first:
+            yield (
+                f"Row {row + 1} of {name}, column {column}, is {value!r} as in row {first[value] + 1}; every "
+                f"{column} is unique."
+            )
+        first.setdefault(value, row)
+
+
+def _rows(mask: pl.Series, limit: int = 1000) -> Iterator[int]:
+    """Numbers of the rows that are True, not more than anyone reads."""
+    yield from islice(mask.fill_null(False).arg_true(), limit)
