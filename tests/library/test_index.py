@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -637,6 +638,15 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
     assert verify(library) == []
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own answer to SIGINT, which a job in the background of a shell begins without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, library: Path) -> None:
     """Hazard 33 (SIGINT): what was finished is kept, no file is blamed."""
     videos = tmp_path / "videos"
@@ -663,8 +673,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, library: Pa
 
 
 def signal_main_thread() -> None:
-    import signal
-
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
