@@ -1,0 +1,1 @@
+"""Measuring: metrics of any system's scores, with intervals, on numpy alone."""

@@ -1,0 +1,156 @@
+"""Metrics as values: `parse_metric("nDCG@10")` prints, hashes and compares, and knows how queries become one figure.
+
+Every share is in percent (0 to 100), nDCG, mAP and MRR as much as recall; ranks begin at 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+
+FIRST_RANK = "rank"
+"""The per-query column of the expected rank of the first relevant item."""
+
+Cutoff = int | Literal["R"] | None
+PerQuery = Mapping[str, NDArray[np.float64]]
+
+_SUMMED = ("R@1", "R@5", "R@10")
+_PLAIN = {
+    "MedR": "median rank of the first relevant item",
+    "MeanR": "mean rank of the first relevant item",
+    "MRR": "mean of 1 / rank of the first relevant item",
+    "Rsum": "R@1 + R@5 + R@10",
+    "GeoR": "geometric mean of R@1, R@5 and R@10",
+    "mAP": "mean average precision; relevant is a degree of 1",
+    "mAP-EPIC": "the EPIC-KITCHENS form: precision sums the degrees, so it exceeds mAP",
+}
+_CUT = {
+    "R": "chance that one of the first k items is relevant",
+    "nDCG": "discounted cumulative gain, linear gain, of its best possible value",
+}
+_ORDERED = ("nDCG", "mAP", "mAP-EPIC")
+_WORD = re.compile(r"(R|nDCG)@([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a ranking; make it with `parse_metric`.
+
+    Attributes:
+        name: `R`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `mAP` or `mAP-EPIC`.
+        cutoff: how many positions count. None is all of them; `R` (of nDCG) is as many as the query has items with
+            a degree of relevance above 0.
+    """
+
+    name: str
+    cutoff: Cutoff = None
+
+    def __str__(self) -> str:
+        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Per-query columns that `summary` reads."""
+        if self.name in ("Rsum", "GeoR"):
+            return _SUMMED
+        return (FIRST_RANK,) if self.name in ("MedR", "MeanR") else (str(self),)
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether the places of all relevant items count, not only the first one's."""
+        return self.name in _ORDERED
+
+    @property
+    def higher_is_better(self) -> bool:
+        """False for ranks."""
+        return self.name not in ("MedR", "MeanR")
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the figure is a percentage of 0 to 100."""
+        return self.name not in ("MedR", "MeanR", "Rsum")
+
+    @property
+    def explanation(self) -> str:
+        """What it is, in a line."""
+        return _CUT.get(self.name) or _PLAIN[self.name]
+
+    def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """The figure of each of B weightings of the queries, as a bootstrap asks for.
+
+        Args:
+            per_query: at least `columns`, each (n,).
+            weights: (B, n), how many times a query counts; None is once each, with B = 1.
+
+        Returns:
+            (B,) figures.
+
+        >>> rank = {"rank": np.array([1.0, 2.0, 9.0])}
+        >>> parse_metric("MedR").summary(rank, np.array([[1, 1, 1], [0, 1, 1]])).tolist()
+        [2.0, 5.5]
+        """
+        first = per_query[self.columns[0]]
+        if weights is None:
+            weights = np.ones((1, len(first)))
+        if self.name == "MedR":
+            return _weighted_median(first, weights)
+        means = np.stack([_weighted_mean(per_query[column], weights) for column in self.columns])
+        figures = np.cbrt(means.prod(axis=0)) if self.name == "GeoR" else means.sum(axis=0)
+        return np.asarray(figures, dtype=np.float64)
+
+
+def parse_metric(word: str) -> Metric:
+    """`R@7`, `MedR`, `MeanR`, `MRR`, `Rsum`, `GeoR`, `nDCG`, `nDCG@10`, `nDCG@R`, `mAP` or `mAP-EPIC`.
+
+    Raises:
+        UsageError: it is none of them.
+
+    >>> str(parse_metric("nDCG@10")), parse_metric("R@5") == Metric("R", 5)
+    ('nDCG@10', True)
+    """
+    if word in _PLAIN or word == "nDCG":
+        return Metric(word)
+    if word == "nDCG@R":
+        return Metric("nDCG", "R")
+    if match := _WORD.fullmatch(word):
+        return Metric(match[1], int(match[2]))
+    raise UsageError(
+        f"{word!r} is no metric; there are R@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, {', '.join(_PLAIN)}."
+    )
+
+
+def parse_metrics(words: Sequence[str]) -> tuple[Metric, ...]:
+    """Each word's metric, in order, one that is named twice only once.
+
+    Raises:
+        UsageError: a word is no metric, or there is none.
+    """
+    if not words:
+        raise UsageError("No metric is named; name at least one, R@1 for example.")
+    return tuple(dict.fromkeys(parse_metric(word) for word in words))
+
+
+DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"])
+
+
+def _weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
+
+
+def _weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """(n,) values, (B, n) counts -> (B,): the middle value, or the mean of the two in the middle."""
+    order = np.argsort(values)
+    ordered = values[order]
+    reached = np.cumsum(weights[:, order], axis=1)
+    half = reached[:, -1:] / 2
+    lower = ordered[(reached < half).sum(axis=1)]
+    # Of an even total, half falls between two values; a sum that only rounds past it would step over the end.
+    upper = ordered[np.minimum((reached <= half).sum(axis=1), len(values) - 1)]
+    return np.asarray((lower + upper) / 2, dtype=np.float64)

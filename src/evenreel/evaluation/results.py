@@ -1,0 +1,164 @@
+"""What an evaluation is asked for and what it answers: per-query vectors first, figures with intervals last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric
+
+Direction = Literal["t2v", "v2t"]
+TextProtocol = Literal["caption", "video-mean"]
+VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
+Ties = Literal["expected", "optimistic", "pessimistic"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure with the ends of its interval, None where none was asked for."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """What is calculated, and how.
+
+    Attributes:
+        metrics: figures, in the order they are shown.
+        directions: `t2v`, captions look for videos, and `v2t`, videos look for captions.
+        t2v_protocol: how several captions of a video count. `caption`: each caption is a query (CLIP4Clip, X-CLIP,
+            HGR, EPIC-KITCHENS). `video-mean`: each video counts once, with the mean over its captions.
+        v2t_protocol: what a video with several captions has to find. `best-caption`: among all captions, the
+            best-placed of its own (Collaborative Experts, Frozen in Time, HGR, EPIC-KITCHENS). `caption-group`:
+            among videos, itself, where a video's score is the best of its captions' (CLIP4Clip, X-CLIP, X-Pool).
+            `every-caption`: each of its own captions in turn, among the captions that do not answer it, averaged
+            over its own; unlike the others it does not get easier the more captions a video has.
+        ties: `expected` is the mean over all orders of items with equal scores; `optimistic` puts the more relevant
+            of them first and `pessimistic` last.
+        resamples: bootstrap samples for the intervals; 0 for none.
+        seed: of those samples.
+        confidence: of the intervals.
+        partial: accept scores that leave captions or clips of the corpus out, with a notice.
+        band_bytes: about how many bytes of scores are asked for at once.
+        threads: that calculate; 0 is one a core.
+    """
+
+    metrics: tuple[Metric, ...] = DEFAULT_METRICS
+    directions: tuple[Direction, ...] = ("t2v", "v2t")
+    t2v_protocol: TextProtocol = "caption"
+    v2t_protocol: VideoProtocol = "best-caption"
+    ties: Ties = "expected"
+    resamples: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+    partial: bool = False
+    band_bytes: int = 64 * 2**20
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for value, known, what in (
+            (self.t2v_protocol, TextProtocol, "protocol of captions"),
+            (self.v2t_protocol, VideoProtocol, "protocol of videos"),
+            (self.ties, Ties, "rule for ties"),
+            *((direction, Direction, "direction") for direction in self.directions),
+        ):
+            if value not in get_args(known):
+                raise UsageError(f"{value!r} is no {what}; there are: {', '.join(get_args(known))}.")
+        if not self.metrics or not self.directions:
+            raise UsageError("Nothing is asked for; name at least one metric and one direction.")
+        if not 0 < self.confidence < 1:
+            raise UsageError(f"The confidence is {self.confidence}; it must lie between 0 and 1.")
+        for name in ("resamples", "seed", "threads", "band_bytes"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must not be negative.")
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionResult:
+    """One direction: n queries that have a relevant item, and the figures over them.
+
+    Attributes:
+        direction: of the search.
+        protocol: its name, see `EvaluationSettings`.
+        query_ids: n ids of captions, or of clips where a clip is the query.
+        groups: (n,) whole numbers, equal for queries of one clip. The captions of a clip are not independent, so
+            whoever resamples draws groups.
+        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent.
+        summary: a figure for each metric, by its word.
+        gallery_size: items that each query is ranked against.
+        without_relevant: ids of the queries that have no relevant item; no figure includes them.
+    """
+
+    direction: Direction
+    protocol: str
+    query_ids: Sequence[str]
+    groups: NDArray[np.int64]
+    per_query: dict[str, NDArray[np.float64]]
+    summary: dict[str, Interval]
+    gallery_size: int
+    without_relevant: tuple[str, ...] = ()
+
+    @property
+    def first_rank(self) -> NDArray[np.float64]:
+        """(n,) rank of the first relevant item, from 1, under the rule for ties."""
+        return self.per_query[FIRST_RANK]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Figures of one system on one corpus.
+
+    Attributes:
+        directions: a result for each direction that was asked for.
+        metrics: in the order they were asked for.
+        ties: the rule for ties.
+        relevance: name of what counts as relevant.
+        confidence: of the intervals.
+        uses: what the scores were made from beside caption and video, `Scores.uses`.
+        notices: sentences that belong beside the figures.
+    """
+
+    directions: dict[Direction, DirectionResult]
+    metrics: tuple[Metric, ...]
+    ties: Ties
+    relevance: str
+    confidence: float
+    uses: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Numbers, words and lists only, ready for `json.dumps`; `per_query` adds every query's columns."""
+        return {
+            "metrics": [str(metric) for metric in self.metrics],
+            "ties": self.ties,
+            "relevance": self.relevance,
+            "confidence": self.confidence,
+            "uses": list(self.uses),
+            "notices": list(self.notices),
+            "directions": {name: _as_json(result, per_query) for name, result in self.directions.items()},
+        }
+
+
+def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "protocol": result.protocol,
+        "queries": len(result.query_ids),
+        "gallery_size": result.gallery_size,
+        "without_relevant": list(result.without_relevant),
+        "summary": {
+            word: {"value": figure.value, "low": figure.low, "high": figure.high}
+            for word, figure in result.summary.items()
+        },
+    }
+    if per_query:
+        columns = {name: values.tolist() for name, values in result.per_query.items()}
+        document["per_query"] = {"id": list(result.query_ids), **columns}
+    return document
