@@ -1,0 +1,188 @@
+"""How sure a figure and a difference are, when the captions of one clip are not independent.
+
+Clips are drawn, swapped and ranked, never single captions: twenty captions of one clip are one piece of evidence.
+
+Sources: Efron 1979 (bootstrap, percentile interval); Fisher 1935 and Smucker, Allan and Carterette 2007 (paired
+randomisation in retrieval); Phipson and Smyth 2010 (why p counts the observed arrangement too); Holm 1979.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+from evenreel.evaluation.metrics import Metric, PerQuery
+from evenreel.evaluation.results import EvaluationSettings, Interval
+
+Vector = NDArray[np.float64]
+
+_CHUNK_BYTES = 32 * 2**20
+_ROUNDING = 1e-9
+"""Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
+
+
+def bootstrap_interval(
+    metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
+) -> Interval:
+    """`bootstrap_intervals` of one metric."""
+    return bootstrap_intervals((metric,), per_query, groups, settings)[str(metric)]
+
+
+def bootstrap_intervals(
+    metrics: Sequence[Metric], per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
+) -> dict[str, Interval]:
+    """Each metric's figure and percentile interval, over samples of groups drawn with replacement.
+
+    Args:
+        metrics: all are calculated on the same samples, so that asking for one more costs little.
+        per_query: (n,) columns that the metrics read.
+        groups: (n,) whole numbers, equal for queries that are drawn together.
+        settings: `resamples` (0 for no interval), `seed` and `confidence`.
+
+    Returns:
+        An interval by each metric's word.
+    """
+    figures = {str(metric): float(metric.summary(per_query)[0]) for metric in metrics}
+    if settings.resamples == 0:
+        return {word: Interval(value) for word, value in figures.items()}
+    drawn: dict[str, list[Vector]] = {word: [] for word in figures}
+    for weights in resampled_weights(groups, settings.resamples, settings.seed):
+        for metric in metrics:
+            drawn[str(metric)].append(metric.summary(per_query, weights))
+    return {
+        word: Interval(value, *percentile_ends(np.concatenate(drawn[word]), settings.confidence))
+        for word, value in figures.items()
+    }
+
+
+def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float]:
+    """Ends of the middle `confidence` of the drawn figures.
+
+    >>> percentile_ends(np.arange(101.0), 0.5)
+    (25.0, 75.0)
+    """
+    outside = (1 - confidence) / 2
+    low, high = np.quantile(drawn, [outside, 1 - outside])
+    return float(low), float(high)
+
+
+def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Vector]:
+    """How many times each of n queries is drawn when its group is: (b, n) at a time, `resamples` rows in all.
+
+    As many groups are drawn as there are, so samples of unequal groups differ in their number of queries.
+    """
+    member, count = numbered(groups)
+    generator = np.random.default_rng(seed)
+    for rows in _chunks(resamples, max(len(member), count)):
+        picks = generator.integers(0, count, size=(rows, count))
+        picks += np.arange(rows)[:, None] * count
+        times = np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
+        yield times[:, member]
+
+
+def randomisation_test(
+    metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
+) -> float:
+    """Two-sided p of the difference between two systems on the same queries, by swapping them within groups.
+
+    If the systems were alike, exchanging their answers to all queries of a group would change nothing. p is the share
+    of arrangements whose difference is at least the observed one: of all, where there are at most
+    `settings.resamples` of them, else (1 + hits) / (1 + B) of B drawn at random. It needs no more than the metric's
+    figure, so it serves medians as much as means.
+
+    Args:
+        metric: whose figure is compared.
+        first: (n,) columns of one system.
+        second: (n,) columns of the other, in the same order of queries.
+        groups: (n,) whole numbers, equal for queries that are swapped together.
+        settings: `resamples` and `seed`.
+    """
+    differs = np.any([first[name] != second[name] for name in metric.columns], axis=0)
+    if not differs.any():
+        return 1.0
+    both = {name: np.concatenate([first[name], second[name]]) for name in metric.columns}
+    # Swapping a group that both systems answer alike changes nothing: only the others make arrangements.
+    swappable = np.isin(groups, groups[differs])
+    member, count = numbered(groups[swappable])
+    observed = abs(_difference(metric, both, np.zeros((1, len(groups)))))[0]
+    hits = total = 0
+    for flips in _arrangements(count, len(groups), settings):
+        swapped = np.zeros((len(flips), len(groups)))
+        swapped[:, swappable] = flips[:, member]
+        found = abs(_difference(metric, both, swapped))
+        hits += int((found >= observed * (1 - _ROUNDING)).sum())
+        total += len(flips)
+    exact = 2**count <= settings.resamples
+    return hits / total if exact else (1 + hits) / (1 + total)
+
+
+def _difference(metric: Metric, both: PerQuery, swapped: Vector) -> Vector:
+    """(2n,) columns of two systems, one after the other, and (b, n) swaps, 0 or 1 -> (b,) differences."""
+    kept = 1 - swapped
+    ones, others = np.hstack([kept, swapped]), np.hstack([swapped, kept])
+    return np.asarray(metric.summary(both, others) - metric.summary(both, ones))
+
+
+def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Iterator[NDArray[np.bool_]]:
+    """(b, count) swaps: every one if they are few, else drawn ones."""
+    generator = np.random.default_rng(settings.seed)
+    exact = 2**count <= settings.resamples
+    done = 0
+    for rows in _chunks(2**count if exact else settings.resamples, 4 * queries):
+        if exact:
+            yield (np.arange(done, done + rows)[:, None] >> np.arange(count)) % 2 == 1
+        else:
+            yield generator.integers(0, 2, size=(rows, count), dtype=np.int8) == 1
+        done += rows
+
+
+def wilcoxon_test(differences: Vector, groups: NDArray[np.int64]) -> float:
+    """Two-sided p of Wilcoxon's signed ranks over the groups' mean differences; 1 where none differs.
+
+    >>> wilcoxon_test(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.arange(5))
+    0.0625
+    """
+    from scipy.stats import wilcoxon
+
+    member, count = numbered(groups)
+    means = np.bincount(member, differences, count) / np.bincount(member, minlength=count)
+    means = means[means != 0]
+    return float(wilcoxon(means).pvalue) if len(means) else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for how many there are, in the order given (Holm 1979).
+
+    The smallest is multiplied by their number, the next by one less, and so on; none is smaller than one before it.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return [float(value) for value in adjusted]
+
+
+def numbered(groups: NDArray[np.int64]) -> tuple[NDArray[np.intp], int]:
+    """(n,) any numbers -> (n,) numbers from 0, and how many different ones there are.
+
+    Raises:
+        UsageError: there is no query.
+    """
+    if len(groups) == 0:
+        raise UsageError("There is no query to draw from; statistics need at least one.")
+    names, member = np.unique(groups, return_inverse=True)
+    return member.astype(np.intp), len(names)
+
+
+def _chunks(total: int, width: int) -> Iterator[int]:
+    """Numbers of rows that sum to `total`, each so small that a few arrays of it fit the memory set aside."""
+    most = max(1, _CHUNK_BYTES // (8 * width))
+    for start in range(0, total, most):
+        yield min(most, total - start)
