@@ -1,0 +1,127 @@
+"""Scores of the pairs that a system has listed; every other pair is minus infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenreel.errors import ScoresError
+from evenreel.evaluation.results import Direction
+from evenreel.types import Corpus
+
+Listing = pl.DataFrame
+"""Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
+
+Place = Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedScores:
+    """Ranked lists of Q captions or V videos; it is a `ScoreBlocks` that makes its blocks when they are asked for.
+
+    Attributes:
+        rows, columns: (N,) whose score each listed one is.
+        values: (N,) scores.
+        caption_ids: Q ids of captions.
+        video_ids: V ids of clips.
+        queries: `t2v` where captions have lists, `v2t` where videos have.
+        uses: see `Scores.uses`.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[Any]
+    caption_ids: Sequence[str]
+    video_ids: Sequence[str]
+    queries: Direction = "t2v"
+    uses: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair is listed, so that the lists serve both directions."""
+        return len(self.values) == len(self.caption_ids) * len(self.video_ids)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """See `ScoreBlocks.block`."""
+        few_rows = captions.stop - captions.start < len(self.caption_ids)
+        part = (self._by_row if few_rows else self._by_column)[captions, videos].tocoo()
+        dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)
+        dense[part.row, part.col] = part.data
+        return dense
+
+    # Both are kept since a slice along the other axis of a sparse table reads all of it.
+    @cached_property
+    def _by_row(self) -> sparse.csr_array:
+        return sparse.csr_array((self.values, (self.rows, self.columns)), shape=self._shape)
+
+    @cached_property
+    def _by_column(self) -> sparse.csc_array:
+        return sparse.csc_array((self.values, (self.rows, self.columns)), shape=self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.caption_ids), len(self.video_ids)
+
+
+def make_listed(listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False) -> ListedScores:
+    """Check lists against a corpus. A query without a list stays in, as one that found nothing.
+
+    Captions are the queries, unless more of the queries are clips of the corpus than captions of it.
+
+    Args:
+        listing: the pairs, in any order.
+        corpus: whose captions and clips are meant, all of them, whether listed or not.
+        place: words for where a row was read, `Line 7 of a.run`, from its number.
+        partial: leave queries out that have no list.
+
+    Raises:
+        ScoresError: an id is not in the corpus, a pair is listed twice, or a score is no number.
+    """
+    captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
+    names = listing["query"].unique(maintain_order=True)
+    of_clips, of_captions = (int(names.is_in(ids.implode()).sum()) for ids in (clips, captions))
+    turned = of_clips > of_captions
+    queries, items = (clips, captions) if turned else (captions, clips)
+    _check(listing, (queries, items), ("clip", "caption") if turned else ("caption", "clip"), place)
+    if partial:
+        queries = queries.filter(queries.is_in(names.implode()))
+    places = [
+        listing.select(pl.col(side).replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64)).to_series()
+        for side, ids in (("query", queries), ("item", items))
+    ]
+    rows, columns = (place.to_numpy() for place in (places[::-1] if turned else places))
+    captions, clips = (items, queries) if turned else (queries, items)
+    values = listing["score"].to_numpy()
+    return ListedScores(rows, columns, values, captions.to_list(), clips.to_list(), "v2t" if turned else "t2v")
+
+
+def _check(listing: Listing, known: tuple[pl.Series, pl.Series], names: tuple[str, str], place: Place) -> None:
+    for side, ids, what in zip(("query", "item"), known, names, strict=True):
+        if found := _first(listing, ~listing[side].is_in(ids.implode())):
+            raise ScoresError(
+                f"{place(found['number'])} names {found[side]!r}, which is no {what} of the corpus; check the "
+                "corpus and its split."
+            )
+    if found := _first(listing, listing["score"].is_null() | listing["score"].is_nan()):
+        raise ScoresError(
+            f"{place(found['number'])} has no number for a score ({found['query']!r}, {found['item']!r}); "
+            "nothing can rank it."
+        )
+    if found := _first(listing, ~listing.select(pl.struct("query", "item").is_first_distinct()).to_series()):
+        raise ScoresError(
+            f"{place(found['number'])} lists {found['item']!r} a second time for {found['query']!r}; a pair has "
+            "one score."
+        )
+
+
+def _first(listing: Listing, wrong: pl.Series) -> dict[str, Any]:
+    """The first row that is wrong; empty where all are right."""
+    rows = wrong.arg_true()
+    return listing.row(int(rows[0]), named=True) if len(rows) else {}

@@ -1,0 +1,288 @@
+"""Corrections of scores at test time that look at other queries, each labelled as doing so.
+
+A query's figure then depends on which other queries are asked, so corrected scores are never to be mixed with plain
+ones: every result says in `Scores.uses` what it used, and tables print that. Inputs are never changed.
+
+In the formulas s(q, v) is the score of a query and an item of its gallery: q a caption and v a video in the direction
+`t2v`, turned round in `v2t`. A score of minus infinity stays what it is. Softmaxes are worked out as logarithms, and
+where only the order within a query's ranking matters the logarithm is the result, because a probability that
+underflows to 0 would make ties that the method does not have.
+
+Sources: Cheng et al. 2021 (CAMoE, dual softmax); Lin et al. 2022 (EgoVLP, its other form); Smith et al. 2017 (inverted
+softmax); Bogolin et al. 2022 (QB-Norm); Chowdhury et al. 2024 (nearest neighbour normalisation, NNN); Lample et al.
+2018 (CSLS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.results import Direction
+from evenreel.types import ScoreBlocks, Scores
+
+Matrix = NDArray[Any]
+Vector = NDArray[np.float64]
+
+OTHER_QUERIES = "other queries"
+
+_SLAB_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """A correction with the settings of its authors.
+
+    Attributes:
+        name: as in a table.
+        apply: from the scores, the direction and the bank, if one is needed.
+        needs_bank: whether it is given scores of other queries against the same gallery.
+        directions: it is defined for.
+    """
+
+    name: str
+    apply: Callable[[Scores, Direction, Matrix | None], Scores]
+    needs_bank: bool = False
+    directions: tuple[Direction, ...] = ("t2v", "v2t")
+
+
+def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix | None = None) -> Scores:
+    """The correction of that word in `RESCORINGS`, with the settings of its authors.
+
+    Args:
+        word: a key of `RESCORINGS`.
+        scores: of Q captions and V videos; blocks are put together.
+        direction: of the search that is to be corrected.
+        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
+
+    Raises:
+        UsageError: there is no such correction, it is not defined for the direction, or the bank is missing.
+        ScoresError: the scores or the bank cannot be used.
+    """
+    if word not in RESCORINGS:
+        raise UsageError(f"{word!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+    method = RESCORINGS[word]
+    if direction not in method.directions:
+        raise UsageError(
+            f"{method.name} corrects {' and '.join(method.directions)} only: its rows have different scales, so nothing "
+            "can be ranked down a column."
+        )
+    if method.needs_bank != (bank is not None):
+        raise UsageError(f"{method.name} {'needs' if method.needs_bank else 'takes no'} bank of other queries.")
+    return method.apply(dense(scores), direction, bank)
+
+
+def dense(scores: ScoreBlocks) -> Scores:
+    """The scores as one matrix."""
+    if isinstance(scores, Scores):
+        return scores
+    values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
+    return Scores(values, scores.caption_ids, scores.video_ids, tuple(getattr(scores, "uses", ())))
+
+
+def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 100.0) -> Scores:
+    """DSL: s(q, v) softmax_q(scale s(q, v)), the softmax over all queries, which are those of the test.
+
+    Cheng et al. 2021; the scale is that of cosines in CLIP-like models (T-MASS). Float64, because the factor of a poor
+    pair is smaller than float32 can hold.
+    """
+    values = _turned(_numbers(scores.values, scores), direction)
+    totals = _log_sum_exp(values, scale)
+    product = np.empty(values.shape)
+    for rows in _slabs(*values.shape):
+        part = values[rows].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            product[rows] = np.where(np.isneginf(part), part, part * np.exp(scale * part - totals))
+    return _result(scores, _turned(product, direction), OTHER_QUERIES)
+
+
+def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
+    """EgoVLP's form of DSL: p = s softmax_videos(scale s), then softmax_captions(p); one matrix for both directions.
+
+    Made for inner products, not cosines (Lin et al. 2022, code of the EPIC-KITCHENS test). The logarithm of the second
+    softmax is the result.
+    """
+    values = _numbers(scores.values, scores)
+    totals = _log_sum_exp(values.T, scale)
+    product = np.empty(values.shape)
+    for rows in _slabs(*values.shape):
+        part = values[rows].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            weighted = part * np.exp(scale * part - totals[rows, None])
+        product[rows] = np.where(np.isneginf(part), part, weighted)
+    return _result(scores, _lowered(product, _log_sum_exp(product, 1.0)), OTHER_QUERIES)
+
+
+def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 20.0) -> Scores:
+    """s(q, v) - log(sum_q exp(scale s(q, v))) / scale: the order of softmax_q(scale s), on the scale of the scores.
+
+    Smith et al. 2017, eq. 4, with all queries of the test for the sample. A constant that an item adds to all its
+    scores is taken out.
+    """
+    values = _turned(_numbers(scores.values, scores), direction)
+    lowered = _lowered(values, _log_sum_exp(values, scale) / scale)
+    return _result(scores, _turned(lowered, direction), OTHER_QUERIES)
+
+
+def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int = 1) -> Scores:
+    """QB-Norm, dynamic inverted softmax: captions whose best video is a hub of the bank are corrected by the bank.
+
+    A video is a hub if it is among the `top` of any caption of the bank. A corrected row is s(q, v) -
+    log(sum_b exp(scale s(b, v))) / scale, whose order is that of exp(scale s(q, v)) / sum_b exp(scale s(b, v)), and other
+    rows stay (Bogolin et al. 2022, eq. 5 and 6). Rows are of two scales, so only captions' rankings mean anything.
+
+    Args:
+        scores: of Q captions and V videos.
+        bank: (N, V) scores of N other captions, of the training set for example.
+        scale: the inverse temperature.
+        top: how many videos of each caption in the bank count as hubs; one that ties with the last counts too.
+    """
+    values = _numbers(scores.values, scores)
+    bank = _checked_bank(bank, values.shape[1], top, bank.shape[1] if bank.ndim == 2 else 0)
+    least = np.partition(bank, -top, axis=1)[:, -top]
+    hubs = (bank >= least[:, None]).any(axis=0)
+    corrected = hubs[values.argmax(axis=1)]
+    result = values.copy()
+    result[corrected] = _lowered(values[corrected], _log_sum_exp(bank, scale) / scale)
+    return _result(scores, result, _bank_label(len(bank), "t2v"))
+
+
+def nearest_neighbour_norm(
+    scores: Scores, bank: Matrix, direction: Direction = "t2v", top: int = 128, weight: float = 0.75
+) -> Scores:
+    """NNN: s(q, v) - weight x the mean of the `top` best scores that queries of the bank have with v.
+
+    Chowdhury et al. 2024, eq. 1 and 2; the numbers are the published example's. The correction belongs to the item, so an
+    index can store it.
+
+    Args:
+        scores: of Q captions and V videos.
+        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
+        direction: of the search.
+        top: how many of the bank's queries count for an item.
+        weight: of the correction.
+    """
+    values = _turned(_numbers(scores.values, scores), direction)
+    bank = _turned(bank, direction)
+    bank = _checked_bank(bank, values.shape[1], top, len(bank))
+    lowered = _lowered(values, weight * _mean_of_best(bank, top))
+    return _result(scores, _turned(lowered, direction), _bank_label(len(bank), direction))
+
+
+def csls(scores: Scores, neighbours: int = 10) -> Scores:
+    """2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores; one matrix for both directions.
+
+    Lample et al. 2018, eq. 3: what is near to everything is lowered.
+
+    Args:
+        scores: of Q captions and V videos.
+        neighbours: how many best scores count for r.
+    """
+    values = _numbers(scores.values, scores)
+    if not 1 <= neighbours <= min(values.shape):
+        raise UsageError(
+            f"CSLS is asked for {neighbours} neighbours; with {values.shape[0]} captions and {values.shape[1]} videos "
+            f"it can be 1 to {min(values.shape)}."
+        )
+    of_captions, of_videos = _mean_of_best(values.T, neighbours), _mean_of_best(values, neighbours)
+    result = 2 * values
+    result -= of_captions[:, None].astype(result.dtype)
+    result -= of_videos.astype(result.dtype)
+    return _result(scores, result, OTHER_QUERIES)
+
+
+def _with_bank(function: Callable[..., Scores]) -> Callable[[Scores, Direction, Matrix | None], Scores]:
+    """`rescore` has seen to it that there is a bank."""
+    return lambda scores, direction, bank: function(scores, bank, direction)
+
+
+RESCORINGS: dict[str, Rescoring] = {
+    "dsl": Rescoring("dual softmax", lambda scores, direction, _: dual_softmax(scores, direction)),
+    "dsl-double": Rescoring("dual softmax, EgoVLP's form", lambda scores, _, __: double_softmax(scores)),
+    "inverted": Rescoring("inverted softmax", lambda scores, direction, _: inverted_softmax(scores, direction)),
+    "csls": Rescoring("CSLS", lambda scores, _, __: csls(scores)),
+    "qb-norm": Rescoring("QB-Norm", _with_bank(lambda scores, bank, _: querybank_norm(scores, bank)), True, ("t2v",)),
+    "nnn": Rescoring("NNN", _with_bank(nearest_neighbour_norm), True),
+}
+
+
+def _result(scores: Scores, values: Matrix, label: str) -> Scores:
+    uses = scores.uses if label in scores.uses else (*scores.uses, label)
+    return Scores(values, scores.caption_ids, scores.video_ids, uses)
+
+
+def _bank_label(count: int, direction: Direction) -> str:
+    return f"a bank of {count:,} {'captions' if direction == 't2v' else 'videos'}"
+
+
+def _turned(values: Matrix, direction: Direction) -> Matrix:
+    """Queries as rows; the same turns the result back."""
+    return values if direction == "t2v" else values.T
+
+
+def _numbers(values: Matrix, scores: Scores) -> Matrix:
+    """(Q, V) float32 or float64, with nothing in it that cannot be ranked."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return values.astype(np.float64)
+    wrong = np.isnan(values) | np.isposinf(values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ScoresError(
+            f"The score of {scores.caption_ids[row]!r} and {scores.video_ids[column]!r} is {values[row, column]}; "
+            "re-scoring needs finite numbers, or minus infinity for what is never retrieved."
+        )
+    return values.astype(np.float32) if values.dtype.itemsize < 4 else values
+
+
+def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
+    """(N, items), queries as rows."""
+    if bank.ndim != 2 or bank.shape[1] != items or len(bank) == 0:
+        raise ScoresError(
+            f"The bank's scores have the shape {bank.shape}; they need a row for each of its queries, at least one, and "
+            f"a column for each of the {items} items of the gallery."
+        )
+    if np.isnan(bank).any() or np.isposinf(bank).any():
+        raise ScoresError("The bank has scores that are NaN or infinite; nothing can be corrected by them.")
+    if not 1 <= top <= most:
+        raise UsageError(f"The best {top} of {most} are asked for; with this bank it can be 1 to {most}.")
+    return bank if bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating) else bank.astype(np.float64)
+
+
+def _lowered(values: Matrix, totals: Vector) -> Matrix:
+    """(n, m) less (m,), in the type of the values; minus infinity stays."""
+    finite = np.where(np.isneginf(totals), 0.0, totals)
+    return np.asarray(values - finite.astype(values.dtype))
+
+
+def _log_sum_exp(values: Matrix, scale: float) -> Vector:
+    """(n, m) -> (m,) log of the sum of exp(scale x) down the columns."""
+    totals = np.empty(values.shape[1])
+    for columns in _slabs(values.shape[1], values.shape[0]):
+        part = scale * values[:, columns].astype(np.float64)
+        top = part.max(axis=0)
+        top[np.isneginf(top)] = 0.0  # a column of nothing else: its sum is 0
+        with np.errstate(divide="ignore"):
+            totals[columns] = top + np.log(np.exp(part - top).sum(axis=0))
+    return totals
+
+
+def _mean_of_best(values: Matrix, count: int) -> Vector:
+    """(n, m) -> (m,) mean of the `count` largest of each column, of those that are finite; 0 where none is."""
+    means = np.empty(values.shape[1])
+    for columns in _slabs(values.shape[1], values.shape[0]):
+        best = np.partition(values[:, columns].astype(np.float64), -count, axis=0)[-count:]
+        finite = np.isfinite(best)
+        means[columns] = np.where(finite, best, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    return means
+
+
+def _slabs(total: int, width: int) -> Iterator[slice]:
+    """Pieces of an axis for which a few float64 arrays of their size are small."""
+    step = max(1, _SLAB_BYTES // (8 * max(width, 1)))
+    for start in range(0, total, step):
+        yield slice(start, min(start + step, total))

@@ -1,0 +1,218 @@
+"""Scores of any system: read from the files that people keep them in, checked against a corpus, and written."""
+
+from __future__ import annotations
+
+import logging
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.trec import read_run
+from evenreel.evaluation.writing import replacing
+from evenreel.types import Corpus, ScoreBlocks, Scores
+
+Notice = Callable[[str], object]
+
+_logger = logging.getLogger(__name__)
+_ARRAYS = ("values", "caption_ids", "video_ids")
+_PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
+
+
+def load_scores(
+    path: Path, corpus: Corpus, *, partial: bool = False, notice: Notice = _logger.warning
+) -> Scores | ListedScores:
+    """Read scores and check their ids against a corpus.
+
+    - `.npy`: (Q, V), which names no ids, so its rows and columns must be all captions and clips in the corpus's order.
+      It is mapped, not read, so it may be larger than memory.
+    - `.npz`: `values` (Q, V), `caption_ids`, `video_ids` and perhaps `uses`, as `save_scores` writes them.
+    - `.parquet`: a row a pair (`caption_id`, `clip_id`, `score`), or a row a caption (`caption_id`, then a column
+      named after each clip).
+    - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
+
+    Rows and columns go by their ids, in whatever order they are. Lists (a run, or a row a pair) may leave pairs out,
+    which then score minus infinity.
+
+    Args:
+        path: of the file.
+        corpus: the part of it that is meant, such as one split.
+        partial: leave queries out that a run has no list for.
+        notice: is called with a sentence about anything the reader should know.
+
+    Raises:
+        ScoresError: the file cannot be read, or does not fit the corpus.
+    """
+    kind = path.suffix.lower()
+    if kind in _PICKLES:
+        raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
+    if not path.is_file():
+        raise ScoresError(f"There is no file {path}.")
+    if kind == ".npy":
+        return _from_npy(path, corpus, notice)
+    if kind == ".npz":
+        return _by_ids(path, _from_npz(path), corpus, notice)
+    found = _from_parquet(path, corpus, partial) if kind == ".parquet" else read_run(path, corpus, partial=partial)
+    if isinstance(found, Scores):
+        return _by_ids(path, found, corpus, notice)
+    _tell_of_gaps(path, found, notice)
+    return found
+
+
+def save_scores(scores: ScoreBlocks, path: Path) -> None:
+    """Write values, ids and what the scores use to an `.npz`; one that is there is replaced whole.
+
+    Raises:
+        ScoresError: the file cannot be written.
+        UsageError: the name does not end in `.npz`.
+    """
+    if path.suffix != ".npz":
+        raise UsageError(f"{path} does not end in .npz, which is what scores are saved as.")
+    captions, videos, uses = (
+        np.array(words, dtype=np.str_) for words in (scores.caption_ids, scores.video_ids, getattr(scores, "uses", ()))
+    )
+    values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, values=values, caption_ids=captions, video_ids=videos, uses=uses)
+
+
+def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
+    values = _load(path, mapped=True)
+    captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
+    _check_matrix(path, values)
+    if values.shape != (len(captions), len(clips)):
+        turned = values.shape == (len(clips), len(captions))
+        raise ScoresError(
+            f"{path} is {_size(*values.shape)}, but the corpus has {len(captions):,} captions and {len(clips):,} clips "
+            + (
+                "(a caption a row, a clip a column): it lies the other way round, so save its transpose."
+                if turned
+                else "(a caption a row, a clip a column); choose its split, or save it with its ids as .npz."
+            )
+        )
+    notice(f"{path} names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
+    return Scores(values, captions, clips)
+
+
+def _from_npz(path: Path) -> Scores:
+    with _load(path) as file:
+        if missing := [name for name in _ARRAYS if name not in file]:
+            raise ScoresError(
+                f"{path} has no array {missing[0]!r} (it has: {', '.join(file) or 'none'}); scores are the arrays "
+                "values, caption_ids and video_ids."
+            )
+        values, *ids = (_array(path, file, name) for name in _ARRAYS)
+        uses = [str(one) for one in _array(path, file, "uses")] if "uses" in file else []
+    _check_matrix(path, values)
+    for array, name in zip(ids, _ARRAYS[1:], strict=True):
+        if array.ndim != 1 or array.dtype.kind not in "Uiu":
+            raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text.")
+    captions, videos = (array.astype(np.str_).tolist() for array in ids)
+    if values.shape != (len(captions), len(videos)):
+        raise ScoresError(
+            f"The values of {path} are {_size(*values.shape)} for {len(captions):,} captions and {len(videos):,} "
+            "videos; save one row a caption and one column a video."
+        )
+    return Scores(values, captions, videos, tuple(uses))
+
+
+def _array(path: Path, file: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(file[name])
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ScoresError(f"The array {name} of {path} cannot be read ({_reason(error)}).") from error
+
+
+def _from_parquet(path: Path, corpus: Corpus, partial: bool) -> Scores | ListedScores:
+    try:
+        table = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
+    if "caption_id" not in table.columns:
+        raise ScoresError(f"{path} has no column caption_id; it has: {', '.join(table.columns[:10]) or 'none'}.")
+    item = next((name for name in ("clip_id", "video_id") if name in table.columns), None)
+    if item is None or "score" not in table.columns:
+        return _from_wide(path, table)
+    listing = table.select(
+        pl.col("caption_id").cast(pl.String).alias("query"),
+        pl.col(item).cast(pl.String).alias("item"),
+        pl.col("score").cast(pl.Float64, strict=False),
+    ).with_row_index("number", offset=1)
+    return make_listed(listing, corpus, lambda number: f"Row {number} of {path}", partial=partial)
+
+
+def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
+    values = table.drop("caption_id")
+    for column in values:
+        if not (column.dtype.is_numeric() or column.dtype == pl.Boolean) or column.null_count():
+            raise ScoresError(
+                f"Column {column.name!r} of {path} is not full of numbers; a table of scores is caption_id and then a "
+                "column of numbers for each clip."
+            )
+    ids = table["caption_id"].cast(pl.String).to_list()
+    return Scores(values.to_numpy(), ids, values.columns)
+
+
+def _load(path: Path, *, mapped: bool = False) -> Any:
+    try:
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ScoresError(f"{path} cannot be read as {path.suffix} ({_reason(error)}).") from error
+
+
+def _check_matrix(path: Path, values: NDArray[Any]) -> None:
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise ScoresError(
+            f"{path} is an array of {values.dtype} with the shape {values.shape}; scores are numbers with two axes."
+        )
+
+
+def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
+    """The scores, turned where the ids say that a video is a row; each id known and there once."""
+    captions, clips = set(corpus.captions["caption_id"]), set(corpus.clips["clip_id"])
+    rows, columns = set(scores.caption_ids), set(scores.video_ids)
+    if rows <= clips and columns <= captions and not (rows <= captions and columns <= clips):
+        notice(f"{path} has a video a row, as its ids say; it is turned.")
+        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.uses)
+    for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
+        seen: set[str] = set()
+        for one in ids:
+            if one not in known:
+                raise ScoresError(
+                    f"{path} names {one!r}, which is no {what} of the corpus; check the corpus and its split."
+                )
+            if one in seen:
+                raise ScoresError(f"{path} names the {what} {one!r} twice; every id is there once.")
+            seen.add(one)
+    return scores
+
+
+def _tell_of_gaps(path: Path, lists: ListedScores, notice: Notice) -> None:
+    """Say how much is not listed, because a rank beyond the lists is a guess among equals."""
+    if lists.complete:
+        return
+    places, ids, what = (
+        (lists.rows, lists.caption_ids, "captions")
+        if lists.queries == "t2v"
+        else (lists.columns, lists.video_ids, "videos")
+    )
+    without = len(ids) - len(np.unique(places))
+    share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
+    notice(
+        f"{path} lists {share:.1%} of all pairs; the others are equal, at minus infinity."
+        + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
+    )
+
+
+def _size(rows: int, columns: int) -> str:
+    return f"{rows:,} x {columns:,}"
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -1,0 +1,179 @@
+"""Runs and relevance judgements in the files of TREC, for trec_eval, ir_measures, ranx and their like.
+
+A run has a line `query Q0 item rank score tag` for each listed pair, a file of judgements `query 0 item grade`.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.corpus.relevance import Relevance, RelevantPairs
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.results import Direction
+from evenreel.evaluation.writing import replacing
+from evenreel.types import Corpus, ScoreBlocks
+
+GRADES = 100
+"""Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
+
+_LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+\S+\s*$"
+_BAND_BYTES = 32 * 2**20
+
+
+def read_run(path: Path, corpus: Corpus, *, partial: bool = False) -> ListedScores:
+    """Read a run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
+
+    Args:
+        path: of the run.
+        corpus: whose captions and clips are meant; see `make_listed` for which of them are the queries.
+        partial: leave queries out that have no list.
+
+    Raises:
+        ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
+    """
+    try:
+        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as a run ({error}).") from error
+    lines = lines.filter(pl.col("line").str.strip_chars() != "")
+    if lines.height == 0:
+        raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
+    listing = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")
+    if len(wrong := listing["query"].is_null().arg_true()):
+        raise ScoresError(
+            f"Line {listing['number'][wrong[0]]} of {path} has not the six words of a run, which are query, Q0, item, "
+            "rank, score and tag."
+        )
+    listing = listing.with_columns(pl.col("score").cast(pl.Float64, strict=False))
+    return make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial)
+
+
+def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: Direction = "t2v") -> None:
+    """Write each query's best items, compressed where the name ends in `.gz`.
+
+    Equal scores are written in the order of the gallery, but readers break ties by rules of their own. A score of
+    minus infinity is not listed. The tag says what the scores use beside caption and video.
+
+    Args:
+        scores: to be written.
+        path: of the file; one that is there is replaced.
+        depth: items a query at most.
+        direction: `t2v` with captions as queries, `v2t` with videos.
+
+    Raises:
+        ScoresError: a score is NaN, or the file cannot be written.
+        UsageError: an id has spaces in it, which a run cannot hold, or the depth is not positive.
+    """
+    if depth < 1:
+        raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
+    queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
+    tag = "-".join(["evenreel", *getattr(scores, "uses", ())]).replace(" ", "-")
+    with replacing(path) as part, _opened(part, path) as file:
+        for start, band in _bands(scores.block, (len(queries), len(gallery)), direction):
+            _check_numbers(band, queries[start:], gallery)
+            _table(_best(band, depth), start, queries, gallery, tag).write_csv(
+                file, include_header=False, separator=" ", quote_style="never"
+            )
+
+
+def write_qrels(
+    relevance: Relevance,
+    caption_ids: Sequence[str],
+    video_ids: Sequence[str],
+    path: Path,
+    *,
+    direction: Direction = "t2v",
+) -> int:
+    """Write the items with any relevance, compressed where the name ends in `.gz`.
+
+    TREC's grades are whole numbers. Plain relevance gets grade 1; degrees are multiplied by `GRADES` and rounded, but
+    never down to 0. Gains that are proportional leave nDCG as it is; for measures of plain relevance tell the reader
+    which grade begins to count (`-l 100` of trec_eval for full relevance).
+
+    Args:
+        relevance: of Q captions and V videos.
+        caption_ids: Q ids.
+        video_ids: V ids.
+        path: of the file; one that is there is replaced.
+        direction: `t2v` with captions as queries, `v2t` with videos.
+
+    Returns:
+        The grade that stands for full relevance: 1 or `GRADES`.
+
+    Raises:
+        ScoresError: the file cannot be written, or the ids are not as many as the relevance has.
+        UsageError: an id has spaces in it.
+    """
+    if relevance.shape != (len(caption_ids), len(video_ids)):
+        raise ScoresError(
+            f"There are {len(caption_ids)} caption ids and {len(video_ids)} video ids for a relevance of "
+            f"{relevance.shape[0]} x {relevance.shape[1]}; give one for each row and column."
+        )
+    full = 1 if isinstance(relevance, RelevantPairs) else GRADES
+    queries, gallery = _sides(caption_ids, video_ids, direction)
+    with replacing(path) as part, _opened(part, path) as file:
+        for start, band in _bands(relevance.block, (len(queries), len(gallery)), direction):
+            rows, columns = np.nonzero(band > 0)
+            grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
+            table = {"query": queries[start + rows], "zero": 0, "item": gallery[columns], "grade": grades}
+            pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
+    return full
+
+
+def _sides(
+    caption_ids: Sequence[str], video_ids: Sequence[str], direction: Direction
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ids of the queries and of the gallery."""
+    sides = [np.array(ids, dtype=object) for ids in (caption_ids, video_ids)]
+    for ids in sides:
+        for name in ids:
+            if not name or any(letter.isspace() for letter in name):
+                raise UsageError(f"The id {name!r} is empty or has a space in it, which TREC's files cannot hold.")
+    return (sides[0], sides[1]) if direction == "t2v" else (sides[1], sides[0])
+
+
+def _opened(part: Path, path: Path) -> IO[bytes]:
+    return gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
+
+
+def _bands(
+    block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """First query and (b, gallery) values of one band of queries after the other."""
+    queries, items = shape
+    step = max(1, _BAND_BYTES // (8 * max(items, 1)))
+    for start in range(0, queries, step):
+        band, whole = slice(start, min(start + step, queries)), slice(0, items)
+        yield start, block(band, whole) if direction == "t2v" else block(whole, band).T
+
+
+def _check_numbers(band: NDArray[Any], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
+    wrong = np.argwhere(np.isnan(band))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ScoresError(f"The score of {queries[row]!r} and {gallery[column]!r} is NaN; nothing can rank it.")
+
+
+def _best(band: NDArray[Any], depth: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """(b, V) -> row, column, rank from 1 and score of each listed pair, in the order of the file."""
+    values = np.asarray(band, dtype=np.float64)
+    columns = np.argsort(-values, axis=1, kind="stable")[:, :depth]
+    best = np.take_along_axis(values, columns, axis=1)
+    rows, ranks = np.nonzero(best > -np.inf)
+    return rows, columns[rows, ranks], ranks + 1, best[rows, ranks]
+
+
+def _table(
+    best: tuple[NDArray[Any], ...], start: int, queries: NDArray[Any], gallery: NDArray[Any], tag: str
+) -> pl.DataFrame:
+    rows, columns, ranks, values = best
+    named = {"query": queries[start + rows], "q0": "Q0", "item": gallery[columns]}
+    return pl.DataFrame(named | {"rank": ranks, "score": values, "tag": tag})
