@@ -1,0 +1,28 @@
+"""Words of captions: tags, lemmas, entities and activities, and the classes that relevance is made of."""
+
+from evenreel.language.classes import ClassRules, ClipClasses, VerbNounClasses, annotate, classes_of, clip_classes
+from evenreel.language.phrases import Phrase, phrases
+from evenreel.language.synonyms import NO_SYNONYMS, Synonyms, caption_synonyms, read_synonyms, stop_verbs
+from evenreel.language.taggers import load_tagger
+from evenreel.language.tokens import Tagged, Tagger, Token, lemmas
+
+__all__ = [
+    "NO_SYNONYMS",
+    "ClassRules",
+    "ClipClasses",
+    "Phrase",
+    "Synonyms",
+    "Tagged",
+    "Tagger",
+    "Token",
+    "VerbNounClasses",
+    "annotate",
+    "caption_synonyms",
+    "classes_of",
+    "clip_classes",
+    "lemmas",
+    "load_tagger",
+    "phrases",
+    "read_synonyms",
+    "stop_verbs",
+]

@@ -1,0 +1,235 @@
+"""Rules that mend the tags of captions: commands without a subject, verbs that are read as nouns, and back.
+
+A tagger learnt from newspapers reads `open door` as adjective and noun and `a woman fires a gun` as two nouns. A rule
+looks at one word, what the dictionary knows it as and its neighbours, and gives a new tag or None; it sees the mended
+tags of the words before. The verbs that captions use are those of the package's synonyms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from evenreel.language.lemmas import dictionary, lemma_of
+from evenreel.language.synonyms import caption_synonyms, packaged_lines, stop_verbs
+
+PARTICLES = frozenset({"up", "down", "off", "on", "out", "away", "back", "over", "in", "around"})
+"""Words that go with a verb without an object of their own."""
+
+_PREPOSITIONS = PARTICLES - {"back"} | {"into", "onto", "from", "inside", "under", "behind", "between", "near", "with"}
+_FORMS_OF_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "'s", "'re"})
+_FINITE = ("VBZ", "VBP", "VBD", "MD")
+_NOUNS = ("NN", "NNS", "NNP", "NNPS")
+_OPENERS = ("DT", "PRP$", "POS")
+_SINGULAR = frozenset({"a", "an", "one", "this", "another", "each"})
+_AUXILIARIES = frozenset({"be", "have", "get"})
+
+
+@dataclass
+class _Caption:
+    """Words in small letters, and their tags as far as they are mended."""
+
+    words: Sequence[str]
+    tags: list[str]
+
+    def tag(self, place: int) -> str:
+        return self.tags[place] if 0 <= place < len(self.tags) else ""
+
+    def word(self, place: int) -> str:
+        return self.words[place] if 0 <= place < len(self.words) else ""
+
+    @property
+    def is_command(self) -> bool:
+        return self.tag(0) == "VB" or (self.tag(0) == "RB" and self.tag(1) == "VB")
+
+    def has_finite_verb(self, place: int) -> bool:
+        """Whether one stands before, in the same clause."""
+        for before in range(place - 1, -1, -1):
+            if self.tags[before] in _FINITE:
+                return True
+            if self.tags[before] in ("CC", ",", ".", "WDT", "WP", "WRB") or self.words[before] in ("while", "as"):
+                return False
+        return False
+
+    def opener(self, place: int) -> str:
+        """The determiner of the noun phrase that ends before a place."""
+        before = place - 1
+        while before >= 0 and self.tags[before] in (*_NOUNS, "JJ"):
+            before -= 1
+        return self.word(before) if before >= 0 and self.tags[before] in (*_OPENERS, "CD") else ""
+
+
+Rule = Callable[[_Caption, int], "str | None"]
+
+
+def mend_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
+    """Tags of one caption after every rule.
+
+    Args:
+        words: W words in small letters.
+        tags: their W Penn Treebank tags.
+
+    >>> mend_tags(["open", "door"], ["JJ", "NN"])
+    ['VB', 'NN']
+    >>> mend_tags(["a", "woman", "fires", "a", "gun"], ["DT", "NN", "NNS", "DT", "NN"])
+    ['DT', 'NN', 'VBZ', 'DT', 'NN']
+    """
+    caption = _Caption(words, list(tags))
+    for rules in (_FIXED, _RULES):  # a command is known by the word after it, so fixed words come first
+        for place in range(len(words)):
+            new = next((new for rule in rules if (new := rule(caption, place)) is not None), None)
+            caption.tags[place] = caption.tags[place] if new is None else new
+    return caption.tags
+
+
+@lru_cache(maxsize=1)
+def _caption_verbs() -> frozenset[str]:
+    return frozenset(verb.split()[0] for verb in caption_synonyms().verbs) | stop_verbs()
+
+
+@cache
+def _is(word: str, part: str) -> bool:
+    return part in dictionary(word)
+
+
+@cache
+def _is_common_verb(word: str) -> bool:
+    """Whether some form of it is a verb that captions use."""
+    return _is(word, "verb") and lemma_of(word, "verb") in _caption_verbs()
+
+
+def _is_base(word: str) -> bool:
+    return _is_common_verb(word) and word in dictionary(word)["verb"]
+
+
+@lru_cache(maxsize=1)
+def _compounds() -> frozenset[tuple[str, str]]:
+    pairs = (line.split() for line in packaged_lines("compounds.txt"))
+    return frozenset((first, second) for first, second in pairs)
+
+
+def _small_word(caption: _Caption, place: int) -> str | None:
+    """`into`, `down`, `still`, `can`: words of which the lexicon or its rules make another part of speech."""
+    word, tag = caption.word(place), caption.tag(place)
+    if word == "still" and caption.tag(place - 1) not in _OPENERS:
+        return "RB"
+    if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT"):
+        return "NN"
+    return "IN" if word in _PREPOSITIONS and tag not in ("IN", "RB", "RP", "TO") else None
+
+
+def _compound(caption: _Caption, place: int) -> str | None:
+    """`wash cutting board`, but not `is cutting boards`."""
+    if not caption.word(place).endswith("ing") or caption.word(place - 1) in _FORMS_OF_BE:
+        return None
+    pair = (caption.word(place), lemma_of(caption.word(place + 1), "noun"))
+    return "NN" if pair in _compounds() else None
+
+
+def _noun_after_small_word(caption: _Caption, place: int) -> str | None:
+    """`into sink`: the lexicon has some things as verbs."""
+    if caption.tag(place) not in ("VBP", "VB") or not _is(caption.word(place), "noun"):
+        return None
+    before = caption.tag(place - 1)
+    return "NN" if before == "IN" and caption.word(place - 1) in _PREPOSITIONS - PARTICLES | {"in", "on"} else None
+
+
+def _command(caption: _Caption, place: int) -> str | None:
+    """`open door`, `open fridge and close tap`: a base form where a command starts."""
+    word, follower = caption.word(place), caption.tag(place + 1)
+    starts = place == 0 or (place == 1 and caption.tag(0) == "RB")
+    goes_on = caption.is_command and caption.tag(place - 1) in ("CC", ",", "RB")
+    if not (starts or goes_on) or not _is_base(word):
+        return None
+    if not starts and follower in ("", "IN", "TO", "CC", ",", ".") and _is(word, "noun"):
+        return "NN"  # take fork and spoon
+    return None if follower in _FINITE or follower in ("VBG", "VBN") else "VB"
+
+
+def _third_person(caption: _Caption, place: int) -> str | None:
+    """`a girl jumps into a river`: a plural after a singular noun that has no verb yet."""
+    if caption.tag(place) != "NNS" or caption.tag(place - 1) not in ("NN", "NNP", "PRP", "WDT", "WP", "RB"):
+        return None
+    if not _is(caption.word(place), "verb") or caption.has_finite_verb(place) or caption.is_command:
+        return None
+    if caption.tag(place + 1) in _FINITE:
+        return None
+    sure = caption.opener(place) in _SINGULAR or caption.tag(place - 1) in ("PRP", "WDT", "WP")
+    return "VBZ" if sure or _is_common_verb(caption.word(place)) else None
+
+
+def _progressive(caption: _Caption, place: int) -> str | None:
+    """`a man cooking pasta`, `is ice skating`: what ends in -ing after a subject is done."""
+    word = caption.word(place)
+    if caption.tag(place) not in ("NN", "JJ") or not word.endswith("ing") or not _is_common_verb(word):
+        return None
+    before = caption.tag(place - 1)
+    goes_on = before == "VB" and lemma_of(caption.word(place - 1), "verb") in stop_verbs() | {"stop"}
+    if place == 0 or before == "RB" or goes_on:
+        return "VBG" if caption.tag(place + 1) not in ("", *_FINITE) else None
+    return "VBG" if before in (*_NOUNS, "PRP", "VBZ", "VBP", "VBD") else None
+
+
+def _modifier(caption: _Caption, place: int) -> str | None:
+    """`take chopped onion`, `a running dog`: a participle before its noun, after what opens a noun phrase."""
+    tag, before = caption.tag(place), caption.tag(place - 1)
+    if tag not in ("VBN", "VBD", "VBG") or caption.tag(place + 1) not in _NOUNS:
+        return None
+    if before in (*_OPENERS, "JJ", "CD"):
+        return "JJ"
+    if tag == "VBG":
+        return None
+    is_object = before.startswith("VB") and lemma_of(caption.word(place - 1), "verb") not in _AUXILIARIES
+    return "JJ" if (before in ("IN", "TO", "CC") and place > 1) or is_object else None
+
+
+def _noun_after_opener(caption: _Caption, place: int) -> str | None:
+    """`a funnel`, `on the liquid`: what ends a noun phrase is a noun."""
+    tag, before, word = caption.tag(place), caption.tag(place - 1), caption.word(place)
+    if not _is(word, "noun") or before not in (*_OPENERS, "JJ"):
+        return None
+    if tag in ("VB", "VBP") and (before in _OPENERS or caption.opener(place)):
+        return "NN"
+    ends = caption.tag(place + 1) not in (*_NOUNS, "JJ", "VBG", "VBN", "CC")
+    return "NN" if tag == "JJ" and before in _OPENERS and ends else None
+
+
+def _object_of_command(caption: _Caption, place: int) -> str | None:
+    """`squeeze sponge`, `put down drain`: what follows a command is its object."""
+    before = place - 1
+    if before > 0 and caption.word(before) in PARTICLES:
+        before -= 1
+    if place == 0 or caption.tag(before) != "VB" or not _is(caption.word(place), "noun"):
+        return None
+    if caption.tag(place) in ("VB", "VBP", "MD"):
+        return "NN"
+    return "NNS" if caption.tag(place) == "VBZ" else None
+
+
+def _plural_after_number(caption: _Caption, place: int) -> str | None:
+    """`two cooks`, `some drinks`."""
+    if caption.tag(place) != "VBZ" or not _is(caption.word(place), "noun"):
+        return None
+    return "NNS" if caption.tag(place - 1) in ("CD", "JJ", *_OPENERS) else None
+
+
+def _goal(caption: _Caption, place: int) -> str | None:
+    """`add to bowl`: after `to`, a noun unless captions use it as a verb."""
+    if caption.tag(place) != "VB" or caption.tag(place - 1) != "TO":
+        return None
+    return "NN" if _is(caption.word(place), "noun") and not _is_common_verb(caption.word(place)) else None
+
+
+_FIXED: tuple[Rule, ...] = (_small_word, _compound)
+_RULES: tuple[Rule, ...] = (
+    _noun_after_small_word,
+    _command,
+    _object_of_command,
+    _third_person,
+    _progressive,
+    _modifier,
+    _noun_after_opener,
+    _plural_after_number,
+    _goal,
+)

@@ -1,0 +1,198 @@
+"""Verb and noun classes of captions that nobody annotated: lemmas, grouped by synonyms, numbered.
+
+They are what `evenreel.corpus.class_relevance` makes degrees of relevance of. `docs/language.md` compares them with
+the classes that people gave to EPIC-KITCHENS-100.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from evenreel.errors import UsageError
+from evenreel.language.caption_rules import PARTICLES
+from evenreel.language.phrases import OPENERS, phrases, verb_particle
+from evenreel.language.synonyms import Synonyms, caption_synonyms, stop_verbs
+from evenreel.language.tokens import Tagged, Tagger
+
+
+@dataclass(frozen=True)
+class ClassRules:
+    """How words become classes.
+
+    Attributes:
+        synonyms: groups of words that are one class.
+        stop_verbs: lemmas of verbs that are no class.
+        min_captions: a class that fewer captions have is dropped.
+        heads_only: only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
+    """
+
+    synonyms: Synonyms = field(default_factory=caption_synonyms)
+    stop_verbs: frozenset[str] = field(default_factory=stop_verbs)
+    min_captions: int = 1
+    heads_only: bool = True
+
+
+@dataclass(frozen=True)
+class VerbNounClasses:
+    """Classes of captions.
+
+    Attributes:
+        verb_names, noun_names: name of each class; its place is the class's number, the most frequent first.
+        verbs, nouns: for each caption its class numbers, in ascending order without repetition.
+    """
+
+    verb_names: tuple[str, ...]
+    noun_names: tuple[str, ...]
+    verbs: list[list[int]]
+    nouns: list[list[int]]
+
+
+@dataclass(frozen=True)
+class ClipClasses:
+    """Classes of clips, numbered as those of the captions.
+
+    Attributes:
+        clip_ids: V clips.
+        verbs, nouns: class numbers of each, in ascending order.
+    """
+
+    clip_ids: list[str]
+    verbs: list[list[int]]
+    nouns: list[list[int]]
+
+
+def classes_of(tagged: Sequence[Tagged], rules: ClassRules | None = None) -> VerbNounClasses:
+    """Classes of tagged captions.
+
+    A number means the same class only within one call: number all captions of a corpus together.
+
+    Raises:
+        UsageError: `min_captions` is less than 1.
+
+    >>> from evenreel.language.pattern import PatternTagger
+    >>> captions = ["cut tomato", "a man chops two tomatoes", "turn on the faucet", "turn tap on"]
+    >>> found = classes_of(PatternTagger().tag(captions))
+    >>> [[found.verb_names[number] for number in one] for one in found.verbs]
+    [['cut'], ['cut'], ['turn on'], ['turn on']]
+    >>> [[found.noun_names[number] for number in one] for one in found.nouns]
+    [['tomato'], ['tomato', 'man'], ['tap'], ['tap']]
+    """
+    rules = rules or ClassRules()
+    if rules.min_captions < 1:
+        raise UsageError(f"min_captions is {rules.min_captions}; it must be 1 or more.")
+    verb_names, verbs = _numbered([verb_classes(one, rules) for one in tagged], rules.min_captions)
+    noun_names, nouns = _numbered([noun_classes(one, rules) for one in tagged], rules.min_captions)
+    return VerbNounClasses(verb_names, noun_names, verbs, nouns)
+
+
+def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: float = 0.25) -> ClipClasses:
+    """Classes of clips: those of at least a share of a clip's captions (RAN and RANP take a quarter).
+
+    Args:
+        captions: classes of N captions.
+        clip_ids: the clip of each of them.
+        share: of the clip's captions, more than 0 and at most 1.
+
+    Raises:
+        UsageError: the share is out of its range, or there are not as many ids as captions.
+
+    >>> three = VerbNounClasses(("cut", "eat"), ("tomato",), [[0], [0], [1]], [[0], [], []])
+    >>> clip_classes(three, ["a", "a", "a"], share=0.5)
+    ClipClasses(clip_ids=['a'], verbs=[[0]], nouns=[[]])
+    """
+    if not 0 < share <= 1:
+        raise UsageError(f"The share of a clip's captions is {share}; it must be more than 0 and at most 1.")
+    if len(clip_ids) != len(captions.verbs):
+        raise UsageError(f"There are {len(clip_ids)} clip ids for {len(captions.verbs)} captions; give one for each.")
+    sizes = Counter(clip_ids)
+    verbs = _frequent(clip_ids, captions.verbs, sizes, share)
+    nouns = _frequent(clip_ids, captions.nouns, sizes, share)
+    return ClipClasses(list(sizes), [verbs[clip] for clip in sizes], [nouns[clip] for clip in sizes])
+
+
+def annotate(
+    captions: Sequence[tuple[str, str]], tagger: Tagger, rules: ClassRules | None = None, share: float = 0.25
+) -> tuple[VerbNounClasses, ClipClasses]:
+    """Classes of captions and of their clips, for the columns `verb_classes` and `noun_classes` of a corpus.
+
+    Args:
+        captions: clip id and text of N captions.
+        tagger: finds their words.
+        rules: how words become classes.
+        share: of a clip's captions that have a class which the clip has; see `clip_classes`.
+
+    Returns:
+        Classes of the N captions, in their order, and of the clips, in the order of their first caption.
+
+    Raises:
+        UsageError: the rules or the share are out of their range.
+    """
+    of_captions = classes_of(tagger.tag([text for _, text in captions]), rules)
+    return of_captions, clip_classes(of_captions, [clip for clip, _ in captions], share)
+
+
+def verb_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
+    """Names of a caption's verb classes, in its order.
+
+    A verb goes with its particle where the synonyms know the two as one (`turn on`), also when the object stands
+    between them; else the verb alone counts.
+    """
+    found = []
+    for place, token in enumerate(tokens):
+        if token.part == "verb":
+            name = _verb_name(tokens, place, rules)
+            if name not in rules.stop_verbs:
+                found.append(name)
+    return found
+
+
+def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
+    """Names of a caption's noun classes, in its order."""
+    known = rules.synonyms.nouns
+    if rules.heads_only:
+        entities = [one for one in phrases(tokens) if one.kind == "entity"]
+        return [known.get(one.text, known.get(one.head, one.head)) for one in entities]
+    return [known.get(token.lemma, token.lemma) for token in tokens if token.part == "noun"]
+
+
+def _verb_name(tokens: Tagged, place: int, rules: ClassRules) -> str:
+    verb, known = tokens[place].lemma, rules.synonyms.verbs
+    particle = verb_particle(tokens, place) or _later_particle(tokens, place)
+    if particle and (both := f"{verb} {particle}") in known:
+        return known[both]
+    return known.get(verb, verb)
+
+
+def _later_particle(tokens: Tagged, place: int) -> str | None:
+    """`on` of `turn the tap on`: after the object, at the end or before a mark or conjunction."""
+    after = place + 1
+    while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
+        after += 1
+    if after == place + 1 or after >= len(tokens) or tokens[after].lemma not in PARTICLES:
+        return None
+    follower = tokens[after + 1].tag if after + 1 < len(tokens) else "."
+    return tokens[after].lemma if follower in (".", ",", "CC") else None
+
+
+def _numbered(names: Sequence[Iterable[str]], min_captions: int) -> tuple[tuple[str, ...], list[list[int]]]:
+    """Numbers of the names, the most frequent first and equals by name."""
+    sets = [set(one) for one in names]
+    counts = Counter(name for one in sets for name in one)
+    kept = sorted((name for name, count in counts.items() if count >= min_captions), key=lambda n: (-counts[n], n))
+    number = {name: place for place, name in enumerate(kept)}
+    return tuple(kept), [sorted(number[name] for name in one if name in number) for one in sets]
+
+
+def _frequent(
+    clip_ids: Sequence[str], sets: Sequence[Sequence[int]], sizes: Counter[str], share: float
+) -> dict[str, list[int]]:
+    """Classes of each clip that at least a share of its captions have."""
+    counts: dict[str, Counter[int]] = {clip: Counter() for clip in sizes}
+    for clip, one in zip(clip_ids, sets, strict=True):
+        counts[clip].update(set(one))
+    return {
+        clip: sorted(number for number, count in of_clip.items() if count >= share * sizes[clip])
+        for clip, of_clip in counts.items()
+    }

@@ -1,0 +1,63 @@
+"""The tagger that needs nothing but its wheel: TextBlob's pattern lexicon, Brill's context rules, caption rules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from evenreel.language.caption_rules import mend_tags
+from evenreel.language.lemmas import lemma_of, part_of
+from evenreel.language.tokens import Tagged, Token, split_words
+
+_CACHED_CAPTIONS = 1 << 17
+
+
+class PatternTagger:
+    """Offline tagger for English captions; see `evenreel.language.tokens.Tagger`.
+
+    Words are looked up in small letters, so a name is a common noun and capitals change nothing. The lexicon gives
+    the tag that a word has most often, Brill's context rules (which TextBlob ships but does not apply) and the rules
+    of `caption_rules` mend it.
+    """
+
+    @property
+    def name(self) -> str:
+        """`pattern` with TextBlob's version."""
+        from importlib.metadata import version
+
+        return f"pattern (textblob {version('textblob')})"
+
+    def tag(self, captions: Sequence[str]) -> list[Tagged]:
+        """Captions -> their tokens."""
+        return [_tag(caption) for caption in captions]
+
+
+@lru_cache(maxsize=_CACHED_CAPTIONS)
+def _tag(caption: str) -> Tagged:
+    texts = split_words(caption)
+    words = [text.lower().replace("’", "'") for text in texts]
+    if not words:
+        return ()
+    parser, context = _textblob()
+    tagged = context.apply(parser.find_tags(words))
+    tags = mend_tags(words, [tag for _, tag in tagged])
+    return tuple(map(_token, texts, words, tags))
+
+
+@cache
+def _token(text: str, word: str, tag: str) -> Token:
+    """One object for all places of a word: a corpus has far fewer words than places."""
+    return Token(text, lemma_of(word, part_of(tag)), tag)
+
+
+@lru_cache(maxsize=1)
+def _textblob() -> tuple[Any, Any]:
+    """The parser and the context rules, loaded; that takes a second or two."""
+    from textblob.en import lexicon, parser
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # TextBlob leaves closing its files to the interpreter
+        len(lexicon), len(lexicon.context)
+    return parser, lexicon.context

@@ -1,0 +1,96 @@
+"""Groups of words that mean nearly the same: a list that comes with the package, and lists of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from evenreel.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """The group of each word; the first word of a group is its name.
+
+    Attributes:
+        verbs: verb, perhaps with a particle (`turn on`), to the name of its group.
+        nouns: noun, perhaps of several words, to the name of its group.
+    """
+
+    verbs: Mapping[str, str]
+    nouns: Mapping[str, str]
+
+    def updated(self, own: Synonyms) -> Synonyms:
+        """These groups, where `own` does not say otherwise of a word.
+
+        >>> both = Synonyms({"chop": "cut"}, {}).updated(Synonyms({"chop": "chop", "hew": "chop"}, {}))
+        >>> both.verbs
+        {'chop': 'chop', 'hew': 'chop'}
+        """
+        return Synonyms({**self.verbs, **own.verbs}, {**self.nouns, **own.nouns})
+
+
+NO_SYNONYMS = Synonyms({}, {})
+"""Every lemma is a class of its own."""
+
+
+@lru_cache(maxsize=1)
+def caption_synonyms() -> Synonyms:
+    """The groups that come with the package, written for the words of video captions."""
+    return _parse(_packaged("synonyms.txt"), "synonyms.txt")
+
+
+@lru_cache(maxsize=1)
+def stop_verbs() -> frozenset[str]:
+    """Verbs that say nothing of what is done: be, have, begin and their like."""
+    return frozenset(packaged_lines("stop_verbs.txt"))
+
+
+def packaged_lines(name: str) -> list[str]:
+    """Lines of a text file of this package, without the comments and empty ones."""
+    return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
+
+
+def read_synonyms(path: Path) -> Synonyms:
+    """Read groups from a text file with a line such as `verb: cut, chop, slice` or `noun: sofa, couch` for each.
+
+    The first word names the group; words are in their base form; `#` starts a comment.
+
+    Raises:
+        CorpusError: the file cannot be read, a line has another form, or a word is in two groups.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"The synonyms in {path} cannot be read as UTF-8 text ({error}).") from error
+    return _parse(text, str(path))
+
+
+def _parse(text: str, source: str) -> Synonyms:
+    groups: dict[str, dict[str, str]] = {"verb": {}, "noun": {}}
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = line.partition("#")[0].strip().lower()
+        if not content:
+            continue
+        kind, colon, rest = content.partition(":")
+        words = [" ".join(word.split()) for word in rest.split(",")]
+        if not colon or kind.strip() not in groups or not all(words):
+            raise CorpusError(
+                f"Line {number} of {source} is {line.strip()!r}; write `verb:` or `noun:` and words with commas "
+                "between them."
+            )
+        known = groups[kind.strip()]
+        for word in words:
+            if known.setdefault(word, words[0]) != words[0]:
+                raise CorpusError(
+                    f"Line {number} of {source} has the {kind.strip()} {word!r}, which is in the group of "
+                    f"{known[word]!r} already; a word is in one group."
+                )
+    return Synonyms(groups["verb"], groups["noun"])
+
+
+def _packaged(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,69 @@
+"""Words of a caption with their lemma and tag, and the seam that every tagger fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from evenreel.language.lemmas import Part, part_of
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word or mark of a caption.
+
+    Attributes:
+        text: as it is written.
+        lemma: base form in small letters.
+        tag: Penn Treebank tag, such as `NN`, `VBG`, `JJ`.
+    """
+
+    text: str
+    lemma: str
+    tag: str
+
+    @property
+    def part(self) -> Part | None:
+        """`noun`, `verb`, `adjective`, `adverb`, or None."""
+        return part_of(self.tag)
+
+
+Tagged = tuple[Token, ...]
+"""A caption's tokens, in order."""
+
+
+class Tagger(Protocol):
+    """Finds the words of captions and their parts of speech."""
+
+    @property
+    def name(self) -> str:
+        """What was used, to be stored with anything derived from it."""
+
+    def tag(self, captions: Sequence[str]) -> list[Tagged]:
+        """Captions -> their tokens; equal captions get equal tokens, whatever stands around them."""
+
+
+_CLITICS = "n't|n’t|'s|’s|'re|’re|'ve|’ve|'ll|’ll|'d|’d|'m|’m"
+_SPLIT = re.compile(
+    rf"\w+?(?={_CLITICS}\b)|(?:{_CLITICS})\b|\d+(?:[.,:/]\d+)+|\w+(?:-\w+)*|[^\w\s]", re.IGNORECASE | re.UNICODE
+)
+
+
+def split_words(caption: str) -> list[str]:
+    """Words and marks of a caption.
+
+    >>> split_words("A man's dog doesn't like 2.5 stir-fried eggs.")
+    ['A', 'man', "'s", 'dog', 'does', "n't", 'like', '2.5', 'stir-fried', 'eggs', '.']
+    """
+    return _SPLIT.findall(caption)
+
+
+def lemmas(tokens: Iterable[Token], part: Part) -> list[str]:
+    """Lemmas of one part of speech, in the order of the caption.
+
+    >>> lemmas((Token("two", "two", "CD"), Token("Dogs", "dog", "NNS"), Token("ran", "run", "VBD")), "noun")
+    ['dog']
+    """
+    return [token.lemma for token in tokens if token.part == part]
