@@ -86,7 +86,7 @@ class Metric:
         """The figure of each of B weightings of the queries, as a bootstrap asks for.
 
         Args:
-            per_query: at least `columns`, each (n,).
+            per_query: at least `columns`, each (n,). A query for which a column is NaN does not count in it.
             weights: (B, n), how many times a query counts; None is once each, with B = 1.
 
         Returns:
@@ -141,16 +141,24 @@ DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", 
 
 
 def _weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
+    values, weights = _known(values, weights)
+    with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
+        return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
 
 
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
     """(n,) values, (B, n) counts -> (B,): the middle value, or the mean of the two in the middle."""
+    values, weights = _known(values, weights)
     order = np.argsort(values)
-    ordered = values[order]
+    ordered = np.append(values[order], np.nan)  # what a sample without any known query gets
     reached = np.cumsum(weights[:, order], axis=1)
     half = reached[:, -1:] / 2
-    lower = ordered[(reached < half).sum(axis=1)]
-    # Of an even total, half falls between two values; a sum that only rounds past it would step over the end.
-    upper = ordered[np.minimum((reached <= half).sum(axis=1), len(values) - 1)]
-    return np.asarray((lower + upper) / 2, dtype=np.float64)
+    upper = (reached <= half).sum(axis=1)
+    lower = np.where(upper < len(values), (reached < half).sum(axis=1), upper)
+    return np.asarray((ordered[lower] + ordered[upper]) / 2, dtype=np.float64)
+
+
+def _known(values: NDArray[np.float64], weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Without the queries whose value is NaN; as they are where there is none, which is nearly always."""
+    known = ~np.isnan(values)
+    return (values, weights) if known.all() else (values[known], weights[:, known])

@@ -74,6 +74,12 @@ class EvaluationSettings:
                 raise UsageError(f"{value!r} is no {what}; there are: {', '.join(get_args(known))}.")
         if not self.metrics or not self.directions:
             raise UsageError("Nothing is asked for; name at least one metric and one direction.")
+        ordered = [str(metric) for metric in self.metrics if metric.needs_order]
+        if ordered and self.v2t_protocol == "every-caption" and "v2t" in self.directions:
+            raise UsageError(
+                f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
+                "one at a time; use best-caption or caption-group."
+            )
         if not 0 < self.confidence < 1:
             raise UsageError(f"The confidence is {self.confidence}; it must lie between 0 and 1.")
         for name in ("resamples", "seed", "threads", "band_bytes"):
@@ -91,10 +97,11 @@ class DirectionResult:
         query_ids: n ids of captions, or of clips where a clip is the query.
         groups: (n,) whole numbers, equal for queries of one clip. The captions of a clip are not independent, so
             whoever resamples draws groups.
-        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent.
+        per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent. NaN in columns
+            that need an item of degree 1 where a query has items of lower degrees only.
         summary: a figure for each metric, by its word.
         gallery_size: items that each query is ranked against.
-        without_relevant: ids of the queries that have no relevant item; no figure includes them.
+        without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
     """
 
     direction: Direction

@@ -1,0 +1,119 @@
+"""A direction calculated band by band: memory for some queries at a time, every core at work, any size of gallery."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.evaluation.blocks import Items, Search
+from evenreel.evaluation.first_hit import every_hit, first_hits, hit_columns
+from evenreel.evaluation.metrics import Metric
+from evenreel.evaluation.ordered import Tables, order_columns
+from evenreel.evaluation.places import best_items, find_places
+from evenreel.evaluation.results import EvaluationSettings, Ties
+
+Column = NDArray[np.float64]
+Progress = Callable[[float], None]
+
+_WIDEST = 8
+"""Bytes of a score, at most, as far as memory is planned."""
+
+_PIECE_BYTES = 8 * 2**20
+"""Scores that a thread has at a time: what it does several times over should stay in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Columns of n queries, and which of them have anything to find."""
+
+    found: NDArray[np.bool_]
+    columns: dict[str, Column]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is calculated of each ranking.
+
+    Attributes:
+        metrics: whose columns are wanted.
+        ties: the rule for ties.
+        every: whether each relevant item counts alone, without the others in its ranking (`every_hit`).
+        tables: for the size of the gallery.
+    """
+
+    metrics: tuple[Metric, ...]
+    ties: Ties
+    every: bool
+    tables: Tables
+
+    def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
+        """Columns of the b queries of (b, gallery) scores."""
+        found = np.bincount(items.query, minlength=len(scores)) > 0
+        ordered = any(metric.needs_order for metric in self.metrics)
+        counted = items if ordered else items.where(items.degree == 1) if self.every else best_items(scores, items)
+        places = find_places(scores, counted, self.ties)
+        hits = every_hit(places) if self.every else first_hits(places)
+        columns = {
+            name: mean_of(hits.query, values, len(scores)) for name, values in hit_columns(hits, self.metrics).items()
+        }
+        return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables))
+
+
+def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress: Progress) -> Ranked:
+    """Every query of a direction.
+
+    Scores and relevance are asked for in this thread alone, each pair once. What is read is copied before more is
+    asked for, so blocks may share a buffer.
+
+    Args:
+        search: queries, gallery and relevance.
+        plan: what is calculated.
+        settings: `band_bytes` and `threads`.
+        progress: called now and then with the share that is done.
+    """
+    threads = settings.threads or os.cpu_count() or 1
+    waiting: deque[Future[Ranked]] = deque()
+    done: list[Ranked] = []
+    finished = 0
+    with ThreadPoolExecutor(threads) as pool:
+        pieces = _pieces(search, settings.band_bytes)
+        while waiting or not done:
+            for scores, items in islice(pieces, 2 * threads - len(waiting)):
+                waiting.append(pool.submit(plan.calculate, scores, items))
+            done.append(waiting.popleft().result())
+            finished += len(done[-1].found)
+            progress(finished / len(search.query_ids))
+    names = done[0].columns
+    columns = {name: np.concatenate([part.columns[name] for part in done]) for name in names}
+    return Ranked(np.concatenate([part.found for part in done]), columns)
+
+
+def mean_of(group: NDArray[np.int64], values: Column, groups: int) -> Column:
+    """(groups,) mean of the values of each group that are known; NaN for a group without any."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        sums = np.bincount(group[known], values[known], minlength=groups)
+        return np.asarray(sums / np.bincount(group[known], minlength=groups), dtype=np.float64)
+
+
+def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
+    """Scores and items of a few queries at a time, in order."""
+    queries, row_bytes = len(search.query_ids), search.row_scores * _WIDEST
+    for band in _stretches(0, queries, band_bytes // row_bytes):
+        scores = search.read(band)
+        for piece in _stretches(band.start, band.stop, min(band_bytes, _PIECE_BYTES) // row_bytes):
+            yield np.array(scores[piece.start - band.start : piece.stop - band.start], order="C"), search.items(piece)
+
+
+def _stretches(start: int, stop: int, most: int) -> Iterator[slice]:
+    step = max(1, most)
+    for begin in range(start, stop, step):
+        yield slice(begin, min(begin + step, stop))

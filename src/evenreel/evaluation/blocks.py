@@ -1,0 +1,237 @@
+"""Scores and relevance as the engine reads them: checked, and with captions gathered into groups where asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenreel.corpus.relevance import Relevance, RelevantPairs
+from evenreel.errors import ScoresError
+from evenreel.types import ScoreBlocks, Scores
+
+
+class CheckedScores:
+    """Blocks of someone's scores, each known to have its shape and to hold nothing but numbers that can be ranked.
+
+    Half precision comes as single precision, which holds its every value, because numpy calculates faster with it.
+    """
+
+    def __init__(self, scores: ScoreBlocks) -> None:
+        self._scores = scores
+        self.caption_ids: Sequence[str] = scores.caption_ids
+        self.video_ids: Sequence[str] = scores.video_ids
+        size = (len(self.caption_ids), len(self.video_ids))
+        if isinstance(scores, Scores) and scores.values.shape != size:
+            raise ScoresError(
+                f"The scores have the shape {scores.values.shape}, but there are {size[0]} caption ids and {size[1]} "
+                "video ids; it must be a caption a row and a video a column."
+            )
+        if 0 in size:
+            raise ScoresError(f"The scores are of {size[0]} captions and {size[1]} videos; give at least one of each.")
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Some rows and columns.
+
+        Raises:
+            ScoresError: the block has another shape, is not numeric, or holds NaN.
+        """
+        values = np.asarray(self._scores.block(captions, videos))
+        wanted = (captions.stop - captions.start, videos.stop - videos.start)
+        if values.shape != wanted:
+            raise ScoresError(
+                f"The scores of captions {captions.start} to {captions.stop - 1} and videos {videos.start} to "
+                f"{videos.stop - 1} have the shape {values.shape}; it must be {wanted}, a caption a row."
+            )
+        values = _rankable(values)
+        if np.isnan(values.max()):
+            row, column = np.argwhere(np.isnan(values))[0]
+            caption, video = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
+            raise ScoresError(
+                f"The score of caption {caption!r} and video {video!r} is NaN, which has no place in a ranking; "
+                "mend what calculates it, or write minus infinity for a video that is never to be found."
+            )
+        return values
+
+
+def _rankable(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
+    if values.dtype == np.bool_:
+        return values.astype(np.uint8)
+    if values.dtype.kind not in "fiu":
+        raise ScoresError(f"The scores are of type {values.dtype}; they must be whole or floating-point numbers.")
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionGroups:
+    """Q captions as G groups, one a clip.
+
+    Attributes:
+        clip_ids: G ids, in the order of their first captions.
+        order: (Q,) places of the captions, those of a group side by side.
+        starts: (G,) where each group begins in `order`.
+    """
+
+    clip_ids: Sequence[str]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
+        """Groups from the clip of each caption.
+
+        >>> groups = CaptionGroups.of(["b", "a", "b"])
+        >>> list(groups.clip_ids), groups.order.tolist(), groups.starts.tolist()
+        (['b', 'a'], [0, 2, 1], [0, 2])
+        """
+        places: dict[str, int] = {}
+        numbers = np.array([places.setdefault(clip, len(places)) for clip in clip_ids], dtype=np.int64)
+        sizes = np.bincount(numbers)
+        return cls(tuple(places), np.argsort(numbers, kind="stable"), np.cumsum(sizes) - sizes)
+
+    def best(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(Q, b) -> (G, b), the largest value of each group."""
+        return np.asarray(np.maximum.reduceat(values[self.order], self.starts, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedScores:
+    """Scores of groups of captions, a group's being the best of its captions'; it is a `ScoreBlocks`."""
+
+    scores: ScoreBlocks
+    groups: CaptionGroups
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the groups' clips."""
+        return self.groups.clip_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the columns."""
+        return self.scores.video_ids
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Some groups and columns; every caption of these columns is read."""
+        return self.groups.best(self.scores.block(slice(0, len(self.groups.order)), videos))[captions]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRelevance:
+    """Relevance of groups of captions, a group's being the highest of its captions'; it is a `Relevance`."""
+
+    relevance: Relevance
+    groups: CaptionGroups
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Groups and videos."""
+        return len(self.groups.starts), self.relevance.shape[1]
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """See `Relevance.block`."""
+        return self.groups.best(self.relevance.block(slice(0, len(self.groups.order)), videos))[captions]
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The items that a band of b queries should find: every pair with a degree of relevance above 0, query by query.
+
+    Attributes:
+        query: (m,) place of the query in the band, ascending.
+        item: (m,) place in the gallery, ascending within a query.
+        degree: (m,) of relevance, above 0 and at most 1.
+    """
+
+    query: NDArray[np.int64]
+    item: NDArray[np.int64]
+    degree: NDArray[np.float64]
+
+    def where(self, kept: NDArray[Any]) -> Items:
+        """The pairs that a mask or a list of places names."""
+        return Items(self.query[kept], self.item[kept], self.degree[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One direction, laid out: queries that look through a gallery.
+
+    Attributes:
+        scores, relevance: of captions and videos.
+        turned: whether videos are the queries and captions the gallery.
+    """
+
+    scores: ScoreBlocks
+    relevance: Relevance
+    turned: bool
+
+    @property
+    def query_ids(self) -> Sequence[str]:
+        """Ids of the n queries."""
+        return self.scores.video_ids if self.turned else self.scores.caption_ids
+
+    @property
+    def gallery_size(self) -> int:
+        """How many items each query is ranked against."""
+        return len(self.scores.caption_ids if self.turned else self.scores.video_ids)
+
+    @property
+    def row_scores(self) -> int:
+        """How many scores are read for a query: more than the gallery has items where captions are grouped."""
+        return len(self.scores.groups.order) if isinstance(self.scores, GroupedScores) else self.gallery_size
+
+    def read(self, queries: slice) -> NDArray[Any]:
+        """(b, gallery) scores of some queries."""
+        everything = slice(0, self.gallery_size)
+        return self.scores.block(everything, queries).T if self.turned else self.scores.block(queries, everything)
+
+    def items(self, queries: slice) -> Items:
+        """What some queries should find."""
+        if self._pairs is not None:
+            return _of_pairs(self._pairs[queries])
+        everything = slice(0, self.gallery_size)
+        if self.turned:
+            return _of_degrees(self.relevance.block(everything, queries).T)
+        return _of_degrees(self.relevance.block(queries, everything))
+
+    @cached_property
+    def _pairs(self) -> sparse.csr_array | None:
+        """Plain relevance with a query a row: no table of it is ever made."""
+        if not isinstance(self.relevance, RelevantPairs):
+            return None
+        matrix = self.relevance.matrix
+        turned = sparse.csr_array(matrix.T if self.turned else matrix, dtype=np.bool_)
+        turned.sum_duplicates()
+        turned.eliminate_zeros()
+        return turned
+
+
+def _of_pairs(matrix: sparse.csr_array) -> Items:
+    query = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return Items(query, matrix.indices.astype(np.int64), np.ones(len(query)))
+
+
+def _of_degrees(degrees: NDArray[np.float64]) -> Items:
+    lowest, highest = degrees.min(), degrees.max()
+    if not (lowest >= 0 and highest <= 1):  # NaN too
+        raise ScoresError(f"Degrees of relevance lie between 0 and 1; these range from {lowest} to {highest}.")
+    # numpy finds the places that are set in one long row of booleans far faster than in a table of numbers.
+    places = np.flatnonzero(np.ascontiguousarray(degrees > 0))
+    query, item = np.divmod(places, degrees.shape[1])
+    return Items(query, item, degrees[query, item])
+
+
+def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
+    """Relevance of groups of captions, a group's being the highest of its captions'; plain relevance stays plain."""
+    if not isinstance(relevance, RelevantPairs):
+        return GroupedRelevance(relevance, groups)
+    ends = np.append(groups.starts, len(groups.order))
+    members = sparse.csr_array((np.ones(len(groups.order), np.int64), groups.order, ends))
+    return RelevantPairs((members @ relevance.matrix.astype(np.int64)).astype(np.bool_))

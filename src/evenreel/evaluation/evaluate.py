@@ -1,0 +1,234 @@
+"""From scores and a corpus to figures: what fits, what is relevant, which protocol, and what has to be said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.bands import Plan, Progress, Ranked, mean_of, rank_all
+from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, Search, group_relevance
+from evenreel.evaluation.ordered import Tables
+from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.evaluation.stats import bootstrap_intervals
+from evenreel.types import Corpus, ScoreBlocks
+
+RelevanceName = Literal["clip", "text", "classes", "classes-iou"]
+
+RELEVANCE: dict[RelevanceName, Callable[[Corpus, Sequence[str], Sequence[str]], Relevance]] = {
+    "clip": own_clip,
+    "text": same_text,
+    "classes": class_relevance,
+    "classes-iou": lambda corpus, captions, videos: class_relevance(corpus, captions, videos, "iou"),
+}
+"""What answers a caption: its own clip; every clip with a caption of the same text; degrees from verb and noun
+classes, verbs equal or by intersection over union."""
+
+
+def evaluate(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: EvaluationSettings | None = None,
+    *,
+    relevance: RelevanceName | Relevance = "clip",
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Rank, both ways, and summarise with intervals.
+
+    Nothing of the size Q x V is made: scores are asked for in bands of `settings.band_bytes`, each score once a
+    direction, from the calling thread.
+
+    Args:
+        scores: of Q captions and V videos, `Scores` or anything that has them in blocks.
+        corpus: whose captions and clips they are; select the split first.
+        settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
+        relevance: a name of `RELEVANCE`, or degrees of one's own, (Q, V) in the order of the scores' ids.
+        progress: called now and then with the share that is done, 0 to 1.
+
+    Returns:
+        Per-query columns and figures of each direction. Every query counts exactly once; one without anything
+        relevant is listed, not counted.
+
+    Raises:
+        ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to calculate a metric from.
+        CorpusError: degrees of relevance are asked for of a corpus without classes.
+        UsageError: the relevance is not known or has another shape.
+
+    >>> import polars as pl
+    >>> from evenreel.corpus import make_corpus
+    >>> from evenreel.types import Scores
+    >>> corpus = make_corpus(
+    ...     pl.DataFrame({"clip_id": ["a", "b"]}),
+    ...     pl.DataFrame({"caption_id": ["0", "1"], "clip_id": ["a", "b"], "text": ["a ball", "a box"]}),
+    ... )
+    >>> found = evaluate(Scores(np.array([[0.9, 0.1], [0.5, 0.5]]), ["0", "1"], ["a", "b"]), corpus)
+    >>> found.directions["t2v"].per_query["R@1"].tolist()  # the tie is right half of the time
+    [100.0, 50.0]
+    """
+    settings = settings or EvaluationSettings()
+    checked = CheckedScores(scores)
+    notices = _misfits(checked, corpus, settings.partial)
+    case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), settings)
+    directions: dict[Direction, DirectionResult] = {}
+    for number, direction in enumerate(settings.directions):
+        part = _part(progress, number, len(settings.directions))
+        result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
+        notices += _left_out(result)
+        directions[direction] = _summarised(result, settings)
+    return Evaluation(
+        directions,
+        settings.metrics,
+        settings.ties,
+        relevance if isinstance(relevance, str) else "given",
+        settings.confidence,
+        tuple(getattr(scores, "uses", ())),
+        tuple(notices),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What both directions share; `clips` is the clip of each scored caption."""
+
+    scores: CheckedScores
+    relevance: Relevance
+    clips: list[str]
+    settings: EvaluationSettings
+
+
+def _t2v(case: _Case, progress: Progress) -> DirectionResult:
+    search = Search(case.scores, case.relevance, turned=False)
+    ranked = _rank(search, case.settings, progress)
+    number: dict[str, int] = {}
+    groups = np.array([number.setdefault(clip, len(number)) for clip in case.clips], dtype=np.int64)
+    result = _result("t2v", case.settings.t2v_protocol, search, ranked, groups)
+    return result if result.protocol == "caption" else _video_means(result, list(number))
+
+
+def _v2t(case: _Case, progress: Progress) -> DirectionResult:
+    search = Search(case.scores, case.relevance, turned=True)
+    if case.settings.v2t_protocol == "caption-group":
+        groups = CaptionGroups.of(case.clips)
+        search = Search(GroupedScores(case.scores, groups), group_relevance(case.relevance, groups), turned=True)
+    ranked = _rank(search, case.settings, progress, every=case.settings.v2t_protocol == "every-caption")
+    return _result("v2t", case.settings.v2t_protocol, search, ranked, np.arange(len(search.query_ids)))
+
+
+def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
+    plan = Plan(settings.metrics, settings.ties, every, Tables.of(search.gallery_size))
+    return rank_all(search, plan, settings, progress)
+
+
+def _result(
+    direction: Direction, protocol: str, search: Search, ranked: Ranked, groups: NDArray[np.int64]
+) -> DirectionResult:
+    """The queries that have something to find, still without figures."""
+    ids, found = search.query_ids, ranked.found
+    return DirectionResult(
+        direction,
+        protocol,
+        list(compress(ids, found)),
+        groups[found],
+        {name: values[found] for name, values in ranked.columns.items()},
+        {},
+        search.gallery_size,
+        tuple(compress(ids, ~found)),
+    )
+
+
+def _video_means(result: DirectionResult, clips: Sequence[str]) -> DirectionResult:
+    """A row a clip, with the mean over its captions; `clips` are the ids behind the groups."""
+    groups, place = np.unique(result.groups, return_inverse=True)
+    columns = {name: mean_of(place, values, len(groups)) for name, values in result.per_query.items()}
+    return replace(result, query_ids=[clips[group] for group in groups], groups=groups, per_query=columns)
+
+
+def _summarised(result: DirectionResult, settings: EvaluationSettings) -> DirectionResult:
+    """With the figure of each metric."""
+    what, items = ("caption", "clip") if result.direction == "t2v" else ("clip", "caption")
+    if not result.query_ids:
+        raise ScoresError(
+            f"No {what} of the scores has a relevant {items} among them, so {result.direction} has no figure; check "
+            "that captions and clips are of one split, or use another relevance."
+        )
+    for metric in settings.metrics:
+        if any(np.isnan(result.per_query[column]).all() for column in metric.columns):
+            raise ScoresError(
+                f"No {what} has a {items} of relevance 1, only of lower degrees, so {metric} has no value in "
+                f"{result.direction}; ask for nDCG, which needs none, or use another relevance."
+            )
+    figures = bootstrap_intervals(settings.metrics, result.per_query, result.groups, settings)
+    return replace(result, summary=figures)
+
+
+def _left_out(result: DirectionResult) -> list[str]:
+    """What has to be said of the queries that do not count, or not in every column."""
+    what = "captions" if result.direction == "t2v" else "clips"
+    notices = []
+    if missing := result.without_relevant:
+        notices.append(
+            f"{result.direction}: {len(missing):,} {what} have nothing relevant among the scores and are in no figure, "
+            f"the first {missing[0]!r}."
+        )
+    if unknown := int(np.isnan(result.first_rank).sum()):
+        notices.append(
+            f"{result.direction}: {unknown:,} of {len(result.query_ids):,} queries have nothing of relevance 1, only "
+            "lower degrees; they count in nDCG alone."
+        )
+    return notices
+
+
+def _part(progress: Progress | None, number: int, parts: int) -> Progress:
+    """What one of several equal parts reports its own share to."""
+    return lambda share: progress((number + share) / parts) if progress else None
+
+
+def _relevance_of(relevance: RelevanceName | Relevance, corpus: Corpus, scores: CheckedScores) -> Relevance:
+    if isinstance(relevance, str):
+        if relevance not in RELEVANCE:
+            raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
+        return RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
+    size = (len(scores.caption_ids), len(scores.video_ids))
+    if relevance.shape != size:
+        raise UsageError(f"The relevance has the shape {relevance.shape}; it must be that of the scores, {size}.")
+    return relevance
+
+
+def _clips_of(corpus: Corpus, scores: CheckedScores) -> list[str]:
+    clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    return [clip_of[caption] for caption in scores.caption_ids]
+
+
+def _misfits(scores: CheckedScores, corpus: Corpus, partial: bool) -> list[str]:
+    """Notices about what the scores leave out; unknown and repeated ids, and gaps unless `partial`, are errors."""
+    notices = []
+    for ids, known, what in (
+        (scores.caption_ids, corpus.captions["caption_id"].to_list(), "caption"),
+        (scores.video_ids, corpus.clips["clip_id"].to_list(), "clip"),
+    ):
+        scored, there = set(ids), set(known)
+        if len(scored) < len(ids):
+            twice = next(one for one, times in Counter(ids).items() if times > 1)
+            raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
+        if strangers := [one for one in ids if one not in there]:
+            raise ScoresError(
+                f"The scores are of {what} {strangers[0]!r}, which the corpus does not have ({len(strangers):,} such "
+                f"{what}s in all); give the corpus, or the split, that they were made for."
+            )
+        if missing := [one for one in known if one not in scored]:
+            sentence = (
+                f"{len(missing):,} of {len(known):,} {what}s of the corpus have no scores, the first {missing[0]!r}"
+            )
+            if not partial:
+                raise ScoresError(
+                    f"{sentence}; score them, select the split that was scored, or ask for a partial evaluation."
+                )
+            notices.append(f"{sentence}; a smaller gallery makes every figure look better.")
+    return notices

@@ -1,0 +1,111 @@
+"""Figures of the first relevant item of a ranking: its rank, the chance that it is among the first k, 1 / rank.
+
+A hit is a triple: `above` items score higher than the best relevant score, `relevant` items have that score and
+`others` that are not relevant have it too. Under a random order of equals, the place of the first of `relevant`
+among `others + relevant` has the negative hypergeometric distribution, of which each figure is the expected value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from evenreel.evaluation.metrics import FIRST_RANK, Metric
+from evenreel.evaluation.places import Places
+
+Column = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The first hit of h rankings; `query` (h,) says whose, ascending, the other fields are the module's triple."""
+
+    query: Whole
+    above: Whole
+    others: Whole
+    relevant: Whole
+
+
+def first_hits(places: Places) -> Hits:
+    """Of each query the first stretch that holds a strictly relevant item; a query without one has none."""
+    holds = np.flatnonzero(places.strict)
+    holds = holds[np.diff(places.query[holds], prepend=-1) > 0]
+    strict = places.strict[holds]
+    return Hits(places.query[holds], places.above[holds], places.size[holds] - strict, strict)
+
+
+def every_hit(places: Places) -> Hits:
+    """Each strictly relevant item as the only one, among the items that are not strictly relevant."""
+    times = places.strict
+    above = places.above - places.sums_before(times.astype(np.float64)).astype(np.int64)
+    others = places.size - times
+    alone = np.ones(times.sum(), np.int64)
+    return Hits(np.repeat(places.query, times), np.repeat(above, times), np.repeat(others, times), alone)
+
+
+def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
+    """The (h,) columns that metrics of the first hit need, and always the rank; shares in percent."""
+    columns = {FIRST_RANK: expected_rank(hits.above, hits.others, hits.relevant)}
+    for metric in metrics:
+        for column in metric.columns:
+            if column == "MRR":
+                columns[column] = 100 * expected_reciprocal(hits.above, hits.others, hits.relevant)
+            elif column.startswith("R@"):
+                columns[column] = 100 * hit_chance(hits.above, hits.others, hits.relevant, int(column[2:]))
+    return columns
+
+
+def expected_rank(above: Whole, others: Whole, relevant: Whole) -> Column:
+    """Mean place of the first relevant item, from 1: above + 1 + others / (relevant + 1).
+
+    Two items that tie with the relevant one, none above:
+
+    >>> expected_rank(np.array([0]), np.array([2]), np.array([1]))
+    array([2.])
+    """
+    return np.asarray(above + 1 + others / (relevant + 1), dtype=np.float64)
+
+
+def hit_chance(above: Whole, others: Whole, relevant: Whole, k: int) -> Column:
+    """Chance that a relevant item is among the first k: 1 - C(others, m) / C(others + relevant, m), m = k - above.
+
+    >>> hit_chance(np.array([0, 3]), np.array([2, 0]), np.array([1, 1]), 1).round(4).tolist()
+    [0.3333, 0.0]
+    """
+    drawn = np.clip(k - above, 0, others + 1)
+    # C(o, m) / C(o + r, m) is symmetric: the product of (o - m + i) / (o + i) for i = 1..r, of whole numbers only.
+    miss = np.where(drawn > others, 0.0, 1.0)
+    chance = (drawn > 0) & (miss > 0)
+    for i in range(1, int(relevant[chance].max(initial=0)) + 1):
+        factor = (others - drawn + i) / (others + i)
+        miss = np.where(chance & (i <= relevant), miss * factor, miss)
+    return 1 - miss
+
+
+def expected_reciprocal(above: Whole, others: Whole, relevant: Whole) -> Column:
+    """Mean of 1 / place of the first relevant item.
+
+    >>> expected_reciprocal(np.array([0]), np.array([2]), np.array([1])).round(4)
+    array([0.6111])
+    """
+    reciprocal = 1 / (above + 1.0)
+    single = (others > 0) & (relevant == 1)
+    reciprocal[single] = (digamma(above + others + 2.0) - digamma(above + 1.0))[single] / (others + 1)[single]
+    several = np.flatnonzero((others > 0) & (relevant > 1))
+    if len(several):
+        triples = np.stack([above, others, relevant], axis=1)[several]
+        distinct, which = np.unique(triples, axis=0, return_inverse=True)
+        means = np.array([_mean_reciprocal(*(int(part) for part in triple)) for triple in distinct])
+        reciprocal[several] = means[which.reshape(-1)]
+    return reciprocal
+
+
+def _mean_reciprocal(above: int, others: int, relevant: int) -> float:
+    """The sum over every place: the chance that the first relevant item stands there, times 1 / place."""
+    drawn = np.arange(others + 1)
+    later = np.concatenate([[1.0], np.cumprod((others - drawn) / (others + relevant - drawn))])
+    return float(((later[:-1] - later[1:]) / (above + 1 + drawn)).sum())

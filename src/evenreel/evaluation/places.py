@@ -1,0 +1,145 @@
+"""Where in a query's ranking its relevant items stand, when items with equal scores stand side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.evaluation.blocks import Items
+from evenreel.evaluation.results import Ties
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Stretches of equal scores that hold relevant items, best first, query by query.
+
+    A stretch takes the places `above` + 1 to `above` + `size` of its query's ranking; which of its items comes first
+    is chance.
+
+    Attributes:
+        queries: b, how many queries there are.
+        query: (s,) of each stretch, ascending.
+        above: (s,) items of the query with a higher score, ascending within a query.
+        size: (s,) items in the stretch, relevant or not.
+        strict: (s,) those of a degree of 1.
+        degrees: (s,) sum of the degrees of relevance in the stretch.
+    """
+
+    queries: int
+    query: Whole
+    above: Whole
+    size: Whole
+    strict: Whole
+    degrees: NDArray[np.float64]
+
+    @property
+    def starts(self) -> Whole:
+        """(b + 1,) where each query's stretches begin and end."""
+        return np.searchsorted(self.query, np.arange(self.queries + 1))
+
+    def sums_before(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(s,) for each stretch, the sum of the values of the stretches above it in its query."""
+        before = np.zeros_like(values)
+        for start, stop in pairwise(self.starts):  # a running sum a query; one over all of them would lose digits
+            np.cumsum(values[start : max(start, stop - 1)], out=before[start + 1 : max(start + 1, stop)])
+        return before
+
+
+def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> Places:
+    """Stretches of the items' scores among all of their queries'.
+
+    Args:
+        scores: (b, n), a query a row, without NaN.
+        items: of these queries.
+        ties: unless `expected`, each item is a stretch of its own: relevant items come first (`optimistic`) or last
+            (`pessimistic`) among equals, a higher degree nearer to that end.
+
+    >>> items = Items(np.array([0, 0]), np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> places = find_places(np.array([[9, 5, 5, 5, 1]]), items)
+    >>> places.above.tolist(), places.size.tolist(), places.strict.tolist(), places.degrees.tolist()
+    ([1], [3], [1], [1.5])
+    >>> find_places(np.array([[9, 5, 5, 5, 1]]), items, "pessimistic").above.tolist()
+    [2, 3]
+    """
+    above, size = _above_and_equal(scores, items)
+    order = np.argsort(items.query * (scores.shape[1] + 1) + above, kind="stable")
+    each = Places(
+        len(scores), items.query[order], above[order], size[order], (items.degree == 1).astype(np.int64)[order],
+        items.degree[order],
+    )  # fmt: skip
+    return _stretches(each) if ties == "expected" else _untied(each, ties)
+
+
+def best_items(scores: NDArray[Any], items: Items) -> Items:
+    """The strictly relevant items with the best score of their query: all that the first hit depends on."""
+    strict = items.where(items.degree == 1)
+    values = scores[strict.query, strict.item]
+    starts = np.flatnonzero(np.diff(strict.query, prepend=-1))
+    best = np.maximum.reduceat(values, starts) if len(starts) else values
+    return strict.where(values == np.repeat(best, np.diff(starts, append=len(values))))
+
+
+def _above_and_equal(scores: NDArray[Any], items: Items) -> tuple[Whole, Whole]:
+    """For each item, how many of the gallery score higher than it, and how many the same, itself among them."""
+    values = scores[items.query, items.item]
+    same_query = items.query[1:] == items.query[:-1]
+    if not (same_query & (values[1:] != values[:-1])).any():
+        return _counted(scores, items.query, values)
+    return _looked_up(scores, items.query, values)
+
+
+def _counted(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
+    """One score a query: comparing it with all is cheaper than any sort."""
+    level = np.zeros((len(scores), 1), scores.dtype)
+    level[query, 0] = values
+    return (scores > level).sum(axis=1)[query], (scores == level).sum(axis=1)[query]
+
+
+def _looked_up(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
+    """Many scores a query: sort its row once, without any index, and look each of them up."""
+    not_above, below = np.empty(len(query), np.int64), np.empty(len(query), np.int64)
+    ordered = np.sort(scores, axis=1)
+    tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    ends = np.searchsorted(query, np.arange(len(scores) + 1))
+    for row, (start, stop) in enumerate(pairwise(ends)):
+        not_above[start:stop] = ordered[row].searchsorted(values[start:stop], "right")
+        if tied[row]:
+            below[start:stop] = ordered[row].searchsorted(values[start:stop], "left")
+        else:
+            below[start:stop] = not_above[start:stop] - 1
+    return scores.shape[1] - not_above, not_above - below
+
+
+def _stretches(each: Places) -> Places:
+    """Items of one score joined."""
+    if len(each.query) == 0:
+        return each
+    first = np.ones(len(each.query), np.bool_)
+    first[1:] = (each.query[1:] != each.query[:-1]) | (each.above[1:] != each.above[:-1])
+    if first.all():
+        return each
+    starts = np.flatnonzero(first)
+    return Places(
+        each.queries, each.query[starts], each.above[starts], each.size[starts],
+        np.add.reduceat(each.strict, starts), np.add.reduceat(each.degrees, starts),
+    )  # fmt: skip
+
+
+def _untied(each: Places, ties: Ties) -> Places:
+    """Items of one score in a row, the more relevant nearer to the end that the rule favours."""
+    favoured = -each.degrees if ties == "optimistic" else each.degrees
+    order = np.lexsort((favoured, each.above, each.query))
+    each = replace(each, strict=each.strict[order], degrees=each.degrees[order])
+    stretch = each.query * (each.above.max(initial=0) + 1) + each.above
+    starts = np.searchsorted(stretch, stretch)
+    after = np.arange(len(stretch)) - starts
+    if ties == "pessimistic":
+        relevant = np.searchsorted(stretch, stretch, "right") - starts
+        after += each.size - relevant
+    return replace(each, above=each.above + after, size=np.ones_like(each.size))
