@@ -1,0 +1,282 @@
+"""The files that a reader was given: found by their official names, read with the file and row in every complaint.
+
+Pickles are never opened, since opening one can run code.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from evenreel.corpus.imported import Notice
+from evenreel.errors import CorpusError
+
+T = TypeVar("T")
+
+VIDEO_SUFFIXES = frozenset(
+    (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".mts", ".m2ts", ".ts", ".3gp", ".3g2")
+    + (".flv", ".gif", ".ogv")
+)
+
+_PICKLES = (".pkl", ".pickle", ".pth", ".pt")
+_KINDS = {
+    str: "text",
+    float: "a number",
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+}
+
+
+class Given:
+    """Files and folders from the user, searched by the names that files have in the official release."""
+
+    def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
+        """Walk the folders.
+
+        Raises:
+            CorpusError: a path does not exist.
+        """
+        self.benchmark = benchmark
+        self.paths = tuple(paths)
+        for path in paths:
+            if not path.exists():
+                raise CorpusError(f"{path} does not exist; give the files of {benchmark}, or their folder.")
+        self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+        self._read: set[Path] = set()
+
+    def all(self, *patterns: str) -> list[Path]:
+        """Every file whose name fits a pattern, whatever its case."""
+        found = [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
+        self._read.update(found)
+        return found
+
+    def one(self, *patterns: str) -> Path | None:
+        """The file whose name fits, or None.
+
+        Raises:
+            CorpusError: several fit.
+        """
+        found = self.all(*patterns)
+        if len(found) > 1:
+            listed = ", ".join(map(str, found[:4]))
+            raise CorpusError(
+                f"{self.benchmark} has one {patterns[0]}, but {len(found)} files could be it ({listed}); "
+                "give the one that is meant by its path."
+            )
+        return found[0] if found else None
+
+    def need(self, *patterns: str) -> Path:
+        """The file whose name fits.
+
+        Raises:
+            CorpusError: none or several fit.
+        """
+        found = self.one(*patterns)
+        if found is None:
+            raise CorpusError(self.lacks(" or ".join(patterns)))
+        return found
+
+    def lacks(self, what: str) -> str:
+        """A sentence for a file that is not there."""
+        places = ", ".join(map(str, self.paths)) or "nothing"
+        sentence = f"{self.benchmark} needs {what}, which is not in what was given ({places})."
+        if pickles := [file.name for file in self.files if file.suffix.lower() in _PICKLES]:
+            sentence += f" {pickles[0]} is a pickle, which can run code when it is opened, and is never read."
+        return sentence
+
+    def unread(self) -> list[Notice]:
+        """A notice for each file that was named by its own path and not used."""
+        asked = [path for path in self.paths if path.is_file() and path not in self._read]
+        return [Notice(self._why_unread(path), left_out=True) for path in asked]
+
+    def _why_unread(self, path: Path) -> str:
+        if path.suffix.lower() in _PICKLES:
+            return f"{path.name} is a pickle, which can run code when it is opened, and is not read."
+        return f"{path.name} is no file that {self.benchmark} is read from, and is passed over."
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        CorpusError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        CorpusError: it cannot be read, or is not JSON.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def parse_json(text: str, where: str) -> Any:
+    """A JSON value.
+
+    Raises:
+        CorpusError: it is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except (RecursionError, ValueError) as error:  # nested without end; a number of thousands of digits
+        raise CorpusError(f"{where} is JSON that cannot be read ({error}).") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a list, without empty ones and spaces around.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+
+
+def csv_rows(
+    path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a table as text, each with its place for a message.
+
+    Args:
+        path: the table.
+        columns: those that must be there; without a header, the names of all.
+        header: the first line names the columns.
+        separator: between two values.
+
+    Raises:
+        CorpusError: the file cannot be read, lacks a column, or a row has more or fewer values than columns.
+    """
+    rows = csv.reader(read_text(path).splitlines(keepends=True), delimiter=separator, strict=True)
+    names: list[str] = [] if header else list(columns)
+    try:
+        for row in rows:
+            if not names:
+                names = _header(path, row, columns)
+            elif row:
+                yield _row(path, rows.line_num, names, row)
+    except csv.Error as error:
+        raise CorpusError(f"{path}, line {rows.line_num}, is no table row ({error}).") from error
+    if not names:
+        raise CorpusError(f"{path} is empty; it must be a table with {', '.join(columns) or 'a header'}.")
+
+
+def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in row]
+    if missing := [column for column in columns if column not in names]:
+        raise CorpusError(f"{path} has no column {missing[0]}; it has: {', '.join(names)}.")
+    if len(set(names)) < len(names):
+        raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
+    return names
+
+
+def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:
+    if len(row) != len(names):
+        raise CorpusError(f"{path}, line {line}, has {len(row)} values for {len(names)} columns.")
+    return f"{path.name}, line {line}", dict(zip(names, row, strict=True))
+
+
+def field(record: object, name: str, kind: type[T], where: str) -> T:
+    """A field of a JSON object, in its type.
+
+    Raises:
+        CorpusError: the record is no object, lacks the field, or it has another type.
+    """
+    if not isinstance(record, dict):
+        raise CorpusError(f"{where} is {_brief(record)}; it must be an object with the field {name}.")
+    if name not in record:
+        raise CorpusError(f"{where} has no field {name}; it has: {', '.join(map(str, record)) or 'none'}.")
+    return typed(record[name], kind, f"{where}, field {name},")
+
+
+def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
+    """A field of a JSON object that may be missing or null.
+
+    Raises:
+        CorpusError: it is there with another type.
+    """
+    if isinstance(record, dict) and record.get(name) is None:
+        return None
+    return field(record, name, kind, where)
+
+
+def typed(value: object, kind: type[T], where: str) -> T:
+    """A JSON value in its type; a whole number is a number too.
+
+    Raises:
+        CorpusError: it has another type.
+    """
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise CorpusError(f"{where} is {_brief(value)}; it must be {_KINDS[kind]}.")
+    return value
+
+
+def texts(value: object, where: str) -> list[str]:
+    """A JSON list of texts.
+
+    Raises:
+        CorpusError: it is something else.
+    """
+    return [typed(one, str, f"{where} entry {n},") for n, one in enumerate(typed(value, list, where), start=1)]
+
+
+def number(text: str, where: str) -> float:
+    """A number in a table.
+
+    Raises:
+        CorpusError: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise CorpusError(f"{where} has {_brief(text)} where a number belongs.") from None
+
+
+def whole(text: str, where: str) -> int:
+    """A whole number in a table.
+
+    Raises:
+        CorpusError: it is none.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise CorpusError(f"{where} has {_brief(text)} where a whole number belongs.") from None
+
+
+def stem(name: str) -> str:
+    """A video's name without its folders and its extension; a dot inside the name stays.
+
+    >>> stem("all_videos/clip.MP4"), stem("1012_Unbreakable_00.05.16.065-00.05.21.941")
+    ('clip', '1012_Unbreakable_00.05.16.065-00.05.21.941')
+    """
+    path = PurePosixPath(name.strip().replace("\\", "/"))
+    return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
+
+
+def _brief(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,0 +1,143 @@
+"""What a reader of official files hands back, and the draft it writes while it reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS, make_corpus
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+Columns = Mapping[str, Any]
+"""Values of one row by column: standard columns, and a benchmark's own."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One sentence on what a reader found.
+
+    Attributes:
+        sentence: what, how many, where, and why.
+        left_out: the corpus lacks something that the official release has.
+    """
+
+    sentence: str
+    left_out: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A corpus made of a benchmark's files.
+
+    Attributes:
+        corpus: clips and captions, checked.
+        notices: what is missing, what was left out and why, what was put in another form.
+        texts: words on screen where the benchmark has them; see `evenreel.corpus.on_screen`.
+    """
+
+    corpus: Corpus
+    notices: tuple[Notice, ...] = ()
+    texts: pl.DataFrame | None = None
+
+
+@dataclass
+class Draft:
+    """Rows of a corpus in the making; `finish` checks them and says what had to be left out.
+
+    Attributes:
+        benchmark: name that begins a message.
+    """
+
+    benchmark: str
+    notices: list[Notice] = field(default_factory=list)
+    clips: dict[str, dict[str, Any]] = field(default_factory=dict)
+    captions: list[dict[str, Any]] = field(default_factory=list)
+    _named: dict[str, str] = field(default_factory=dict)
+    _numbered: Counter[str] = field(default_factory=Counter)
+
+    def clip(self, clip_id: str, columns: Columns, where: str) -> None:
+        """Add a clip.
+
+        Raises:
+            CorpusError: it is there already, as when a video is in two splits.
+        """
+        if clip_id in self.clips:
+            raise CorpusError(
+                f"{where} names the clip {clip_id!r}, as {self._named[clip_id]} does; a clip belongs in a benchmark "
+                "once, so take one of them out."
+            )
+        self.clips[clip_id] = {"clip_id": clip_id, **columns}
+        self._named[clip_id] = where
+
+    def caption(self, clip_id: str, text: str, columns: Columns | None = None) -> None:
+        """Add a caption; without a `caption_id` among its columns it is `CLIP#0`, `CLIP#1` and so on."""
+        number = self._numbered[clip_id]
+        self._numbered[clip_id] += 1
+        row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
+        self.captions.append(row | dict(columns or {}))
+
+    def note(self, sentence: str, *, left_out: bool = False) -> None:
+        """Say something about the files."""
+        self.notices.append(Notice(sentence, left_out))
+
+    def leave_out(self, what: str, names: Sequence[str]) -> None:
+        """Say that things are left out: `what` after their number, and a few of their names."""
+        if names:
+            self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True)
+
+    def expect(self, official: Mapping[str, int]) -> None:
+        """Compare the number of clips of each split with the official one."""
+        there = Counter(row.get("split") for row in self.clips.values())
+        for split, count in official.items():
+            if not there[split]:
+                self.note(f"The files given hold no clip of the split {split} (officially {count:,}).")
+            elif there[split] < count:
+                self.note(f"The split {split} has {there[split]:,} of its {count:,} official clips.", left_out=True)
+
+    def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
+        """Make the corpus.
+
+        Args:
+            texts: words on screen.
+            all_captioned: say which clips have no caption.
+
+        Raises:
+            CorpusError: the rows break a rule of `make_corpus`.
+        """
+        self.leave_out(
+            "captions are left out because their clip is not listed",
+            [row["caption_id"] for row in self.captions if row["clip_id"] not in self.clips],
+        )
+        known = [row for row in self.captions if row["clip_id"] in self.clips]
+        self.leave_out("captions without a word are left out", [row["caption_id"] for row in known if not row["text"]])
+        captions = [row for row in known if row["text"]]
+        if all_captioned:
+            told = {row["clip_id"] for row in captions}
+            self.leave_out("clips have no caption", [one for one in self.clips if one not in told])
+        try:
+            corpus = make_corpus(table(list(self.clips.values()), CLIP_COLUMNS), table(captions, dict(CAPTION_COLUMNS)))
+        except CorpusError as error:
+            raise CorpusError(f"The files of {self.benchmark} make no sound corpus:\n{error}") from error
+        return Imported(corpus, tuple(self.notices), texts)
+
+
+def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Rows with differing columns as one table; standard columns have their type also where all is empty."""
+    names = list(dict.fromkeys([*standard, *(name for row in rows for name in row)]))
+    return pl.DataFrame(
+        [pl.Series(name, [row.get(name) for row in rows], dtype=standard.get(name), strict=False) for name in names]
+    )
+
+
+def some(names: Sequence[str], limit: int = 3) -> str:
+    """The first few names.
+
+    >>> some(["a", "b"]), some(["a", "b", "c", "d"])
+    ('a, b', 'a, b, c, ...')
+    """
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")

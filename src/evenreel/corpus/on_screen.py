@@ -1,0 +1,77 @@
+"""Words on screen that a benchmark ships, kept beside a corpus as `texts.parquet`.
+
+A row is one sign: read once and followed over frames (TextVR), or read in a single frame (M4-ViteVQA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenreel.corpus.imported import table
+from evenreel.errors import CorpusError
+
+TEXTS = "texts.parquet"
+
+TEXT_COLUMNS: dict[str, pl.DataType] = {
+    "clip_id": pl.String(),
+    "text": pl.String(),
+    "confidence": pl.Float64(),
+    "start_frame": pl.Int64(),
+    "end_frame": pl.Int64(),
+    "box": pl.List(pl.Float64()),
+}
+"""Columns of the table.
+
+`confidence` is the reader's own, empty where it gave none. `start_frame` and `end_frame` are the first and last frame
+with the sign, as the benchmark counts them. `box` is x0, y0, x1, y1 in pixels, the mean over those frames.
+"""
+
+
+def make_texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as the table of on-screen words."""
+    return table(rows, TEXT_COLUMNS).select(*TEXT_COLUMNS)
+
+
+def save_texts(texts: pl.DataFrame | None, folder: Path) -> None:
+    """Write the words beside a corpus; without any, those of an earlier corpus there are removed.
+
+    Raises:
+        CorpusError: the folder cannot be written.
+    """
+    try:
+        if texts is None:
+            (folder / TEXTS).unlink(missing_ok=True)
+            return
+        texts.write_parquet(folder / f".{TEXTS}.part")
+        (folder / f".{TEXTS}.part").replace(folder / TEXTS)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"The words on screen cannot be written to {folder} ({error}).") from error
+
+
+def load_texts(folder: Path) -> pl.DataFrame | None:
+    """The words beside a corpus, or None where it has none.
+
+    Raises:
+        CorpusError: the table cannot be read or lacks a column.
+    """
+    path = folder / TEXTS
+    if not path.is_file():
+        return None
+    try:
+        return pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in TEXT_COLUMNS.items())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"{path} cannot be read as words on screen ({error}); import the corpus again.") from error
+
+
+def bounds(points: Sequence[float]) -> list[float]:
+    """The upright box around corners x, y, x, y, ...
+
+    >>> bounds([3, 1, 9, 2, 8, 5, 2, 4])
+    [2.0, 1.0, 9.0, 5.0]
+    """
+    across, down = points[0::2], points[1::2]
+    return [float(min(across)), float(min(down)), float(max(across)), float(max(down))]
