@@ -69,11 +69,11 @@ def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix |
     method = RESCORINGS[word]
     if direction not in method.directions:
         raise UsageError(
-            f"{method.name} corrects {' and '.join(method.directions)} only: its rows have different scales, so nothing "
-            "can be ranked down a column."
+            f"{method.name} corrects {' and '.join(method.directions)} only: its rows have different scales, so "
+            "nothing can be ranked down a column."
         )
     if method.needs_bank != (bank is not None):
-        raise UsageError(f"{method.name} {'needs' if method.needs_bank else 'takes no'} bank of other queries.")
+        raise UsageError(f"{method.name} {'needs a' if method.needs_bank else 'takes no'} bank of other queries.")
     return method.apply(dense(scores), direction, bank)
 
 
@@ -121,7 +121,7 @@ def double_softmax(scores: Scores, scale: float = 1 / 500) -> Scores:
 def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 20.0) -> Scores:
     """s(q, v) - log(sum_q exp(scale s(q, v))) / scale: the order of softmax_q(scale s), on the scale of the scores.
 
-    Smith et al. 2017, eq. 4, with all queries of the test for the sample. A constant that an item adds to all its
+    Smith et al. 2017, with all queries of the test for the sample. A constant that an item adds to all its
     scores is taken out.
     """
     values = _turned(_numbers(scores.values, scores), direction)
@@ -132,9 +132,9 @@ def inverted_softmax(scores: Scores, direction: Direction = "t2v", scale: float 
 def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int = 1) -> Scores:
     """QB-Norm, dynamic inverted softmax: captions whose best video is a hub of the bank are corrected by the bank.
 
-    A video is a hub if it is among the `top` of any caption of the bank. A corrected row is s(q, v) -
-    log(sum_b exp(scale s(b, v))) / scale, whose order is that of exp(scale s(q, v)) / sum_b exp(scale s(b, v)), and other
-    rows stay (Bogolin et al. 2022, eq. 5 and 6). Rows are of two scales, so only captions' rankings mean anything.
+    A video is a hub if it is among the `top` of any caption of the bank. A corrected row is
+    s(q, v) - log(sum_b exp(scale s(b, v))) / scale, in the order of exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other
+    rows stay (Bogolin et al. 2022). Rows are of two scales, so only captions' rankings mean anything.
 
     Args:
         scores: of Q captions and V videos.
@@ -145,7 +145,7 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
     values = _numbers(scores.values, scores)
     bank = _checked_bank(bank, values.shape[1], top, bank.shape[1] if bank.ndim == 2 else 0)
     least = np.partition(bank, -top, axis=1)[:, -top]
-    hubs = (bank >= least[:, None]).any(axis=0)
+    hubs = np.asarray(((bank >= least[:, None]) & np.isfinite(bank)).any(axis=0))
     corrected = hubs[values.argmax(axis=1)]
     result = values.copy()
     result[corrected] = _lowered(values[corrected], _log_sum_exp(bank, scale) / scale)
@@ -157,7 +157,7 @@ def nearest_neighbour_norm(
 ) -> Scores:
     """NNN: s(q, v) - weight x the mean of the `top` best scores that queries of the bank have with v.
 
-    Chowdhury et al. 2024, eq. 1 and 2; the numbers are the published example's. The correction belongs to the item, so an
+    Chowdhury et al. 2024; the numbers are those of the authors' example. The correction belongs to the item, so an
     index can store it.
 
     Args:
@@ -175,9 +175,9 @@ def nearest_neighbour_norm(
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
-    """2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores; one matrix for both directions.
+    """2 s(q, v) - r(q) - r(v), where r is the mean of a row's or a column's best scores.
 
-    Lample et al. 2018, eq. 3: what is near to everything is lowered.
+    One matrix for both directions (Lample et al. 2018): what is near to everything is lowered.
 
     Args:
         scores: of Q captions and V videos.
@@ -243,8 +243,8 @@ def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
     """(N, items), queries as rows."""
     if bank.ndim != 2 or bank.shape[1] != items or len(bank) == 0:
         raise ScoresError(
-            f"The bank's scores have the shape {bank.shape}; they need a row for each of its queries, at least one, and "
-            f"a column for each of the {items} items of the gallery."
+            f"The bank's scores have the shape {bank.shape}; they need a row for each of its queries, at least one, "
+            f"and a column for each of the {items} items of the gallery."
         )
     if np.isnan(bank).any() or np.isposinf(bank).any():
         raise ScoresError("The bank has scores that are NaN or infinite; nothing can be corrected by them.")

@@ -1,0 +1,245 @@
+"""Re-scoring against slow loops over the published formulas, and what each must leave unchanged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.rescoring import (
+    RESCORINGS,
+    csls,
+    double_softmax,
+    dual_softmax,
+    inverted_softmax,
+    nearest_neighbour_norm,
+    querybank_norm,
+    rescore,
+)
+from evenreel.types import Scores
+
+Matrix = NDArray[Any]
+
+
+def scores_of(values: Any) -> Scores:
+    array = np.asarray(values)
+    return Scores(array, [f"c{i}" for i in range(array.shape[0])], [f"v{i}" for i in range(array.shape[1])])
+
+
+def random_scores(seed: int, queries: int = 6, videos: int = 5) -> Scores:
+    return scores_of(np.random.default_rng(seed).normal(0.2, 0.1, (queries, videos)))
+
+
+def bank_of(seed: int, rows: int = 9, columns: int = 5) -> Matrix:
+    return np.random.default_rng(1000 + seed).normal(0.2, 0.1, (rows, columns))
+
+
+def same_order(first: Matrix, second: Matrix) -> None:
+    np.testing.assert_array_equal(np.argsort(first, axis=1), np.argsort(second, axis=1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dual_softmax_by_the_formula(seed: int) -> None:
+    s = random_scores(seed)
+    rows, columns = s.values.shape
+    t2v, v2t = np.zeros((rows, columns)), np.zeros((rows, columns))
+    for q in range(rows):
+        for v in range(columns):
+            own = math.exp(100 * s.values[q, v])
+            t2v[q, v] = s.values[q, v] * own / sum(math.exp(100 * s.values[i, v]) for i in range(rows))
+            v2t[q, v] = s.values[q, v] * own / sum(math.exp(100 * s.values[q, i]) for i in range(columns))
+    np.testing.assert_allclose(dual_softmax(s, "t2v").values, t2v, rtol=1e-12)
+    np.testing.assert_allclose(dual_softmax(s, "v2t").values, v2t, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_other_form_of_dual_softmax_by_the_formula(seed: int) -> None:
+    s = scores_of(np.random.default_rng(seed).normal(20, 30, (6, 5)))
+    rows, columns = s.values.shape
+    first = np.zeros((rows, columns))
+    for q in range(rows):
+        total = sum(math.exp(s.values[q, i] / 500) for i in range(columns))
+        for v in range(columns):
+            first[q, v] = s.values[q, v] * math.exp(s.values[q, v] / 500) / total
+    second = np.array(
+        [
+            [math.exp(first[q, v]) / sum(math.exp(first[i, v]) for i in range(rows)) for v in range(columns)]
+            for q in range(rows)
+        ]
+    )
+    np.testing.assert_allclose(np.exp(double_softmax(s).values), second, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_inverted_softmax_by_the_formula(seed: int) -> None:
+    s = random_scores(seed)
+    share = np.exp(20 * s.values) / np.exp(20 * s.values).sum(axis=0)
+    np.testing.assert_allclose(np.exp(20 * inverted_softmax(s).values), share, rtol=1e-9)
+    share = np.exp(20 * s.values) / np.exp(20 * s.values).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.exp(20 * inverted_softmax(s, "v2t").values), share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("top", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_querybank_norm_ranks_as_the_published_rows_do(seed: int, top: int) -> None:
+    s, bank = random_scores(seed), bank_of(seed, rows=2)
+    hubs = {int(v) for row in bank for v in np.argsort(-row)[:top]}
+    expected = s.values.copy()
+    for q, row in enumerate(s.values):
+        if int(np.argmax(row)) in hubs:
+            for v in range(len(row)):
+                expected[q, v] = math.exp(20 * row[v]) / sum(math.exp(20 * b[v]) for b in bank)
+    assert 0 < len(hubs) < 5
+    same_order(querybank_norm(s, bank, top=top).values, expected)
+
+
+def test_querybank_norm_corrects_the_rows_of_hubs_only() -> None:
+    s = scores_of([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1]])
+    bank = np.array([[0.8, 0.2, 0.1], [0.7, 0.1, 0.0]])
+    corrected = querybank_norm(s, bank).values
+    np.testing.assert_array_equal(corrected[1], s.values[1])
+    assert (corrected[0] != s.values[0]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nearest_neighbour_norm_by_the_formula(seed: int) -> None:
+    s, bank = random_scores(seed), bank_of(seed)
+    means = [sum(sorted(bank[:, v])[-3:]) / 3 for v in range(5)]
+    expected = [[s.values[q, v] - 0.75 * means[v] for v in range(5)] for q in range(6)]
+    np.testing.assert_allclose(nearest_neighbour_norm(s, bank, top=3).values, expected, rtol=1e-12)
+    other = bank_of(seed, 6, 4)
+    means = [sum(sorted(other[q])[-2:]) / 2 for q in range(6)]
+    expected = [[s.values[q, v] - 0.5 * means[q] for v in range(5)] for q in range(6)]
+    found = nearest_neighbour_norm(s, other, "v2t", top=2, weight=0.5)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+    assert found.uses == ("a bank of 4 videos",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_csls_by_the_formula(seed: int) -> None:
+    s = random_scores(seed)
+    of_row = [sum(sorted(row)[-3:]) / 3 for row in s.values]
+    of_column = [sum(sorted(column)[-3:]) / 3 for column in s.values.T]
+    expected = [[2 * s.values[q, v] - of_row[q] - of_column[v] for v in range(5)] for q in range(6)]
+    np.testing.assert_allclose(csls(s, 3).values, expected, rtol=1e-12)
+
+
+WITHOUT_BANK = sorted(word for word, method in RESCORINGS.items() if not method.needs_bank)
+
+
+def applied(word: str, s: Scores, direction: Any = "t2v", bank: Matrix | None = None) -> Matrix:
+    if word == "csls":
+        return csls(s, 2).values
+    return rescore(word, s, direction, bank).values
+
+
+@given(st.integers(0, 100), st.integers(0, 4), st.floats(-2, 2))
+@settings(deadline=None, max_examples=30)
+def test_what_a_video_adds_to_every_caption_is_taken_out(seed: int, video: int, constant: float) -> None:
+    s = random_scores(seed)
+    shifted = s.values.copy()
+    shifted[:, video] += constant
+    np.testing.assert_allclose(inverted_softmax(scores_of(shifted)).values, inverted_softmax(s).values, atol=1e-9)
+    bank = bank_of(seed)
+    shifted_bank = bank.copy()
+    shifted_bank[:, video] += constant
+    np.testing.assert_allclose(
+        nearest_neighbour_norm(scores_of(shifted), shifted_bank, top=3, weight=1.0).values,
+        nearest_neighbour_norm(s, bank, top=3, weight=1.0).values,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("word", WITHOUT_BANK)
+@pytest.mark.parametrize("direction", ["t2v", "v2t"])
+def test_rows_and_columns_go_with_their_ids_and_inputs_stay(word: str, direction: Any) -> None:
+    s = random_scores(7)
+    before = s.values.copy()
+    rows, columns = np.random.default_rng(0).permutation(6), np.random.default_rng(1).permutation(5)
+    mixed = scores_of(s.values[rows][:, columns])
+    np.testing.assert_allclose(
+        applied(word, mixed, direction), applied(word, s, direction)[rows][:, columns], rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(s.values, before)
+
+
+@pytest.mark.parametrize("word", sorted(RESCORINGS))
+def test_minus_infinity_stays_and_spoils_nothing(word: str) -> None:
+    values = random_scores(3, 200, 150).values
+    values[2] = -np.inf
+    values[:, 4] = -np.inf
+    values[7, 9] = -np.inf
+    bank = bank_of(1, 130, 150)
+    bank[:, 5] = -np.inf
+    found = rescore(word, scores_of(values), "t2v", bank if RESCORINGS[word].needs_bank else None).values
+    np.testing.assert_array_equal(np.isneginf(found), np.isneginf(values))
+    assert not np.isnan(found).any()
+
+
+@pytest.mark.parametrize("word", WITHOUT_BANK)
+def test_extreme_scores_neither_overflow_nor_tie(word: str) -> None:
+    s = scores_of(np.random.default_rng(0).permutation(np.linspace(-2, 2, 400)).reshape(20, 20).astype(np.float32))
+    found = rescore(word, s, "t2v").values
+    assert np.isfinite(found).all()
+    assert all(len(np.unique(row)) == 20 for row in found)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("word", sorted(RESCORINGS))
+def test_every_type_of_number(word: str, kind: Any) -> None:
+    values = np.random.default_rng(0).integers(-3, 4, (200, 150)).astype(kind)
+    bank = np.random.default_rng(1).integers(-3, 4, (130, 150)).astype(kind)
+    bank_given = bank if RESCORINGS[word].needs_bank else None
+    found = rescore(word, scores_of(values), "t2v", bank_given).values
+    wide = rescore(
+        word, scores_of(values.astype(np.float64)), "t2v", None if bank_given is None else bank.astype(np.float64)
+    ).values
+    np.testing.assert_allclose(found, wide, rtol=2e-6, atol=2e-6)
+    if kind in (np.float16, np.float32) and not word.startswith("dsl"):
+        assert found.dtype == np.float32
+
+
+def test_everything_says_what_it_used_once() -> None:
+    s = random_scores(0, 20, 20)
+    once = rescore("dsl", s, "t2v")
+    assert once.uses == ("other queries",)
+    assert rescore("csls", once, "t2v").uses == ("other queries",)
+    assert rescore("nnn", once, "t2v", bank_of(0, 1500, 20)).uses == ("other queries", "a bank of 1,500 captions")
+
+
+def test_lists_are_put_together_first() -> None:
+    lists = ListedScores(np.array([0, 1]), np.array([1, 0]), np.array([0.5, 0.25]), ["a", "b"], ["x", "y"])
+    found = rescore("inverted", lists, "t2v").values
+    np.testing.assert_array_equal(np.isneginf(found), [[True, False], [False, True]])
+
+
+def test_wrong_calls_get_a_sentence() -> None:
+    s = random_scores(0)
+    with pytest.raises(UsageError, match="'magic' is no re-scoring; there are: dsl, "):
+        rescore("magic", s, "t2v")
+    with pytest.raises(UsageError, match="QB-Norm corrects t2v only"):
+        rescore("qb-norm", s, "v2t", bank_of(0))
+    with pytest.raises(UsageError, match="NNN needs a bank"):
+        rescore("nnn", s, "t2v")
+    with pytest.raises(UsageError, match="takes no bank"):
+        rescore("dsl", s, "t2v", bank_of(0))
+    with pytest.raises(ScoresError, match=r"shape \(9, 4\)"):
+        querybank_norm(s, bank_of(0, 9, 4))
+    with pytest.raises(UsageError, match="best 128 of 9"):
+        nearest_neighbour_norm(s, bank_of(0))
+    with pytest.raises(UsageError, match="1 to 5"):
+        csls(s, 6)
+    for bad in (np.nan, np.inf):
+        values = s.values.copy()
+        values[1, 2] = bad
+        with pytest.raises(ScoresError, match="'c1' and 'v2' is (nan|inf)"):
+            dual_softmax(scores_of(values))
+        with pytest.raises(ScoresError, match="NaN or infinite"):
+            querybank_norm(s, values)
