@@ -133,7 +133,7 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
     """QB-Norm, dynamic inverted softmax: captions whose best video is a hub of the bank are corrected by the bank.
 
     A video is a hub if it is among the `top` of any caption of the bank. A corrected row is
-    s(q, v) - log(sum_b exp(scale s(b, v))) / scale, in the order of exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other
+    s(q, v) - log(sum_b exp(scale s(b, v))) / scale, ordered as exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other
     rows stay (Bogolin et al. 2022). Rows are of two scales, so only captions' rankings mean anything.
 
     Args:

@@ -22,6 +22,7 @@ Notice = Callable[[str], object]
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("values", "caption_ids", "video_ids")
+_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile)
 _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
 
 
@@ -83,7 +84,10 @@ def save_scores(scores: ScoreBlocks, path: Path) -> None:
 
 
 def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
-    values = _load(path, mapped=True)
+    try:
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _UNREADABLE as error:
+        raise ScoresError(f"{path} cannot be read as .npy ({_reason(error)}).") from error
     captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
     _check_matrix(path, values)
     if values.shape != (len(captions), len(clips)):
@@ -101,14 +105,14 @@ def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
 
 
 def _from_npz(path: Path) -> Scores:
-    with _load(path) as file:
-        if missing := [name for name in _ARRAYS if name not in file]:
-            raise ScoresError(
-                f"{path} has no array {missing[0]!r} (it has: {', '.join(file) or 'none'}); scores are the arrays "
-                "values, caption_ids and video_ids."
-            )
-        values, *ids = (_array(path, file, name) for name in _ARRAYS)
-        uses = [str(one) for one in _array(path, file, "uses")] if "uses" in file else []
+    arrays = _arrays(path)
+    if missing := [name for name in _ARRAYS if name not in arrays]:
+        raise ScoresError(
+            f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are the arrays values, "
+            "caption_ids and video_ids."
+        )
+    values, *ids = (arrays[name] for name in _ARRAYS)
+    uses = arrays.get("uses", np.array([], dtype=np.str_)).astype(np.str_).tolist()
     _check_matrix(path, values)
     for array, name in zip(ids, _ARRAYS[1:], strict=True):
         if array.ndim != 1 or array.dtype.kind not in "Uiu":
@@ -122,11 +126,14 @@ def _from_npz(path: Path) -> Scores:
     return Scores(values, captions, videos, tuple(uses))
 
 
-def _array(path: Path, file: Any, name: str) -> NDArray[Any]:
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if not zipfile.is_zipfile(path):
+        raise ScoresError(f"{path} cannot be read as .npz (it is no zip file).")
     try:
-        return np.asarray(file[name])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ScoresError(f"The array {name} of {path} cannot be read ({_reason(error)}).") from error
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays}
+    except _UNREADABLE as error:
+        raise ScoresError(f"{path} cannot be read as .npz ({_reason(error)}).") from error
 
 
 def _from_parquet(path: Path, corpus: Corpus, partial: bool) -> Scores | ListedScores:
@@ -157,13 +164,6 @@ def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
             )
     ids = table["caption_id"].cast(pl.String).to_list()
     return Scores(values.to_numpy(), ids, values.columns)
-
-
-def _load(path: Path, *, mapped: bool = False) -> Any:
-    try:
-        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ScoresError(f"{path} cannot be read as {path.suffix} ({_reason(error)}).") from error
 
 
 def _check_matrix(path: Path, values: NDArray[Any]) -> None:

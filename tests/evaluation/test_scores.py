@@ -1,0 +1,318 @@
+"""Scores from every kind of file: the same matrix, by ids; and a sentence for whatever does not fit."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from evenreel.corpus import make_corpus
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.matching import from_matcher
+from evenreel.evaluation.scores import load_scores, save_scores
+from evenreel.types import Corpus, ScoreBlocks, Scores
+
+CAPTIONS = ["c0", "c1", "c2", "c3"]
+CLIPS = ["v0", "v1", "v2"]
+VALUES = np.random.default_rng(0).normal(size=(4, 3))
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    clips = pl.DataFrame({"clip_id": CLIPS})
+    return make_corpus(
+        clips,
+        pl.DataFrame(
+            {"caption_id": CAPTIONS, "clip_id": ["v0", "v1", "v2", "v0"], "text": ["one", "two", "three", "a"]}
+        ),
+    )
+
+
+def whole(scores: ScoreBlocks) -> NDArray[Any]:
+    return scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
+
+
+def by_id(scores: ScoreBlocks) -> dict[tuple[str, str], float]:
+    values = whole(scores)
+    return {
+        (caption, video): float(values[row, column])
+        for row, caption in enumerate(scores.caption_ids)
+        for column, video in enumerate(scores.video_ids)
+    }
+
+
+EXPECTED = by_id(Scores(VALUES, CAPTIONS, CLIPS))
+ROWS, COLUMNS = [2, 0, 3, 1], [1, 2, 0]
+MIXED = Scores(VALUES[ROWS][:, COLUMNS], [CAPTIONS[i] for i in ROWS], [CLIPS[i] for i in COLUMNS])
+
+
+def save(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_npy_takes_the_order_of_the_corpus_and_says_so(corpus: Corpus, tmp_path: Path) -> None:
+    np.save(tmp_path / "s.npy", VALUES)
+    notices: list[str] = []
+    found = load_scores(tmp_path / "s.npy", corpus, notice=notices.append)
+    assert by_id(found) == EXPECTED
+    assert isinstance(found, Scores)
+    assert isinstance(found.values, np.memmap)
+    assert len(notices) == 1
+    assert "names no ids" in notices[0]
+
+
+def test_npz_goes_by_ids_in_any_order_and_either_way_round(corpus: Corpus, tmp_path: Path) -> None:
+    save_scores(MIXED, tmp_path / "s.npz")
+    notices: list[str] = []
+    assert by_id(load_scores(tmp_path / "s.npz", corpus, notice=notices.append)) == EXPECTED
+    assert notices == []
+    save(tmp_path / "t.npz", values=MIXED.values.T, caption_ids=MIXED.video_ids, video_ids=MIXED.caption_ids)
+    assert by_id(load_scores(tmp_path / "t.npz", corpus, notice=notices.append)) == EXPECTED
+    assert "a video a row" in notices[0]
+
+
+def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> None:
+    save_scores(Scores(VALUES, CAPTIONS, CLIPS, ("other queries",)), tmp_path / "s.npz")
+    assert load_scores(tmp_path / "s.npz", corpus).uses == ("other queries",)
+
+
+def test_ids_that_are_numbers_are_text(tmp_path: Path) -> None:
+    corpus = make_corpus(
+        pl.DataFrame({"clip_id": ["7", "8"]}), pl.DataFrame({"caption_id": ["1"], "clip_id": ["7"], "text": ["x"]})
+    )
+    path = save(tmp_path / "s.npz", values=np.eye(1, 2), caption_ids=[1], video_ids=[8, 7])
+    assert by_id(load_scores(path, corpus)) == {("1", "8"): 1.0, ("1", "7"): 0.0}
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
+    save_scores(MIXED, tmp_path / "s.npz")
+    before = (tmp_path / "s.npz").read_bytes()
+
+    class Broken(Scores):
+        def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        save_scores(Broken(VALUES, CAPTIONS, CLIPS), tmp_path / "s.npz")
+    assert (tmp_path / "s.npz").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+    with pytest.raises(UsageError, match="does not end in .npz"):
+        save_scores(MIXED, tmp_path / "s.npy")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ScoresError, match="cannot be written"):
+        save_scores(MIXED, tmp_path / "file" / "s.npz")
+
+
+def long_table(share: float = 1.0) -> pl.DataFrame:
+    rows = [(caption, video, value) for (caption, video), value in EXPECTED.items()]
+    np.random.default_rng(3).shuffle(rows)
+    kept = rows[: int(len(rows) * share)]
+    return pl.DataFrame(kept, schema=["caption_id", "clip_id", "score"], orient="row")
+
+
+def test_parquet_a_row_a_pair(corpus: Corpus, tmp_path: Path) -> None:
+    long_table().write_parquet(tmp_path / "s.parquet")
+    notices: list[str] = []
+    found = load_scores(tmp_path / "s.parquet", corpus, notice=notices.append)
+    assert by_id(found) == EXPECTED
+    assert notices == []
+    long_table().rename({"clip_id": "video_id"}).write_parquet(tmp_path / "s.parquet")
+    assert by_id(load_scores(tmp_path / "s.parquet", corpus)) == EXPECTED
+
+
+def test_parquet_a_row_a_caption(corpus: Corpus, tmp_path: Path) -> None:
+    table = pl.DataFrame(MIXED.values, schema=MIXED.video_ids).with_columns(caption_id=pl.Series(MIXED.caption_ids))
+    table.write_parquet(tmp_path / "s.parquet")
+    assert by_id(load_scores(tmp_path / "s.parquet", corpus)) == EXPECTED
+
+
+def test_lists_with_gaps_score_minus_infinity_and_say_so(corpus: Corpus, tmp_path: Path) -> None:
+    table = long_table().filter((pl.col("caption_id") != "c2") & (pl.col("clip_id") != "v1"))
+    table.write_parquet(tmp_path / "s.parquet")
+    notices: list[str] = []
+    found = load_scores(tmp_path / "s.parquet", corpus, notice=notices.append)
+    expected = {pair: -np.inf if pair[0] == "c2" or pair[1] == "v1" else value for pair, value in EXPECTED.items()}
+    assert by_id(found) == expected
+    assert "lists 50.0% of all pairs" in notices[0]
+    assert "1 of 4 captions have no list" in notices[0]
+    fewer = load_scores(tmp_path / "s.parquet", corpus, partial=True, notice=notices.append)
+    assert list(fewer.caption_ids) == ["c0", "c1", "c3"]
+    assert by_id(fewer) == {pair: value for pair, value in expected.items() if pair[0] != "c2"}
+
+
+def test_blocks_of_lists_are_cut_from_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((7, 9)) < 0.5, rng.integers(-2, 3, (7, 9)), -np.inf)  # with scores of 0, kept as such
+    rows, columns = np.nonzero(np.isfinite(dense))
+    lists = ListedScores(rows, columns, dense[rows, columns], list("abcdefg"), list("123456789"))
+    for captions, videos in [((0, 7), (0, 9)), ((2, 3), (0, 9)), ((0, 7), (4, 6)), ((1, 5), (3, 8)), ((3, 3), (0, 9))]:
+        np.testing.assert_array_equal(
+            lists.block(slice(*captions), slice(*videos)), dense[slice(*captions), slice(*videos)]
+        )
+
+
+def broken(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+class Boom:
+    def __reduce__(self) -> Any:
+        raise AssertionError
+
+
+BAD_FILES: dict[str, tuple[str, Any, str]] = {
+    "transposed": ("s.npy", lambda p: np.save(p, VALUES.T), "3 x 4, but .* lies the other way round"),
+    "another size": (
+        "s.npy",
+        lambda p: np.save(p, np.eye(5)),
+        r"5 x 5, but the corpus has 4 captions and 3 clips .*split",
+    ),
+    "one axis": ("s.npy", lambda p: np.save(p, np.arange(4.0)), r"shape \(4,\)"),
+    "text": ("s.npy", lambda p: np.save(p, np.full((4, 3), "x")), "two axes"),
+    "complex": ("s.npy", lambda p: np.save(p, VALUES + 1j), "two axes"),
+    "pickled array": (
+        "s.npy",
+        lambda p: broken(p, npy_bytes(np.array([[{}]], dtype=object))),
+        "cannot be read as .npy",
+    ),
+    "a pickle in disguise": ("s.npy", lambda p: broken(p, pickle.dumps([1])), "cannot be read as .npy"),
+    "cut short": ("s.npy", lambda p: broken(p, npy_bytes(VALUES)[:-8]), "cannot be read as .npy"),
+    "empty": ("s.npy", lambda p: broken(p, b""), "cannot be read as .npy"),
+    "no zip": ("s.npz", lambda p: broken(p, b"PK\x03\x04 what"), "cannot be read as .npz"),
+    "no ids": ("s.npz", lambda p: save(p, values=VALUES), "no array 'caption_ids' .it has: values."),
+    "ids of another length": (
+        "s.npz",
+        lambda p: save(p, values=VALUES.T, caption_ids=CAPTIONS, video_ids=CLIPS),
+        "3 x 4 for 4 captions and 3 videos",
+    ),
+    "pickled ids": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=np.array(CAPTIONS, dtype=object), video_ids=CLIPS),
+        "cannot be read as .npz",
+    ),
+    "ids with two axes": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=[CAPTIONS], video_ids=CLIPS),
+        "must be a row of text",
+    ),
+    "a stranger": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=["c0", "c1", "zz", "c3"], video_ids=CLIPS),
+        "'zz', which is no caption",
+    ),
+    "a strange clip": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=["v0", "v1", "v9"]),
+        "'v9', which is no clip",
+    ),
+    "twice": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=["c0", "c1", "c1", "c3"], video_ids=CLIPS),
+        "caption 'c1' twice",
+    ),
+    "no parquet": ("s.parquet", lambda p: broken(p, b"PAR1 no"), "cannot be read as Parquet"),
+    "no captions": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"a": [1]}).write_parquet(p),
+        "no column caption_id; it has: a",
+    ),
+    "a pair twice": (
+        "s.parquet",
+        lambda p: pl.concat([long_table(), long_table().tail(1)]).write_parquet(p),
+        "Row 13 of .* a second time",
+    ),
+    "a null": (
+        "s.parquet",
+        lambda p: long_table().with_columns(score=pl.lit(None, pl.Float64)).write_parquet(p),
+        "Row 1 of .* no number",
+    ),
+    "words in a wide table": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": CAPTIONS, "v0": ["a"] * 4}).write_parquet(p),
+        "Column 'v0' of .* not full of numbers",
+    ),
+    "of torch": ("s.pt", lambda p: broken(p, pickle.dumps(Boom)), "may be a pickle"),
+    "nothing": ("s.npz", lambda p: None, "There is no file"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD_FILES))
+def test_what_does_not_fit_gets_a_sentence(case: str, corpus: Corpus, tmp_path: Path) -> None:
+    name, write, sentence = BAD_FILES[case]
+    write(tmp_path / name)
+    with pytest.raises(ScoresError, match=sentence) as raised:
+        load_scores(tmp_path / name, corpus)
+    assert str(raised.value).endswith(".")
+    assert "\n" not in str(raised.value)
+
+
+class Batch:
+    def __init__(self, ids: list[str], vectors: NDArray[Any]) -> None:
+        self.ids, self.vectors = ids, vectors
+
+
+class Tensor:
+    """What a tensor of torch can be asked for."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values
+
+    def detach(self) -> Tensor:
+        return self
+
+    cpu = detach
+
+    def numpy(self) -> NDArray[Any]:
+        return self._values
+
+
+class Dot:
+    """A matcher that counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.encoded, self.scored = 0, 0
+
+    def encode_text(self, text: Batch) -> NDArray[Any]:
+        self.encoded += 1
+        return text.vectors
+
+    encode_video = encode_text
+
+    def score(self, text: NDArray[Any], video: NDArray[Any]) -> Tensor:
+        self.scored += 1
+        return Tensor(text @ video.T)
+
+
+def test_a_matcher_encodes_once_and_scores_each_tile_once() -> None:
+    rng = np.random.default_rng(0)
+    texts, videos = rng.normal(size=(11, 3)), rng.normal(size=(8, 3))
+    text_batches = [Batch([f"c{i}" for i in rows], texts[rows]) for rows in np.split(np.arange(11), [4, 8])]
+    video_batches = [Batch([f"v{i}" for i in rows], videos[rows]) for rows in np.split(np.arange(8), [3, 6])]
+    matcher = Dot()
+    scores = from_matcher(matcher, text_batches, video_batches)
+    assert (list(scores.caption_ids), list(scores.video_ids)) == (
+        [f"c{i}" for i in range(11)],
+        [f"v{i}" for i in range(8)],
+    )
+    full = texts @ videos.T
+    for start in range(11):
+        np.testing.assert_allclose(scores.block(slice(start, start + 1), slice(0, 8)), full[start : start + 1])
+    assert (matcher.encoded, matcher.scored) == (6, 9)
+    np.testing.assert_allclose(scores.block(slice(2, 9), slice(1, 5)), full[2:9, 1:5])
+    with pytest.raises(UsageError, match="no batch"):
+        from_matcher(matcher, [], video_batches)
