@@ -108,11 +108,11 @@ def _from_npz(path: Path) -> Scores:
     arrays = _arrays(path)
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise ScoresError(
-            f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are the arrays values, "
+            f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are values, "
             "caption_ids and video_ids."
         )
     values, *ids = (arrays[name] for name in _ARRAYS)
-    uses = arrays.get("uses", np.array([], dtype=np.str_)).astype(np.str_).tolist()
+    uses = np.atleast_1d(arrays.get("uses", [])).astype(np.str_).tolist()
     _check_matrix(path, values)
     for array, name in zip(ids, _ARRAYS[1:], strict=True):
         if array.ndim != 1 or array.dtype.kind not in "Uiu":
