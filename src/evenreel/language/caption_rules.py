@@ -18,6 +18,7 @@ PARTICLES = frozenset({"up", "down", "off", "on", "out", "away", "back", "over",
 """Words that go with a verb without an object of their own."""
 
 _PREPOSITIONS = PARTICLES - {"back"} | {"into", "onto", "from", "inside", "under", "behind", "between", "near", "with"}
+_INDEFINITE = frozenset({"someone", "somebody", "something", "everyone", "everybody", "anyone"})
 _FORMS_OF_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "'s", "'re"})
 _FINITE = ("VBZ", "VBP", "VBD", "MD")
 _NOUNS = ("NN", "NNS", "NNP", "NNPS")
@@ -43,10 +44,10 @@ class _Caption:
     def is_command(self) -> bool:
         return self.tag(0) == "VB" or (self.tag(0) == "RB" and self.tag(1) == "VB")
 
-    def has_finite_verb(self, place: int) -> bool:
-        """Whether one stands before, in the same clause."""
+    def has_finite_verb(self, place: int, but: frozenset[str] = frozenset()) -> bool:
+        """Whether one stands before, in the same clause; some words do not count."""
         for before in range(place - 1, -1, -1):
-            if self.tags[before] in _FINITE:
+            if self.tags[before] in _FINITE and self.words[before] not in but:
                 return True
             if self.tags[before] in ("CC", ",", ".", "WDT", "WP", "WRB") or self.words[before] in ("while", "as"):
                 return False
@@ -84,6 +85,12 @@ def mend_tags(words: Sequence[str], tags: Sequence[str]) -> list[str]:
 
 
 @lru_cache(maxsize=1)
+def closed_words() -> frozenset[str]:
+    """Words that are no noun, verb, adjective or adverb of their own, whatever a dictionary lists."""
+    return frozenset(packaged_lines("closed_words.txt"))
+
+
+@lru_cache(maxsize=1)
 def _caption_verbs() -> frozenset[str]:
     return frozenset(verb.split()[0] for verb in caption_synonyms().verbs) | stop_verbs()
 
@@ -110,13 +117,27 @@ def _compounds() -> frozenset[tuple[str, str]]:
 
 
 def _small_word(caption: _Caption, place: int) -> str | None:
-    """`into`, `down`, `still`, `can`: words of which the lexicon or its rules make another part of speech."""
+    """`into`, `down`, `someone`, `can`: words of which the lexicon or its rules make another part of speech."""
     word, tag = caption.word(place), caption.tag(place)
     if word == "still" and caption.tag(place - 1) not in _OPENERS:
         return "RB"
     if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT"):
         return "NN"
+    if word in _INDEFINITE:
+        return "NN"
+    if word == "s" and caption.tag(place + 1) != "VBG":  # captions whose apostrophes were stripped
+        return "POS"
     return "IN" if word in _PREPOSITIONS and tag not in ("IN", "RB", "RP", "TO") else None
+
+
+def _impossible(caption: _Caption, place: int) -> str | None:
+    """`girl` as a progressive, `man` as an adjective: what the context rules do to words that cannot be it."""
+    word, tag = caption.word(place), caption.tag(place)
+    if tag == "VBG" and not word.endswith(("ing", "in'")) and _is(word, "noun"):
+        return "NN"
+    if tag == "JJ" and dictionary(word) and not _is(word, "adjective"):
+        return "NN" if _is(word, "noun") else "RB" if _is(word, "adverb") else None
+    return None
 
 
 def _compound(caption: _Caption, place: int) -> str | None:
@@ -159,12 +180,23 @@ def _third_person(caption: _Caption, place: int) -> str | None:
     return "VBZ" if sure or _is_common_verb(caption.word(place)) else None
 
 
+def _bare_verb(caption: _Caption, place: int) -> str | None:
+    """`a man cut the cake`, `two dogs attack a shark`: a base form between a subject and what opens an object."""
+    if caption.tag(place) not in ("NN", "VB") or caption.tag(place - 1) not in _NOUNS:
+        return None
+    if caption.is_command or caption.has_finite_verb(place) or not _is_base(caption.word(place)):
+        return None
+    return "VBP" if caption.tag(place + 1) in ("DT", "PRP$", "PRP") else None
+
+
 def _progressive(caption: _Caption, place: int) -> str | None:
     """`a man cooking pasta`, `is ice skating`: what ends in -ing after a subject is done."""
     word = caption.word(place)
     if caption.tag(place) not in ("NN", "JJ") or not word.endswith("ing") or not _is_common_verb(word):
         return None
     before = caption.tag(place - 1)
+    if _compound(caption, place) or (before in _NOUNS and caption.has_finite_verb(place, but=_FORMS_OF_BE)):
+        return None
     goes_on = before == "VB" and lemma_of(caption.word(place - 1), "verb") in stop_verbs() | {"stop"}
     if place == 0 or before == "RB" or goes_on:
         return "VBG" if caption.tag(place + 1) not in ("", *_FINITE) else None
@@ -174,7 +206,7 @@ def _progressive(caption: _Caption, place: int) -> str | None:
 def _modifier(caption: _Caption, place: int) -> str | None:
     """`take chopped onion`, `a running dog`: a participle before its noun, after what opens a noun phrase."""
     tag, before = caption.tag(place), caption.tag(place - 1)
-    if tag not in ("VBN", "VBD", "VBG") or caption.tag(place + 1) not in _NOUNS:
+    if tag not in ("VBN", "VBD", "VBG") or caption.tag(place + 1) not in (*_NOUNS, "JJ"):
         return None
     if before in (*_OPENERS, "JJ", "CD"):
         return "JJ"
@@ -221,12 +253,13 @@ def _goal(caption: _Caption, place: int) -> str | None:
     return "NN" if _is(caption.word(place), "noun") and not _is_common_verb(caption.word(place)) else None
 
 
-_FIXED: tuple[Rule, ...] = (_small_word, _compound)
+_FIXED: tuple[Rule, ...] = (_small_word, _compound, _impossible)
 _RULES: tuple[Rule, ...] = (
     _noun_after_small_word,
     _command,
     _object_of_command,
     _third_person,
+    _bare_verb,
     _progressive,
     _modifier,
     _noun_after_opener,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from evenreel.language.caption_rules import mend_tags
-from evenreel.language.lemmas import lemma_of, part_of
+from evenreel.language.caption_rules import closed_words, mend_tags
+from evenreel.language.lemmas import dictionary, lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token, split_words
 
 _CACHED_CAPTIONS = 1 << 17
@@ -41,9 +41,19 @@ def _tag(caption: str) -> Tagged:
     if not words:
         return ()
     parser, context = _textblob()
-    tagged = context.apply(parser.find_tags(words))
-    tags = mend_tags(words, [tag for _, tag in tagged])
+    plain = parser.find_tags(words)
+    mended = context.apply([list(pair) for pair in plain])
+    tags = [new if _can_be(word, new) else old for word, (_, old), (_, new) in zip(words, plain, mended, strict=True)]
+    tags = mend_tags(words, tags)
     return tuple(map(_token, texts, words, tags))
+
+
+@cache
+def _can_be(word: str, tag: str) -> bool:
+    """Whether the dictionary knows a word as what the context rules make of it: `of` is no verb, whatever they say."""
+    part = part_of(tag)
+    progressive = tag != "VBG" or word.endswith("ing")
+    return part in dictionary(word) and word not in closed_words() and progressive
 
 
 @cache
