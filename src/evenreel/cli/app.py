@@ -10,6 +10,7 @@ import typer
 
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
+from evenreel.cli.corpus import corpus_app
 from evenreel.cli.output import as_utf8
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, MediaLimits, default_library
 from evenreel.errors import UsageError
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(corpus_app, name="corpus")
 
 LibraryOption = Annotated[
     Path | None,

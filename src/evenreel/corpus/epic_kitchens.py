@@ -91,7 +91,8 @@ def _read_retimed(draft: Draft, split: str, path: Path) -> None:
         draft.clip(row["narration_id"], _shared(row, split, start, stop, where) | columns, where)
     draft.note(
         f"The {split} segments are those of {path.name}: frames at 30 a second, and one noun class each unless a "
-        "caption lists more."
+        "caption lists more.",
+        split=split,
     )
 
 
@@ -114,9 +115,10 @@ def _read_captions(draft: Draft, split: str, path: Path | None, *, own_words: bo
     if own_words:
         for name, clip in [(name, clip) for name, clip in draft.clips.items() if clip["split"] == split]:
             _caption(draft, name, clip["narration"])
-        draft.note("Every train segment has its own narration as a caption, equal ones included.")
+        draft.note("Every train segment has its own narration as a caption, equal ones included.", split=split)
     elif path is None:
-        draft.note(f"EPIC_100_retrieval_{split}_sentence.csv was not given, and it has the captions.", left_out=True)
+        lacking = f"EPIC_100_retrieval_{split}_sentence.csv was not given, and it has the captions."
+        draft.note(lacking, left_out=True, split=split)
     else:
         _read_sentences(draft, split, path)
 
@@ -134,7 +136,8 @@ def _read_sentences(draft: Draft, split: str, path: Path) -> None:
     if other_words:
         draft.note(
             f"{len(other_words)} {split} captions have other words than the narration of their segment, and keep "
-            f"them with the segment's classes: {', '.join(other_words)}."
+            f"them with the segment's classes: {', '.join(other_words)}.",
+            split=split,
         )
 
 

@@ -24,10 +24,12 @@ class Notice:
     Attributes:
         sentence: what, how many, where, and why.
         left_out: the corpus lacks something that the official release has.
+        split: the one that this is about, None where it is about all.
     """
 
     sentence: str
     left_out: bool = False
+    split: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +83,24 @@ class Draft:
         row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
         self.captions.append(row | dict(columns or {}))
 
-    def note(self, sentence: str, *, left_out: bool = False) -> None:
+    def note(self, sentence: str, *, left_out: bool = False, split: str | None = None) -> None:
         """Say something about the files."""
-        self.notices.append(Notice(sentence, left_out))
+        self.notices.append(Notice(sentence, left_out, split))
 
-    def leave_out(self, what: str, names: Sequence[str]) -> None:
+    def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
         """Say that things are left out: `what` after their number, and a few of their names."""
         if names:
-            self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True)
+            self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
 
     def expect(self, official: Mapping[str, int]) -> None:
         """Compare the number of clips of each split with the official one."""
         there = Counter(row.get("split") for row in self.clips.values())
         for split, count in official.items():
             if not there[split]:
-                self.note(f"The files given hold no clip of the split {split} (officially {count:,}).")
+                self.note(f"The files given hold no clip of the split {split} (officially {count:,}).", split=split)
             elif there[split] < count:
-                self.note(f"The split {split} has {there[split]:,} of its {count:,} official clips.", left_out=True)
+                short = f"The split {split} has {there[split]:,} of its {count:,} official clips."
+                self.note(short, left_out=True, split=split)
 
     def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
         """Make the corpus.
@@ -117,13 +120,22 @@ class Draft:
         self.leave_out("captions without a word are left out", [row["caption_id"] for row in known if not row["text"]])
         captions = [row for row in known if row["text"]]
         if all_captioned:
-            told = {row["clip_id"] for row in captions}
-            self.leave_out("clips have no caption", [one for one in self.clips if one not in told])
+            self._name_the_silent({row["clip_id"] for row in captions})
         try:
             corpus = make_corpus(table(list(self.clips.values()), CLIP_COLUMNS), table(captions, dict(CAPTION_COLUMNS)))
         except CorpusError as error:
             raise CorpusError(f"The files of {self.benchmark} make no sound corpus:\n{error}") from error
         return Imported(corpus, tuple(self.notices), texts)
+
+    def _name_the_silent(self, told: set[str]) -> None:
+        """Say which clips of each split have no caption."""
+        silent: dict[str | None, list[str]] = {}
+        for name, row in self.clips.items():
+            if name not in told:
+                silent.setdefault(row.get("split"), []).append(name)
+        for split, names in silent.items():
+            of_split = f" of {split}" if split else ""
+            self.leave_out(f"clips{of_split} have no caption", names, split)
 
 
 def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -86,7 +86,8 @@ def _read_1k(paths: Sequence[Path], benchmark: str, train_list: str, train_count
         if name in trained:
             draft.caption(name, text)
     if not data and trained:
-        draft.note(f"None of {', '.join(DATA)} was given, and they have the captions to train on.", left_out=True)
+        lacking = f"Neither {DATA[0]} nor another form of it was given, and it has the captions to train on."
+        draft.note(lacking, left_out=True, split="train")
     draft.expect({"train": train_count, "test": 1000})
     draft.notices += given.unread()
     return draft.finish(all_captioned=bool(data))

@@ -1,0 +1,127 @@
+"""What a corpus holds, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS
+from evenreel.types import Corpus
+
+UNASSIGNED = "(none)"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The least, the middle and the greatest of the values that are known, and how many these are."""
+
+    least: float
+    median: float
+    greatest: float
+    known: int
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """Rows of one split."""
+
+    clips: int
+    captions: int
+
+
+@dataclass(frozen=True)
+class CorpusSummary:
+    """What a corpus holds.
+
+    Attributes:
+        clips, captions: rows of the two tables.
+        splits, sources, domains: rows by split, clips by source and by domain; `(none)` where a clip has none.
+        captions_a_clip: over all clips, those without one included.
+        length_s: seconds; `end_s - start_s`, else a column `duration_s`, else `frame_count / fps`.
+        frame_count: frames.
+        verb_classes, noun_classes: how many different ones clips and captions have.
+        own_columns: columns beside the standard ones, by table.
+        texts: signs on screen, None where the corpus has no table of them.
+    """
+
+    clips: int
+    captions: int
+    splits: Mapping[str, SplitCounts]
+    sources: Mapping[str, int]
+    domains: Mapping[str, int]
+    captions_a_clip: Spread | None
+    length_s: Spread | None
+    frame_count: Spread | None
+    verb_classes: int
+    noun_classes: int
+    own_columns: Mapping[str, list[str]]
+    texts: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummary:
+    """Count what a corpus holds."""
+    clips, captions = corpus.clips, corpus.captions
+    return CorpusSummary(
+        clips=clips.height,
+        captions=captions.height,
+        splits=split_counts(corpus),
+        sources=_counts(clips["source"]),
+        domains=_counts(clips["domain"]),
+        captions_a_clip=_spread(_told(corpus)["captions"]),
+        length_s=_spread(lengths_s(clips)),
+        frame_count=_spread(clips["frame_count"]),
+        verb_classes=_classes(corpus, "verb_classes"),
+        noun_classes=_classes(corpus, "noun_classes"),
+        own_columns={
+            "clips": [name for name in clips.columns if name not in CLIP_COLUMNS],
+            "captions": [name for name in captions.columns if name not in CAPTION_COLUMNS],
+        },
+        texts=None if texts is None else texts.height,
+    )
+
+
+def split_counts(corpus: Corpus) -> dict[str, SplitCounts]:
+    """Clips and captions of each split, in the order of the clips."""
+    rows = _told(corpus).group_by("split", maintain_order=True).agg(pl.len().alias("clips"), pl.sum("captions"))
+    return {split: SplitCounts(clips, captions) for split, clips, captions in rows.iter_rows()}
+
+
+def lengths_s(clips: pl.DataFrame) -> pl.Series:
+    """Seconds of each clip, empty where nothing says them; see `CorpusSummary.length_s`."""
+    said = pl.col("duration_s").cast(pl.Float64, strict=False) if "duration_s" in clips.columns else pl.lit(None)
+    by_frames = pl.col("frame_count") / pl.col("fps")
+    return clips.select(pl.coalesce(pl.col("end_s") - pl.col("start_s"), said, by_frames).alias("length_s")).to_series()
+
+
+def _told(corpus: Corpus) -> pl.DataFrame:
+    """Split and number of captions of each clip."""
+    counted = corpus.captions.group_by("clip_id").agg(pl.len().alias("captions"))
+    rows = corpus.clips.select("clip_id", pl.col("split").fill_null(UNASSIGNED))
+    return rows.join(counted, on="clip_id", how="left", maintain_order="left").with_columns(
+        pl.col("captions").fill_null(0)
+    )
+
+
+def _counts(values: pl.Series) -> dict[str, int]:
+    named = values.fill_null(UNASSIGNED).value_counts(sort=True)
+    return dict(named.iter_rows())
+
+
+def _spread(values: pl.Series) -> Spread | None:
+    known = values.drop_nulls().cast(pl.Float64).sort()
+    if known.is_empty():
+        return None
+    middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
+    return Spread(known[0], middle, known[-1], len(known))
+
+
+def _classes(corpus: Corpus, column: str) -> int:
+    both = pl.concat([corpus.clips[column], corpus.captions[column]])
+    return both.drop_nulls().explode().drop_nulls().n_unique()
