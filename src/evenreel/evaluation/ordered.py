@@ -39,8 +39,10 @@ class Discounts:
     def between(self, above: Whole, stop: Whole) -> Column:
         """Sum over the places above + 1 to stop."""
         # A single place needs no difference of sums, which would cost it digits.
-        single = stop - above == 1
-        return np.where(single, self.each[above], self.sums[stop] - self.sums[above])
+        found = self.each[above]
+        other = np.flatnonzero(stop - above != 1)
+        found[other] = self.sums[stop[other]] - self.sums[above[other]]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +106,12 @@ def average_precision(places: Places, tables: Tables, *, graded: bool = False) -
     """
     held = places.degrees if graded else places.strict.astype(np.float64)
     inverse = tables.inverse.between(places.above, places.above + places.size)
-    # The sum of (i - 1) / (a + i) over the stretch.
-    delayed = places.size - (places.above + 1) * inverse
-    spread = np.where(places.size > 1, (held - 1) / np.maximum(places.size - 1, 1), 0.0)
-    terms = places.strict / places.size * ((places.sums_before(held) + 1) * inverse + spread * delayed)
+    precision = (places.sums_before(held) + 1) * inverse
+    tied = np.flatnonzero(places.size > 1)
+    size = places.size[tied]
+    delayed = size - (places.above[tied] + 1) * inverse[tied]  # the sum of (i - 1) / (a + i)
+    precision[tied] += (held[tied] - 1) / (size - 1) * delayed
+    terms = places.strict / places.size * precision
     with np.errstate(invalid="ignore"):
         return _sums(terms, places.query, places.queries) / _sums(places.strict, places.query, places.queries)
 

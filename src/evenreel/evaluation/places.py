@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,12 +67,9 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
     >>> find_places(np.array([[9, 5, 5, 5, 1]]), items, "pessimistic").above.tolist()
     [2, 3]
     """
+    items = _best_first(scores, items)
     above, size = _above_and_equal(scores, items)
-    order = np.argsort(items.query * (scores.shape[1] + 1) + above, kind="stable")
-    each = Places(
-        len(scores), items.query[order], above[order], size[order], (items.degree == 1).astype(np.int64)[order],
-        items.degree[order],
-    )  # fmt: skip
+    each = Places(len(scores), items.query, above, size, (items.degree == 1).astype(np.int64), items.degree)
     return _stretches(each) if ties == "expected" else _untied(each, ties)
 
 
@@ -85,13 +82,24 @@ def best_items(scores: NDArray[Any], items: Items) -> Items:
     return strict.where(values == np.repeat(best, np.diff(starts, append=len(values))))
 
 
+def _best_first(scores: NDArray[Any], items: Items) -> Items:
+    """The items of each query by falling score."""
+    values = scores[items.query, items.item]
+    order = np.arange(len(values))
+    ends = np.searchsorted(items.query, np.arange(len(scores) + 1))
+    for start, stop in pairwise(ends):
+        if stop - start > 1:
+            order[start:stop] = start + np.argsort(values[start:stop])[::-1]
+    return items.where(order)
+
+
 def _above_and_equal(scores: NDArray[Any], items: Items) -> tuple[Whole, Whole]:
     """For each item, how many of the gallery score higher than it, and how many the same, itself among them."""
     values = scores[items.query, items.item]
     same_query = items.query[1:] == items.query[:-1]
-    if not (same_query & (values[1:] != values[:-1])).any():
-        return _counted(scores, items.query, values)
-    return _looked_up(scores, items.query, values)
+    if (same_query & (values[1:] != values[:-1])).any():
+        return _looked_up(scores, items.query, values)
+    return _counted(scores, items.query, values)
 
 
 def _counted(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
@@ -103,17 +111,20 @@ def _counted(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[
 
 def _looked_up(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
     """Many scores a query: sort its row once, without any index, and look each of them up."""
-    not_above, below = np.empty(len(query), np.int64), np.empty(len(query), np.int64)
     ordered = np.sort(scores, axis=1)
-    tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    ends = np.searchsorted(query, np.arange(len(scores) + 1))
-    for row, (start, stop) in enumerate(pairwise(ends)):
-        not_above[start:stop] = ordered[row].searchsorted(values[start:stop], "right")
-        if tied[row]:
-            below[start:stop] = ordered[row].searchsorted(values[start:stop], "left")
-        else:
-            below[start:stop] = not_above[start:stop] - 1
-    return scores.shape[1] - not_above, not_above - below
+    stop = _search(ordered, query, values, "right")
+    begin = stop - 1
+    tied = np.flatnonzero((begin > 0) & (ordered[query, begin - 1] == values))
+    begin[tied] = _search(ordered, query[tied], values[tied], "left")
+    return scores.shape[1] - stop, stop - begin
+
+
+def _search(ordered: NDArray[Any], query: Whole, values: NDArray[Any], side: Literal["left", "right"]) -> Whole:
+    places = np.empty(len(query), np.int64)
+    ends = np.searchsorted(query, np.arange(len(ordered) + 1))
+    for row, start, stop in zip(ordered, ends, ends[1:], strict=False):
+        places[start:stop] = row.searchsorted(values[start:stop], side)
+    return places
 
 
 def _stretches(each: Places) -> Places:
