@@ -1,0 +1,63 @@
+"""Metrics as words, and their figures over weighted queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.errors import UsageError
+from evenreel.evaluation import parse_metric, parse_metrics
+
+WORDS = ["R@1", "R@100", "MedR", "MeanR", "MRR", "Rsum", "GeoR", "nDCG", "nDCG@10", "nDCG@R", "mAP", "mAP-EPIC"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_metric_prints_the_word_it_came_from(word: str) -> None:
+    metric = parse_metric(word)
+    assert str(metric) == word
+    assert metric == parse_metric(word)
+    assert len({metric, parse_metric(word)}) == 1
+    assert metric.explanation
+    assert metric.higher_is_better == (word not in ("MedR", "MeanR"))
+
+
+@pytest.mark.parametrize("word", ["", "R", "R@", "R@0", "R@-1", "R@1.5", "R@R", "r@1", "nDCG@", "map", "R@1 ", "R@01"])
+def test_other_words_are_refused_in_a_sentence(word: str) -> None:
+    with pytest.raises(UsageError, match="is no metric"):
+        parse_metric(word)
+
+
+def test_a_metric_named_twice_counts_once_and_none_is_an_error() -> None:
+    assert [str(metric) for metric in parse_metrics(["R@5", "MedR", "R@5"])] == ["R@5", "MedR"]
+    with pytest.raises(UsageError):
+        parse_metrics([])
+
+
+def test_sum_and_geometric_mean_of_recalls() -> None:
+    columns = {"R@1": np.array([0.0, 100.0]), "R@5": np.array([100.0, 100.0]), "R@10": np.array([50.0, 100.0])}
+    assert parse_metric("Rsum").summary(columns)[0] == pytest.approx(50 + 100 + 75)
+    assert parse_metric("GeoR").summary(columns)[0] == pytest.approx((50 * 100 * 75) ** (1 / 3))
+
+
+@given(
+    st.lists(st.tuples(st.floats(1, 1000), st.lists(st.integers(0, 3), min_size=4, max_size=4)), min_size=1, max_size=9)
+)
+def test_a_weight_is_how_often_a_query_stands_in_the_sample(drawn: list[tuple[float, list[int]]]) -> None:
+    values = np.array([value for value, _ in drawn])
+    weights = np.array([counts for _, counts in drawn]).T
+    weights[weights.sum(axis=1) == 0] = 1
+    repeated = [np.repeat(values, counts) for counts in weights]
+    columns = {"rank": values}
+    np.testing.assert_allclose(parse_metric("MedR").summary(columns, weights), [np.median(one) for one in repeated])
+    np.testing.assert_allclose(parse_metric("MeanR").summary(columns, weights), [np.mean(one) for one in repeated])
+
+
+@pytest.mark.parametrize("word", ["MedR", "MeanR"])
+def test_a_query_without_a_value_does_not_count(word: str) -> None:
+    weights = np.array([[1, 5, 1, 1], [2, 0, 1, 0], [0, 3, 0, 0]])
+    with_gap = parse_metric(word).summary({"rank": np.array([1.0, np.nan, 4.0, 9.0])}, weights)
+    without = parse_metric(word).summary({"rank": np.array([1.0, 4.0, 9.0])}, np.array([[1, 1, 1], [2, 1, 0]]))
+    np.testing.assert_allclose(with_gap[:2], without)
+    assert np.isnan(with_gap[2])

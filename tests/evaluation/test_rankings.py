@@ -1,0 +1,138 @@
+"""Every per-query figure against plain loops over all orders of equal scores, and against trec_eval."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.results import Ties
+from tests.evaluation import slow_metrics
+from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
+
+WORDS = [word for word in slow_metrics.METRICS if word != "rank"]
+DEGREES = [0.0, 0.0, 0.0, 0.25, 0.75, 1.0, 1.0]
+
+
+def one_query(scores: list[float], degrees: list[float], ties: Ties = "expected", **more: Any) -> dict[str, float]:
+    """Columns of a single caption among videos, and the same the other way round, which must agree."""
+    values, table = np.array([scores], **more), np.array([degrees])
+    asked = EvaluationSettings(parse_metrics(WORDS), ties=ties, resamples=0, directions=("t2v",))
+    ahead = evaluate(scores_of(values), corpus_of([0], len(scores)), asked, relevance=Degrees(table))
+    asked = EvaluationSettings(parse_metrics(WORDS), ties=ties, resamples=0, directions=("v2t",))
+    back = evaluate(scores_of(values.T), corpus_of([0] * len(scores), 1), asked, relevance=Degrees(table.T))
+    columns = {name: float(column[0]) for name, column in ahead.directions["t2v"].per_query.items()}
+    for name, column in back.directions["v2t"].per_query.items():
+        assert column[0] == columns[name]
+    return columns
+
+
+few_scores = st.sampled_from([-np.inf, -1.0, 0.0, -0.0, 2.0, np.inf])
+queries = st.lists(st.tuples(few_scores, st.sampled_from(DEGREES)), min_size=1, max_size=6).filter(
+    lambda query: any(degree == 1 for _, degree in query)
+)
+
+
+@given(queries)
+@settings(max_examples=150, deadline=None)
+def test_expected_ties_are_the_mean_over_every_order(query: list[tuple[float, float]]) -> None:
+    scores, degrees = [score for score, _ in query], [degree for _, degree in query]
+    columns = one_query(scores, degrees)
+    for name, value in columns.items():
+        assert value == pytest.approx(slow_metrics.expected(name, scores, degrees), abs=1e-9), name
+
+
+@given(queries)
+@settings(max_examples=60, deadline=None)
+def test_optimistic_and_pessimistic_ties_are_the_ends(query: list[tuple[float, float]]) -> None:
+    scores, degrees = [score for score, _ in query], [degree for _, degree in query]
+    for ties, sign in (("optimistic", 1), ("pessimistic", -1)):
+        for name, value in one_query(scores, degrees, ties).items():
+            order = slow_metrics.favouring(scores, degrees, sign)
+            assert value == pytest.approx(slow_metrics.METRICS[name](order), abs=1e-9), (ties, name)
+
+
+@given(queries)
+@settings(max_examples=40, deadline=None)
+def test_the_expected_value_lies_between_the_ends(query: list[tuple[float, float]]) -> None:
+    scores, degrees = [score for score, _ in query], [degree for _, degree in query]
+    first, mean, last = (one_query(scores, degrees, ties) for ties in ("optimistic", "expected", "pessimistic"))
+    for name in set(first) - {"mAP-EPIC", "rank"}:  # of the graded form no order of equals is best for certain
+        assert last[name] - 1e-9 <= mean[name] <= first[name] + 1e-9
+    assert first["rank"] <= mean["rank"] <= last["rank"]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int64, np.bool_, ">f4"])
+def test_every_numeric_type_ranks_the_same(kind: Any) -> None:
+    scores, degrees = [1, 0, 1, 0, 1], [0, 1, 1, 0.5, 0.5]
+    assert one_query(scores, degrees, dtype=kind) == one_query(scores, degrees)
+
+
+def test_half_precision_is_compared_as_it_is() -> None:
+    near = np.nextafter(np.float16(1), np.float16(2))
+    assert one_query([near, 1.0], [0, 1], dtype=np.float16)["rank"] == 2
+    assert one_query([near, 1.0], [1, 0], dtype=np.float16)["rank"] == 1
+
+
+def test_large_whole_numbers_are_not_rounded() -> None:
+    assert one_query([2**60 + 1, 2**60], [0, 1], dtype=np.int64)["rank"] == 2
+
+
+def test_a_case_by_hand() -> None:
+    """Two of degree 1 and two others share places 2 to 5: the first of degree 1 stands at 2 + 2/3 on the mean."""
+    columns = one_query([9, 5, 5, 5, 5], [0, 1, 1, 0, 0])
+    assert columns["rank"] == pytest.approx(1 + 1 + 2 / 3)
+    assert columns["R@2"] == pytest.approx(100 * 2 / 4)
+    assert columns["R@5"] == 100
+    # At place 2 in 3 of 6 orders, at 3 in 2, at 4 in 1.
+    assert columns["MRR"] == pytest.approx(100 * (3 / 2 + 2 / 3 + 1 / 4) / 6)
+
+
+@pytest.mark.parametrize("relevant", [1, 2, 40])
+@pytest.mark.parametrize("k", [1, 7, 30, 70])
+def test_the_chance_of_a_hit_by_drawing(relevant: int, k: int) -> None:
+    """Among 20 better items and 60 equal ones, against the ratio of binomial coefficients."""
+    from math import comb
+
+    drawn = max(k - 20, 0)
+    chance = 1 - comb(60 - relevant, drawn) / comb(60, drawn) if drawn <= 60 else 1
+    scores, degrees = [1.0] * 20 + [0.0] * 60, [0.0] * 20 + [1.0] * relevant + [0.0] * (60 - relevant)
+    asked = EvaluationSettings(parse_metrics([f"R@{k}"]), resamples=0, directions=("t2v",))
+    done = evaluate(scores_of([scores]), corpus_of([0], 80), asked, relevance=Degrees(np.array([degrees])))
+    assert done.directions["t2v"].per_query[f"R@{k}"][0] == pytest.approx(100 * chance, abs=1e-9)
+
+
+@given(hnp.arrays(np.float64, (5, 12), elements=st.integers(0, 1000), unique=True), st.integers(0, 2**60 - 1))
+@settings(max_examples=40, deadline=None)
+def test_trec_eval_has_the_same_figures(values: np.ndarray, bits: int) -> None:
+    """Without ties, and with grades 0, 1, 2 as degrees 0, 1/2, 1: gain is linear there too."""
+    grades = np.random.default_rng(bits).choice([0, 0, 0, 1, 2], (5, 12))
+    grades[:, 0] = 2
+    names = {"ndcg": "nDCG", "ndcg_cut_5": "nDCG@5"}
+    binary = {"map": "mAP", "recip_rank": "MRR", "success_1": "R@1", "success_5": "R@5"}
+    asked = EvaluationSettings(parse_metrics([*names.values(), *binary.values()]), resamples=0, directions=("t2v",))
+    done = evaluate(scores_of(values), corpus_of([0] * 5, 12), asked, relevance=Degrees(grades / 2))
+    run = {f"c{q}": {f"v{v}": float(values[q, v]) for v in range(12)} for q in range(5)}
+    for wanted, lowest in ((names, 1), (binary, 2)):
+        qrels = {
+            f"c{q}": {f"v{v}": int(g) if lowest == 1 else int(g == 2) for v, g in enumerate(grades[q])}
+            for q in range(5)
+        }
+        measures = {"ndcg", "ndcg_cut.5"} if lowest == 1 else {"map", "recip_rank", "success.1,5"}
+        reference = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+        for theirs, ours in wanted.items():
+            column = done.directions["t2v"].per_query[ours]
+            np.testing.assert_allclose(column, [100 * reference[f"c{q}"][theirs] for q in range(5)], atol=1e-9)
+
+
+def test_a_better_score_never_makes_recall_worse() -> None:
+    scores = [0.1, 0.5, 0.5, 0.9]
+    ranks = [one_query([*scores, own], [0, 0, 0, 0, 1])["rank"] for own in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)]
+    assert all(later < earlier for earlier, later in pairwise(ranks))
