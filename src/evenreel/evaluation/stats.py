@@ -59,13 +59,13 @@ def bootstrap_intervals(
 
 
 def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float]:
-    """Ends of the middle `confidence` of the drawn figures.
+    """Ends of the middle `confidence` of the drawn figures, of those that a sample had.
 
     >>> percentile_ends(np.arange(101.0), 0.5)
     (25.0, 75.0)
     """
     outside = (1 - confidence) / 2
-    low, high = np.quantile(drawn, [outside, 1 - outside])
+    low, high = np.quantile(drawn[~np.isnan(drawn)], [outside, 1 - outside])
     return float(low), float(high)
 
 
@@ -100,7 +100,7 @@ def randomisation_test(
         groups: (n,) whole numbers, equal for queries that are swapped together.
         settings: `resamples` and `seed`.
     """
-    differs = np.any([first[name] != second[name] for name in metric.columns], axis=0)
+    differs = np.any([~same(first[name], second[name]) for name in metric.columns], axis=0)
     if not differs.any():
         return 1.0
     both = {name: np.concatenate([first[name], second[name]]) for name in metric.columns}
@@ -117,6 +117,11 @@ def randomisation_test(
         total += len(flips)
     exact = 2**count <= settings.resamples
     return hits / total if exact else (1 + hits) / (1 + total)
+
+
+def same(first: Vector, second: Vector) -> NDArray[np.bool_]:
+    """(n,) where two systems' values are equal but for rounding, or both unknown."""
+    return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
 def _difference(metric: Metric, both: PerQuery, swapped: Vector) -> Vector:
@@ -142,13 +147,18 @@ def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Ite
 def wilcoxon_test(differences: Vector, groups: NDArray[np.int64]) -> float:
     """Two-sided p of Wilcoxon's signed ranks over the groups' mean differences; 1 where none differs.
 
+    Differences that are unknown (NaN) do not count.
+
     >>> wilcoxon_test(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.arange(5))
     0.0625
     """
     from scipy.stats import wilcoxon
 
-    member, count = numbered(groups)
-    means = np.bincount(member, differences, count) / np.bincount(member, minlength=count)
+    known = ~np.isnan(differences)
+    if not known.any():
+        return 1.0
+    member, count = numbered(groups[known])
+    means = np.bincount(member, differences[known], count) / np.bincount(member, minlength=count)
     means = means[means != 0]
     return float(wilcoxon(means).pvalue) if len(means) else 1.0
 

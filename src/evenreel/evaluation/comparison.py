@@ -1,0 +1,165 @@
+"""Several systems against one on the same queries: how large each difference is, and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.metrics import Metric
+from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
+from evenreel.evaluation.stats import (
+    Vector,
+    holm,
+    percentile_ends,
+    randomisation_test,
+    resampled_weights,
+    same,
+    wilcoxon_test,
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of one system against the baseline's.
+
+    Attributes:
+        system: its name.
+        direction: of the search.
+        metric: its word.
+        baseline: the baseline's figure.
+        value: the system's.
+        difference: value less baseline, with the interval of paired bootstrap samples.
+        p_randomisation: of the paired randomisation test.
+        p_wilcoxon: of Wilcoxon's signed ranks over clips.
+        p_holm: of the randomisation test, adjusted for the number of systems compared.
+        wins, ties, losses: queries on which the system does better than the baseline, alike, and worse. Where a metric
+            is made of several columns, by their sum.
+    """
+
+    system: str
+    direction: Direction
+    metric: str
+    baseline: float
+    value: float
+    difference: Interval
+    p_randomisation: float
+    p_wilcoxon: float
+    p_holm: float
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences of several systems, by direction, then metric, then system.
+
+    Attributes:
+        rows: one a system, direction and metric.
+        confidence: of the intervals.
+        resamples: arrangements and bootstrap samples that were drawn.
+    """
+
+    rows: tuple[Difference, ...]
+    confidence: float
+    resamples: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers, words and lists only."""
+        return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
+
+
+def compare(
+    baseline: Evaluation, others: Mapping[str, Evaluation], settings: EvaluationSettings | None = None
+) -> Comparison:
+    """Test each system against the baseline; p-values are adjusted by Holm over the systems of a direction and metric.
+
+    Args:
+        baseline: what is compared with.
+        others: by their names, evaluated on the same queries and galleries with the same metrics and rules.
+        settings: `resamples` and `seed`; the confidence is the baseline's.
+
+    Raises:
+        ScoresError: the systems were not asked the same.
+        UsageError: there is nothing to compare, or no resample to do it with.
+    """
+    settings = settings or EvaluationSettings()
+    if not others or settings.resamples < 1:
+        raise UsageError("A comparison needs at least one other system and at least one resample.")
+    aligned = {name: _aligned(baseline, other, name) for name, other in others.items()}
+    settings = replace(settings, confidence=baseline.confidence)
+    rows: list[Difference] = []
+    for direction, base in baseline.directions.items():
+        for metric in baseline.metrics:
+            found = [_difference(metric, base, results[direction], name, settings) for name, results in aligned.items()]
+            adjusted = holm([one.p_randomisation for one in found])
+            rows += [replace(one, p_holm=p) for one, p in zip(found, adjusted, strict=True)]
+    return Comparison(tuple(rows), settings.confidence, settings.resamples)
+
+
+def _difference(
+    metric: Metric, base: DirectionResult, other: DirectionResult, name: str, settings: EvaluationSettings
+) -> Difference:
+    before, after = base.per_query, other.per_query
+    values = [float(metric.summary(columns)[0]) for columns in (before, after)]
+    drawn = [
+        metric.summary(after, weights) - metric.summary(before, weights)
+        for weights in resampled_weights(base.groups, settings.resamples, settings.seed)
+    ]
+    totals = [np.sum([columns[word] for word in metric.columns], axis=0) for columns in (before, after)]
+    tied = same(totals[0], totals[1])
+    gains: Vector = np.where(tied, 0.0, totals[1] - totals[0]) * (1 if metric.higher_is_better else -1)
+    p = randomisation_test(metric, before, after, base.groups, settings)
+    return Difference(
+        name,
+        base.direction,
+        str(metric),
+        values[0],
+        values[1],
+        Interval(values[1] - values[0], *percentile_ends(np.concatenate(drawn), settings.confidence)),
+        p,
+        wilcoxon_test(gains, base.groups),
+        p,
+        int((gains > 0).sum()),
+        int(tied.sum()),
+        int((gains < 0).sum()),
+    )
+
+
+def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Direction, DirectionResult]:
+    """The other system's results with its queries in the order of the baseline's."""
+    for what, first, second in (
+        ("metrics", [*map(str, baseline.metrics)], [*map(str, other.metrics)]),
+        ("directions", [*baseline.directions], [*other.directions]),
+        ("rule for ties", baseline.ties, other.ties),
+        ("relevance", baseline.relevance, other.relevance),
+    ):
+        if first != second:
+            raise ScoresError(
+                f"{name} was evaluated with another {what} ({second}) than the baseline ({first}); evaluate both alike."
+            )
+    return {word: _reordered(base, other.directions[word], name) for word, base in baseline.directions.items()}
+
+
+def _reordered(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
+    place = {one: row for row, one in enumerate(other.query_ids)}
+    missing = [one for one in base.query_ids if one not in place]
+    if missing or len(place) != len(base.query_ids):
+        known = set(base.query_ids)
+        stray = missing[0] if missing else next(one for one in other.query_ids if one not in known)
+        raise ScoresError(
+            f"The baseline and {name} were not asked the same queries of {base.direction} ({len(base.query_ids):,} and "
+            f"{len(place):,}; {stray!r} is in one of them only); score the same captions and clips with both."
+        )
+    if (base.protocol, base.gallery_size) != (other.protocol, other.gallery_size):
+        raise ScoresError(
+            f"The baseline and {name} were ranked differently in {base.direction} ({base.protocol} among "
+            f"{base.gallery_size:,}, {other.protocol} among {other.gallery_size:,}); evaluate both alike."
+        )
+    order = np.array([place[one] for one in base.query_ids], dtype=np.intp)
+    columns = {word: values[order] for word, values in other.per_query.items()}
+    return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns)
