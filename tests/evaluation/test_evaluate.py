@@ -1,0 +1,370 @@
+"""Whole evaluations: protocols, what fits a corpus, tiles, ids, and what is refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation import DirectionResult, EvaluationSettings, evaluate, parse_metrics
+from evenreel.types import Scores
+from tests.evaluation import slow_metrics
+from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
+
+PLAIN = EvaluationSettings(parse_metrics(["R@1", "R@2", "MedR", "MeanR", "MRR", "nDCG", "mAP"]), resamples=0)
+FIRST = replace(PLAIN, metrics=parse_metrics(["R@1", "R@2", "MedR", "MRR"]))
+CLIPS = [0, 1, 0, 2, 2, 0]
+"""Clip of each of six captions; clip 3 has none."""
+
+tables = st.lists(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, -np.inf]), min_size=4, max_size=4), min_size=6, max_size=6
+).map(np.array)
+
+
+def query(result: DirectionResult, name: str) -> dict[str, float]:
+    place = list(result.query_ids).index(name)
+    return {column: float(values[place]) for column, values in result.per_query.items()}
+
+
+def slow(scores: Sequence[float], degrees: Sequence[float], names: Sequence[str]) -> dict[str, float]:
+    return {name: slow_metrics.expected(name, scores, degrees) for name in names}
+
+
+@given(tables)
+@settings(max_examples=30, deadline=None)
+def test_captions_look_for_videos(values: np.ndarray) -> None:
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), PLAIN).directions["t2v"]
+    assert (done.gallery_size, done.groups.tolist()) == (4, [0, 1, 0, 2, 2, 0])
+    for caption, clip in enumerate(CLIPS):
+        found = query(done, f"c{caption}")
+        assert found == pytest.approx(slow(values[caption], np.eye(4)[clip], list(found)))
+
+
+@given(tables)
+@settings(max_examples=30, deadline=None)
+def test_a_video_s_captions_can_be_averaged_first(values: np.ndarray) -> None:
+    single = evaluate(scores_of(values), corpus_of(CLIPS, 4), PLAIN).directions["t2v"]
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), replace(PLAIN, t2v_protocol="video-mean")).directions["t2v"]
+    assert (list(done.query_ids), done.groups.tolist()) == (["v0", "v1", "v2"], [0, 1, 2])
+    for name, column in done.per_query.items():
+        rows = single.per_query[name]
+        np.testing.assert_allclose(column, [rows[[0, 2, 5]].mean(), rows[1], rows[[3, 4]].mean()])
+
+
+@given(tables)
+@settings(max_examples=30, deadline=None)
+def test_the_best_placed_own_caption_counts(values: np.ndarray) -> None:
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), FIRST).directions["v2t"]
+    assert (done.gallery_size, done.without_relevant) == (6, ("v3",))
+    for clip in range(3):
+        found = query(done, f"v{clip}")
+        own = [float(one == clip) for one in CLIPS]
+        assert found == pytest.approx(slow(values[:, clip], own, list(found)))
+
+
+@given(tables)
+@settings(max_examples=30, deadline=None)
+def test_a_video_among_videos_by_their_best_captions(values: np.ndarray) -> None:
+    asked = replace(PLAIN, v2t_protocol="caption-group")
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked).directions["v2t"]
+    assert (done.gallery_size, done.without_relevant) == (3, ("v3",))
+    for clip in range(3):
+        best = [max(values[c, clip] for c in range(6) if CLIPS[c] == group) for group in range(3)]
+        found = query(done, f"v{clip}")
+        assert found == pytest.approx(slow(best, np.eye(3)[clip], list(found)))
+
+
+@given(tables, st.sampled_from(["expected", "optimistic", "pessimistic"]))
+@settings(max_examples=40, deadline=None)
+def test_each_own_caption_alone_among_the_others(values: np.ndarray, ties: Any) -> None:
+    asked = replace(FIRST, v2t_protocol="every-caption", ties=ties)
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked).directions["v2t"]
+    for clip in range(3):
+        single = []
+        others = [values[c, clip] for c in range(6) if CLIPS[c] != clip]
+        for own in (c for c in range(6) if CLIPS[c] == clip):
+            scores, degrees = [values[own, clip], *others], [1.0] + [0.0] * len(others)
+            if ties == "expected":
+                single.append(slow(scores, degrees, list(done.per_query)))
+            else:
+                order = slow_metrics.favouring(scores, degrees, 1 if ties == "optimistic" else -1)
+                single.append({name: slow_metrics.METRICS[name](order) for name in done.per_query})
+        mean = {name: np.mean([one[name] for one in single]) for name in single[0]}
+        assert query(done, f"v{clip}") == pytest.approx(mean)
+
+
+def test_graded_relevance_of_groups_is_the_highest_of_their_captions() -> None:
+    table = np.random.default_rng(0).choice([0, 0.5, 1], (6, 4))
+    table[0] = 1
+    values = np.random.default_rng(1).random((6, 4))
+    asked = replace(PLAIN, v2t_protocol="caption-group")
+    done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked, relevance=Degrees(table)).directions["v2t"]
+    for clip in range(4):
+        of = [[c for c in range(6) if CLIPS[c] == group] for group in range(3)]
+        best, degrees = ([max(source[c, clip] for c in captions) for captions in of] for source in (values, table))
+        found = query(done, f"v{clip}")
+        assert found == pytest.approx(slow(best, degrees, list(found)))
+
+
+@pytest.mark.parametrize("protocol", ["best-caption", "caption-group", "every-caption"])
+@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize(("band_bytes", "threads"), [(1, 1), (700, 2), (5000, 3), (2**30, 0)])
+def test_tiles_of_any_size_give_the_same(protocol: Any, graded: bool, band_bytes: int, threads: int) -> None:
+    random = np.random.default_rng(7)
+    values = random.integers(0, 9, (40, 12)).astype(np.float32)
+    corpus = corpus_of(random.integers(0, 11, 40).tolist(), 12)
+    words = ["MedR", "R@3", "MRR"] + ([] if protocol == "every-caption" else ["nDCG@5", "mAP-EPIC"])
+    asked = EvaluationSettings(parse_metrics(words), v2t_protocol=protocol, resamples=0)
+    table = random.choice([0, 0, 0.3, 1], (40, 12))
+    table[0] = table[:, 0] = 1
+    relevance: Any = Degrees(table) if graded else "clip"
+    whole = evaluate(scores_of(values), corpus, asked, relevance=relevance)
+    parts = evaluate(
+        scores_of(values), corpus, replace(asked, band_bytes=band_bytes, threads=threads), relevance=relevance
+    )
+    for direction, result in whole.directions.items():
+        for name, column in result.per_query.items():
+            np.testing.assert_array_equal(column, parts.directions[direction].per_query[name])
+
+
+@dataclass
+class Reader:
+    """Score blocks that are counted, and that all live in one buffer."""
+
+    values: np.ndarray
+    read: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read = np.zeros(self.values.shape, int)
+        self._buffer = np.empty(self.values.size)
+
+    @property
+    def caption_ids(self) -> list[str]:
+        return [f"c{row}" for row in range(self.values.shape[0])]
+
+    @property
+    def video_ids(self) -> list[str]:
+        return [f"v{column}" for column in range(self.values.shape[1])]
+
+    def block(self, captions: slice, videos: slice) -> np.ndarray:
+        self.read[captions, videos] += 1
+        part = self.values[captions, videos]
+        shared = self._buffer[: part.size].reshape(part.shape)
+        shared[...] = part
+        return shared
+
+
+@pytest.mark.parametrize("band_bytes", [1, 300, 2**20])
+def test_each_score_is_asked_for_once_a_direction_and_buffers_may_be_shared(band_bytes: int) -> None:
+    values = np.random.default_rng(3).random((30, 10))
+    reader = Reader(values)
+    corpus = corpus_of([row % 10 for row in range(30)], 10)
+    asked = replace(PLAIN, band_bytes=band_bytes)
+    done = evaluate(reader, corpus, asked)
+    assert (reader.read == 2).all()
+    assert done.to_json(per_query=True) == evaluate(scores_of(values), corpus, asked).to_json(per_query=True)
+
+
+@pytest.mark.parametrize("relevance", ["clip", "text"])
+def test_permuted_ids_give_permuted_results(relevance: Any) -> None:
+    random = np.random.default_rng(5)
+    values = random.integers(0, 6, (20, 8)).astype(float)
+    corpus = corpus_of(random.integers(0, 8, 20).tolist(), 8, [f"text {number % 7}" for number in range(20)])
+    straight = scores_of(values)
+    rows, columns = random.permutation(20), random.permutation(8)
+    turned = Scores(
+        values[rows][:, columns], [straight.caption_ids[r] for r in rows], [straight.video_ids[c] for c in columns]
+    )
+    for protocol in ("best-caption", "caption-group"):
+        asked = replace(PLAIN, v2t_protocol=protocol)
+        one, other = (evaluate(scores, corpus, asked, relevance=relevance) for scores in (straight, turned))
+        for direction, result in one.directions.items():
+            for name in result.query_ids:
+                assert query(result, name) == pytest.approx(query(other.directions[direction], name))
+
+
+def test_views_and_memory_maps_are_ranked_as_they_are(tmp_path: Any) -> None:
+    values = np.random.default_rng(1).random((6, 4)).astype(np.float32)
+    np.save(tmp_path / "scores.npy", values)
+    corpus = corpus_of(CLIPS, 4)
+    wide = np.zeros((12, 12), np.float32)
+    wide[::2, 10:2:-2] = values
+    whole = evaluate(scores_of(values), corpus, PLAIN).to_json(per_query=True)
+    for other in (np.asfortranarray(values), wide[::2, 10:2:-2], np.load(tmp_path / "scores.npy", mmap_mode="r")):
+        view = Scores(other, [f"c{row}" for row in range(6)], [f"v{column}" for column in range(4)])
+        assert evaluate(view, corpus, PLAIN).to_json(per_query=True) == whole
+
+
+def test_equal_scores_find_k_of_a_thousand_videos_in_k_tenths_of_a_percent() -> None:
+    asked = EvaluationSettings(parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR"]), resamples=0)
+    done = evaluate(scores_of(np.zeros((1000, 1000), np.float32)), corpus_of(range(1000), 1000), asked)
+    for result in done.directions.values():
+        figures = {word: figure.value for word, figure in result.summary.items()}
+        assert figures == pytest.approx({"R@1": 0.1, "R@5": 0.5, "R@10": 1.0, "MedR": 500.5, "MeanR": 500.5})
+
+
+def test_one_caption_and_one_video() -> None:
+    done = evaluate(scores_of([[-np.inf]]), corpus_of([0], 1), PLAIN)
+    for result in done.directions.values():
+        assert {word: figure.value for word, figure in result.summary.items()} == pytest.approx(
+            {"R@1": 100, "R@2": 100, "MedR": 1, "MeanR": 1, "MRR": 100, "nDCG": 100, "mAP": 100}
+        )
+
+
+def test_intervals_hold_their_figure_and_draw_clips() -> None:
+    random = np.random.default_rng(0)
+    corpus = corpus_of([row // 20 for row in range(400)], 20)
+    asked = EvaluationSettings(parse_metrics(["R@1", "MedR", "GeoR"]), resamples=200)
+    done = evaluate(scores_of(random.random((400, 20))), corpus, asked).directions["t2v"]
+    for figure in done.summary.values():
+        assert figure.low is not None
+        assert figure.high is not None
+        assert figure.low <= figure.value <= figure.high
+
+
+def test_an_evaluation_is_ready_for_json() -> None:
+    scores = scores_of(np.eye(4)[CLIPS], uses=("other queries",))
+    done = evaluate(scores, corpus_of(CLIPS, 4), replace(PLAIN, resamples=10))
+    document = json.loads(json.dumps(done.to_json(per_query=True)))
+    assert document["uses"] == ["other queries"]
+    assert document["relevance"] == "clip"
+    assert document["directions"]["v2t"]["without_relevant"] == ["v3"]
+    assert document["directions"]["t2v"]["summary"]["R@1"]["value"] == 100
+    assert document["directions"]["t2v"]["per_query"]["id"] == [f"c{row}" for row in range(6)]
+    assert any("1 clips have nothing relevant" in notice for notice in document["notices"])
+
+
+def test_progress_runs_to_one() -> None:
+    shares: list[float] = []
+    evaluate(scores_of(np.eye(4)[CLIPS]), corpus_of(CLIPS, 4), replace(PLAIN, band_bytes=1), progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert len(shares) == 10
+
+
+# Queries that have nothing to find
+
+
+def test_queries_with_low_degrees_only_count_in_ndcg_alone() -> None:
+    table = np.array([[1, 0.5], [0.5, 0], [0, 0]])
+    asked = EvaluationSettings(parse_metrics(["R@1", "nDCG"]), directions=("t2v",), resamples=0)
+    values = [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    done = evaluate(scores_of(values), corpus_of([0, 0, 1], 2), asked, relevance=Degrees(table))
+    result = done.directions["t2v"]
+    assert list(result.query_ids) == ["c0", "c1"]
+    assert result.without_relevant == ("c2",)
+    assert result.summary["R@1"].value == 100
+    assert result.summary["nDCG"].value == pytest.approx(100 * (1 + 1 / np.log2(3)) / 2)
+    assert any("only lower degrees" in notice for notice in done.notices)
+    with pytest.raises(ScoresError, match="R@1 has no value"):
+        evaluate(scores_of(values), corpus_of([0, 0, 1], 2), asked, relevance=Degrees(np.minimum(table, 0.5)))
+
+
+def test_scores_without_any_relevant_pair_are_refused() -> None:
+    with pytest.raises(ScoresError, match="has a relevant clip among them"):
+        evaluate(scores_of([[1.0, 0.0]]), corpus_of([2], 3), replace(PLAIN, partial=True))
+
+
+# What is refused
+
+
+def refused(scores: Any, sentence: str, corpus: Any = None, asked: EvaluationSettings = PLAIN) -> None:
+    with pytest.raises(ScoresError, match=sentence):
+        evaluate(scores, corpus or corpus_of(CLIPS, 4), asked)
+
+
+def test_nan_is_named_by_its_ids_wherever_it_stands() -> None:
+    for direction in ("t2v", "v2t"):
+        for protocol in ("best-caption", "caption-group"):
+            for place in ((0, 0), (5, 3), (2, 1)):
+                values = np.zeros((6, 4), np.float16)
+                values[place] = np.nan
+                asked = replace(PLAIN, directions=(direction,), v2t_protocol=protocol, band_bytes=60)
+                refused(scores_of(values), f"caption 'c{place[0]}' and video 'v{place[1]}' is NaN", asked=asked)
+
+
+@pytest.mark.parametrize("kind", [np.complex64, object, "U3", "datetime64[s]"])
+def test_what_is_no_number_is_refused(kind: Any) -> None:
+    refused(scores_of(np.zeros((6, 4)).astype(int).astype(kind)), "must be whole or floating-point numbers")
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    ids = [f"c{row}" for row in range(6)], [f"v{column}" for column in range(4)]
+    refused(Scores(np.zeros((4, 6)), *ids), "a caption a row and a video a column")
+    refused(Scores(np.zeros((7, 5)), *ids), "there are 6 caption ids and 4 video ids")
+    refused(Scores(np.zeros((0, 4)), [], ids[1]), "at least one of each")
+    reader = Reader(np.zeros((6, 4)))
+    reader.block = lambda captions, videos: np.zeros((1, 1))  # type: ignore[method-assign]
+    refused(reader, r"have the shape \(1, 1\); it must be \(6, 4\)")
+
+
+def test_ids_that_do_not_fit_the_corpus_are_refused() -> None:
+    videos = [f"v{column}" for column in range(4)]
+    captions = [f"c{row}" for row in range(6)]
+    values = np.eye(4)[CLIPS]
+    refused(Scores(values, [*captions[:5], "x"], videos), "caption 'x', which the corpus does not have")
+    refused(Scores(values, captions, ["x", *videos[1:]]), "clip 'x', which the corpus does not have")
+    refused(Scores(values, [*captions[:5], "c0"], videos), "name the caption 'c0' more than once")
+    refused(scores_of(values[:4]), "2 of 6 captions of the corpus have no scores, the first 'c4'")
+    refused(scores_of(values[:, :3]), "1 of 4 clips of the corpus have no scores, the first 'v3'")
+
+
+def test_part_of_a_corpus_is_evaluated_when_asked_and_says_so() -> None:
+    done = evaluate(scores_of(np.eye(4)[CLIPS][:4, :2]), corpus_of(CLIPS, 4), replace(PLAIN, partial=True))
+    assert done.directions["t2v"].without_relevant == ("c3",)
+    assert any("2 of 6 captions of the corpus have no scores" in notice for notice in done.notices)
+    assert any("2 of 4 clips of the corpus have no scores" in notice for notice in done.notices)
+
+
+def test_relevance_that_does_not_fit_is_refused() -> None:
+    scores, corpus = scores_of(np.zeros((6, 4))), corpus_of(CLIPS, 4)
+    for relevance in ("taste", Degrees(np.ones((4, 6)))):
+        with pytest.raises(UsageError):
+            evaluate(scores, corpus, PLAIN, relevance=relevance)  # type: ignore[arg-type]
+    for degree in (-0.1, 1.1, np.nan):
+        with pytest.raises(ScoresError, match="between 0 and 1"):
+            evaluate(scores, corpus, PLAIN, relevance=Degrees(np.full((6, 4), degree)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ties": "lucky"},
+        {"t2v_protocol": "best-caption"},
+        {"v2t_protocol": "caption"},
+        {"directions": ("v2v",)},
+        {"directions": ()},
+        {"metrics": ()},
+        {"confidence": 1.0},
+        {"resamples": -1},
+        {"threads": -1},
+        {"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        EvaluationSettings(**wrong)
+
+
+def test_an_evaluation_imports_no_torch() -> None:
+    code = (
+        "import sys, numpy as np, polars as pl\n"
+        "from evenreel.corpus import make_corpus\n"
+        "from evenreel.evaluation import evaluate\n"
+        "from evenreel.types import Scores\n"
+        "one = make_corpus(pl.DataFrame({'clip_id': ['a']}),"
+        " pl.DataFrame({'caption_id': ['0'], 'clip_id': ['a'], 'text': ['a ball']}))\n"
+        "evaluate(Scores(np.ones((1, 1)), ['0'], ['a']), one)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
