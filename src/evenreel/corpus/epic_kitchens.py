@@ -8,8 +8,9 @@
 A caption belongs to the segment of its `narration_id` and has that row's classes. In the test set, six of the last
 seven captions carry other words than their segment's narration: the published order shifted the words by one row,
 while relevance is computed by `narration_id`. The caption keeps its words, and the segment's are in the clip's column
-`narration`. `frame_count` is last minus first frame, as the field counts it. Relevance matrices are pickles and are not
-read: `evenreel.corpus.class_relevance` computes them.
+`narration`. `frame_count` is last minus first frame, as the field counts it, and `fps` is the rate of these numbers: 60
+a second also for the five test videos whose files have another rate, which is in `video_fps`. Relevance matrices are
+pickles and are not read: `evenreel.corpus.class_relevance` computes them.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
     """
     given = Given("EPIC-KITCHENS-100", paths)
     draft = Draft("EPIC-KITCHENS-100")
-    fps = _frame_rates(given, draft)
+    file_rates = _file_rates(given, draft)
     for split in OFFICIAL:
         segments = given.one(f"EPIC_100_retrieval_{split}.csv")
         retimed = given.one(*RETIMED[split])
         sentences = given.one(f"EPIC_100_retrieval_{split}_sentence.csv")
         if segments:
-            _read_segments(draft, split, segments, fps)
+            _read_segments(draft, split, segments, file_rates)
         elif retimed:
-            _read_retimed(draft, split, retimed)
+            _read_retimed(draft, split, retimed, file_rates)
         if segments or retimed:
             _read_captions(draft, split, sentences, own_words=split == "train" and segments is not None)
     if not draft.clips:
@@ -58,37 +59,51 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
     return draft.finish(all_captioned=False)
 
 
-def _frame_rates(given: Given, draft: Draft) -> dict[str, float]:
+def _file_rates(given: Given, draft: Draft) -> dict[str, float]:
     path = given.one("EPIC_100_video_info.csv")
     if path is None:
-        draft.note("EPIC_100_video_info.csv was not given, and it has the frame rates: fps is empty.", left_out=True)
+        draft.note("EPIC_100_video_info.csv was not given: the column video_fps is empty.", left_out=True)
         return {}
     return {row["video_id"]: number(row["fps"], where) for where, row in csv_rows(path, ("video_id", "fps"))}
 
 
-def _read_segments(draft: Draft, split: str, path: Path, fps: dict[str, float]) -> None:
+def _read_segments(draft: Draft, split: str, path: Path, file_rates: dict[str, float]) -> None:
+    last: dict[str, tuple[float, int]] = {}
+    names = []
     for where, row in csv_rows(path, SEGMENT_COLUMNS):
-        start, stop = whole(row["start_frame"], where), whole(row["stop_frame"], where)
-        columns = {
+        columns = _shared(row, split, where, file_rates) | {
             "start_s": _seconds(row["start_timestamp"], where),
             "end_s": _seconds(row["stop_timestamp"], where),
-            "fps": fps.get(row["video_id"]),
             "noun_classes": _classes(row["all_noun_classes"], where),
             "narration": row["narration"],
         }
-        draft.clip(row["narration_id"], _shared(row, split, start, stop, where) | columns, where)
+        video, end = row["video_id"], (columns["end_s"], columns["stop_frame"])
+        last[video] = max(end, last.get(video, end))
+        names.append((row["narration_id"], video))
+        draft.clip(row["narration_id"], columns, where)
+    for name, video in names:
+        draft.clips[name]["fps"] = _numbering_rate(*last[video])
 
 
-def _read_retimed(draft: Draft, split: str, path: Path) -> None:
+def _numbering_rate(end_s: float, frame: int) -> float | None:
+    """Frames a second of the frame numbers, which are whole rates, from a video's last time and frame.
+
+    >>> _numbering_rate(123.26, 7395), _numbering_rate(0.0, 1)
+    (60.0, None)
+    """
+    return float(round(frame / end_s)) if end_s > 0 else None
+
+
+def _read_retimed(draft: Draft, split: str, path: Path, file_rates: dict[str, float]) -> None:
     for where, row in csv_rows(path, RETIMED_COLUMNS, header=False):
-        start, stop = whole(row["start_frame"], where), whole(row["stop_frame"], where)
-        columns = {
-            "start_s": start / RETIMED_FPS,
-            "end_s": stop / RETIMED_FPS,
+        columns = _shared(row, split, where, file_rates)
+        columns |= {
+            "start_s": columns["start_frame"] / RETIMED_FPS,
+            "end_s": columns["stop_frame"] / RETIMED_FPS,
             "fps": RETIMED_FPS,
             "noun_classes": [whole(row["noun_class"], where)],
         }
-        draft.clip(row["narration_id"], _shared(row, split, start, stop, where) | columns, where)
+        draft.clip(row["narration_id"], columns, where)
     draft.note(
         f"The {split} segments are those of {path.name}: frames at 30 a second, and one noun class each unless a "
         "caption lists more.",
@@ -96,9 +111,10 @@ def _read_retimed(draft: Draft, split: str, path: Path) -> None:
     )
 
 
-def _shared(row: dict[str, str], split: str, start: int, stop: int, where: str) -> dict[str, Any]:
+def _shared(row: dict[str, str], split: str, where: str, file_rates: dict[str, float]) -> dict[str, Any]:
     """Columns that both tables of segments give."""
     video = row["video_id"]
+    start, stop = whole(row["start_frame"], where), whole(row["stop_frame"], where)
     participant = video.partition("_")[0]
     return {
         "path": f"{participant}/videos/{video}.MP4",
@@ -108,6 +124,7 @@ def _shared(row: dict[str, str], split: str, start: int, stop: int, where: str) 
         "participant": participant,
         "start_frame": start,
         "stop_frame": stop,
+        "video_fps": file_rates.get(video),
     }
 
 
