@@ -2,7 +2,7 @@
 
 from evenreel.language.classes import ClassRules, ClipClasses, VerbNounClasses, annotate, classes_of, clip_classes
 from evenreel.language.phrases import Phrase, phrases
-from evenreel.language.synonyms import NO_SYNONYMS, Synonyms, caption_synonyms, read_synonyms, stop_verbs
+from evenreel.language.synonyms import NO_SYNONYMS, Synonyms, caption_synonyms, read_synonyms, stop_nouns, stop_verbs
 from evenreel.language.taggers import load_tagger
 from evenreel.language.tokens import Tagged, Tagger, Token, lemmas
 
@@ -24,5 +24,6 @@ __all__ = [
     "load_tagger",
     "phrases",
     "read_synonyms",
+    "stop_nouns",
     "stop_verbs",
 ]

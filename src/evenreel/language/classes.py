@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from evenreel.errors import UsageError
 from evenreel.language.caption_rules import PARTICLES
 from evenreel.language.phrases import OPENERS, phrases, verb_particle
-from evenreel.language.synonyms import Synonyms, caption_synonyms, stop_verbs
+from evenreel.language.synonyms import Synonyms, caption_synonyms, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
 
 
@@ -23,13 +23,14 @@ class ClassRules:
 
     Attributes:
         synonyms: groups of words that are one class.
-        stop_verbs: lemmas of verbs that are no class.
+        stop_verbs, stop_nouns: names that are no class.
         min_captions: a class that fewer captions have is dropped.
         heads_only: only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
     """
 
     synonyms: Synonyms = field(default_factory=caption_synonyms)
     stop_verbs: frozenset[str] = field(default_factory=stop_verbs)
+    stop_nouns: frozenset[str] = field(default_factory=stop_nouns)
     min_captions: int = 1
     heads_only: bool = True
 
@@ -153,8 +154,10 @@ def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
     known = rules.synonyms.nouns
     if rules.heads_only:
         entities = [one for one in phrases(tokens) if one.kind == "entity"]
-        return [known.get(one.text, known.get(one.head, one.head)) for one in entities]
-    return [known.get(token.lemma, token.lemma) for token in tokens if token.part == "noun"]
+        found = [known.get(one.text, known.get(one.head, one.head)) for one in entities]
+    else:
+        found = [known.get(token.lemma, token.lemma) for token in tokens if token.part == "noun"]
+    return [name for name in found if name not in rules.stop_nouns]
 
 
 def _verb_name(tokens: Tagged, place: int, rules: ClassRules) -> str:

@@ -42,10 +42,17 @@ def _tag(caption: str) -> Tagged:
         return ()
     parser, context = _textblob()
     plain = parser.find_tags(words)
-    mended = context.apply([list(pair) for pair in plain])
+    rules = _rules_for(frozenset(tag for _, tag in plain))
+    mended = type(context).apply(rules, [list(pair) for pair in plain])
     tags = [new if _can_be(word, new) else old for word, (_, old), (_, new) in zip(words, plain, mended, strict=True)]
     tags = mend_tags(words, tags)
     return tuple(map(_token, texts, words, tags))
+
+
+@cache
+def _rules_for(tags: frozenset[str]) -> list[list[str]]:
+    """The context rules that start from one of some tags, which a caption has few of: a third of the time."""
+    return [rule for rule in _textblob()[1] if rule[0] in tags or rule[0] == "*"]
 
 
 @cache

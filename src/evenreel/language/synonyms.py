@@ -49,6 +49,12 @@ def stop_verbs() -> frozenset[str]:
     return frozenset(packaged_lines("stop_verbs.txt"))
 
 
+@lru_cache(maxsize=1)
+def stop_nouns() -> frozenset[str]:
+    """Nouns that name nothing: thing, something, side and their like."""
+    return frozenset(packaged_lines("stop_nouns.txt"))
+
+
 def packaged_lines(name: str) -> list[str]:
     """Lines of a text file of this package, without the comments and empty ones."""
     return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
