@@ -6,6 +6,7 @@ Pickles are never opened, since opening one can run code.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -151,7 +152,7 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         CorpusError: it cannot be read.
     """
-    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def csv_rows(
@@ -168,7 +169,7 @@ def csv_rows(
     Raises:
         CorpusError: the file cannot be read, lacks a column, or a row has more or fewer values than columns.
     """
-    rows = csv.reader(read_text(path).splitlines(keepends=True), delimiter=separator, strict=True)
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=separator, strict=True)
     names: list[str] = [] if header else list(columns)
     try:
         for row in rows:
@@ -195,6 +196,20 @@ def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, 
     if len(row) != len(names):
         raise CorpusError(f"{path}, line {line}, has {len(row)} values for {len(names)} columns.")
     return f"{path.name}, line {line}", dict(zip(names, row, strict=True))
+
+
+def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a file with tabs between values and no quoting, each with its place for a message.
+
+    Raises:
+        CorpusError: the file cannot be read, or a row has not `count` values.
+    """
+    for n, line in enumerate(read_text(path).split("\n"), start=1):
+        values = line.split("\t")
+        if line.strip() and len(values) != count:
+            raise CorpusError(f"{path}, line {n}, has {len(values)} values between tabs; a row has {count}.")
+        if line.strip():
+            yield f"{path.name}, line {n}", values
 
 
 def field(record: object, name: str, kind: type[T], where: str) -> T:

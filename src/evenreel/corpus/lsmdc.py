@@ -1,6 +1,6 @@
 """LSMDC: tab-separated tables without a header, one row a sentence.
 
-Columns: clip, start and end as aligned, start and end as extracted, sentence. The files are `MOVIE/CLIP.avi`, cut
+Columns: clip, start and end as aligned, start and end as extracted, sentence (quotes are part of it). The files are `MOVIE/CLIP.avi`, cut
 already. (Rohrbach et al. 2017.)
 
 Codebases leave out different test clips, so their galleries differ; here every clip is kept and the column
@@ -9,10 +9,10 @@ Codebases leave out different test clips, so their galleries differ; here every 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.given import Given, read_text, stem
+from evenreel.corpus.given import Given, stem, tab_rows
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.names import movie_length_s
 from evenreel.errors import CorpusError
@@ -45,26 +45,15 @@ def read_lsmdc(paths: Sequence[Path]) -> Imported:
     if not any(tables.values()):
         raise CorpusError(given.lacks(" or ".join(names[0] for names in FILES.values())))
     for split, path in tables.items():
-        for where, name, sentence in _rows(path) if path else ():
+        for where, values in tab_rows(path, COLUMNS) if path else ():
+            name = stem(values[0])
             if draft.clips.get(name, {}).get("split") != split:
                 draft.clip(name, _columns(name, split), where)
-            draft.caption(name, sentence)
+            draft.caption(name, values[-1])
     _tell_of_galleries(draft)
     draft.expect({split: count for split, count in OFFICIAL.items() if tables[split]})
     draft.notices += given.unread()
     return draft.finish()
-
-
-def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Place, clip and sentence of each row; quotes are part of a sentence, so this is no csv."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path.name}, line {number}"
-        values = line.rstrip("\r").split("\t")
-        if len(values) != COLUMNS:
-            raise CorpusError(f"{path}, line {number}, has {len(values)} values between tabs; a row has {COLUMNS}.")
-        yield where, stem(values[0]), values[-1]
 
 
 def _columns(name: str, split: str) -> dict[str, str | float | None]:

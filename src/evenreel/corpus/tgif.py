@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenreel.corpus.given import Given, csv_rows, read_lines, stem
+from evenreel.corpus.given import Given, read_lines, stem, tab_rows
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
@@ -46,12 +46,12 @@ def read_tgif(paths: Sequence[Path]) -> Imported:
 def _read_sentences(draft: Draft, path: Path, *, listed: bool) -> None:
     """Add the captions; those of splits that were not given are not counted as missing."""
     elsewhere = 0
-    for where, row in csv_rows(path, ("url", "text"), header=False, separator="\t"):
-        name = _name(row["url"])
+    for where, (address, text) in tab_rows(path, 2):
+        name = _name(address)
         if not listed and name not in draft.clips:
-            _clip(draft, row["url"], None, where)
+            _clip(draft, address, None, where)
         if name in draft.clips:
-            draft.caption(name, row["text"])
+            draft.caption(name, text)
         else:
             elsewhere += 1
     if elsewhere:

@@ -20,6 +20,8 @@ from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
 
+SPLITS = ("train", "val", "test", "extra")
+
 _TASK = re.compile(r".*_(t1s1|t1s2|t2)(train|val|test|extra)\.json", re.IGNORECASE)
 
 
@@ -38,8 +40,10 @@ def read_vitevqa(paths: Sequence[Path]) -> Imported:
         raise CorpusError(
             f"The files given are of {', '.join(sorted(tasks))}, whose splits share videos; give those of one."
         )
-    for path, found in files.items():
-        _read_questions(draft, found[2].lower(), path)
+    for split in SPLITS:
+        for path, found in files.items():
+            if found[2].lower() == split:
+                _read_questions(draft, split, path)
     draft.note("A caption is a question followed by its first answer; the columns question and answers have both.")
     words = _read_words(given, draft)
     draft.notices += given.unread()
