@@ -48,7 +48,7 @@ def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corp
     Raises:
         CorpusError: the shares are no shares.
     """
-    if not shares or min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-9:
+    if not (shares and min(shares.values()) >= 0 and abs(sum(shares.values()) - 1) <= 1e-9):  # so that NaN fails
         raise CorpusError(f"The shares of the splits are {dict(shares)}; they must not be negative and sum to 1.")
     video = corpus.clips.select(pl.coalesce("path", "clip_id"))["path"]
     videos = video.unique(maintain_order=True)

@@ -1,0 +1,224 @@
+"""Relevance against slow loops over sets, hand-worked cases and the figures of EPIC-KITCHENS-100."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.corpus import class_relevance, make_corpus, own_clip, same_text
+from evenreel.corpus.relevance import ClassRelevance, Relevance, sparse_sets
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+Sets = list[list[int]]
+SETS = st.lists(st.lists(st.integers(0, 6), max_size=5), min_size=1, max_size=7)
+
+
+def whole(relevance: Relevance) -> np.ndarray:
+    rows, columns = relevance.shape
+    return relevance.block(slice(0, rows), slice(0, columns))
+
+
+def iou(first: list[int], second: list[int]) -> float:
+    one, two = set(first), set(second)
+    return len(one & two) / len(one | two) if one | two else 0.0
+
+
+def equal(first: list[int], second: list[int]) -> float:
+    return float(set(first) == set(second) and bool(first))
+
+
+def classes(verbs: Sets, nouns: Sets) -> Corpus:
+    """A clip and a caption for each pair of sets, the caption `q0` of the clip `v0` and so on."""
+    table = pl.DataFrame(
+        {"verb_classes": verbs, "noun_classes": nouns},
+        schema={"verb_classes": pl.List(pl.Int32), "noun_classes": pl.List(pl.Int32)},
+    )
+    ids = [str(number) for number in range(len(verbs))]
+    return make_corpus(
+        table.with_columns(clip_id=pl.Series([f"v{one}" for one in ids])),
+        table.with_columns(
+            caption_id=pl.Series([f"q{one}" for one in ids]),
+            clip_id=pl.Series([f"v{one}" for one in ids]),
+            text=pl.lit("a caption"),
+        ),
+    )
+
+
+def test_the_toy_case_of_the_definition() -> None:
+    """Captions cut tomato, cut chicken, take plate: of cut tomato they are 1, one half and 0."""
+    corpus = classes(verbs=[[0], [0], [1]], nouns=[[0], [1], [2]])
+    found = class_relevance(corpus, ["q0"], ["v0", "v1", "v2"])
+    assert whole(found).tolist() == [[1.0, 0.5, 0.0]]
+    assert whole(class_relevance(corpus, ["q2", "q0"], ["v2", "v0"], "iou")).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_two_verb_forms_differ_where_a_clip_has_two_verbs() -> None:
+    corpus = classes(verbs=[[0], [0, 1]], nouns=[[3], [3, 4, 5]])
+    assert whole(class_relevance(corpus, ["q0"], ["v1"], "equal"))[0, 0] == (0 + 1 / 3) / 2
+    assert whole(class_relevance(corpus, ["q0"], ["v1"], "iou"))[0, 0] == (1 / 2 + 1 / 3) / 2
+
+
+def test_two_empty_sets_agree_in_nothing() -> None:
+    corpus = classes(verbs=[[], [1]], nouns=[[2], []])
+    for form in ("equal", "iou"):
+        found = whole(class_relevance(corpus, ["q0", "q1"], ["v0", "v1"], form))
+        assert found.tolist() == [[0.5, 0.0], [0.0, 0.5]]
+
+
+@settings(deadline=None)
+@given(SETS, st.data(), st.sampled_from(["equal", "iou"]))
+def test_classes_agree_with_slow_loops(verbs: Sets, data: st.DataObject, form: str) -> None:
+    """Also where a list names a class twice: a set has it once."""
+    same = {"min_size": len(verbs), "max_size": len(verbs)}
+    nouns = data.draw(st.lists(st.lists(st.integers(0, 6), max_size=5), **same))
+    agree = {"equal": equal, "iou": iou}[form]
+    expected = [
+        [(agree(v, w) + iou(n, m)) / 2 for w, m in zip(verbs, nouns, strict=True)]
+        for v, n in zip(verbs, nouns, strict=True)
+    ]
+    count = len(verbs)
+    tables = (sparse_sets(verbs, 7), sparse_sets(nouns, 7)) * 2
+    found = whole(ClassRelevance(*tables, verbs=form))
+    np.testing.assert_allclose(found, np.array(expected), rtol=0, atol=1e-15)
+    if any(verbs) or any(nouns):
+        ids = range(count)
+        corpus = classes(verbs, nouns)
+        through = class_relevance(corpus, [f"q{i}" for i in ids], [f"v{i}" for i in ids], form)
+        np.testing.assert_array_equal(whole(through), found)
+
+
+@settings(deadline=None)
+@given(SETS, SETS, st.integers(1, 4), st.integers(1, 4))
+def test_blocks_of_any_size_equal_the_whole(first: Sets, second: Sets, height: int, width: int) -> None:
+    queries, videos = sparse_sets(first, 7), sparse_sets(second, 7)
+    relevance = ClassRelevance(queries, queries, videos, videos, "iou")
+    rows, columns = relevance.shape
+    stitched = np.block(
+        [
+            [
+                relevance.block(slice(i, min(i + height, rows)), slice(j, min(j + width, columns)))
+                for j in range(0, columns, width)
+            ]
+            for i in range(0, rows, height)
+        ]
+    )
+    np.testing.assert_array_equal(stitched, whole(relevance))
+    assert stitched.shape == (len(first), len(second))
+
+
+@settings(deadline=None)
+@given(st.permutations(range(4)))
+def test_rows_follow_the_ids(order: list[int]) -> None:
+    corpus = classes(verbs=[[0], [0, 1], [2], [3]], nouns=[[1], [1, 2], [2], []])
+    plain = whole(class_relevance(corpus, [f"q{i}" for i in range(4)], [f"v{i}" for i in range(4)]))
+    moved = whole(class_relevance(corpus, [f"q{i}" for i in order], [f"v{i}" for i in order]))
+    np.testing.assert_array_equal(moved, plain[np.ix_(order, order)])
+
+
+@pytest.fixture
+def texts() -> Corpus:
+    return make_corpus(
+        pl.DataFrame({"clip_id": ["a", "b", "c"]}),
+        pl.DataFrame(
+            {
+                "caption_id": ["1", "2", "3", "4"],
+                "clip_id": ["a", "b", "a", "b"],
+                "text": ["a dog runs", " a dog runs ", "A dog runs", "a cat"],
+            }
+        ),
+    )
+
+
+def test_own_clip_is_one_for_its_own_clip_alone(texts: Corpus) -> None:
+    found = own_clip(texts, ["4", "1", "2"], ["c", "b", "a"])
+    assert found.shape == (3, 3)
+    assert whole(found).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0]]
+    assert found.block(slice(1, 3), slice(1, 2)).tolist() == [[0], [1]]
+
+
+def test_a_caption_whose_clip_is_not_among_the_videos_has_none(texts: Corpus) -> None:
+    assert whole(own_clip(texts, ["4"], ["a", "c"])).tolist() == [[0, 0]]
+
+
+def test_equal_texts_share_their_clips(texts: Corpus) -> None:
+    """Spaces around do not count, capitals do."""
+    found = whole(same_text(texts, ["1", "2", "3", "4"], ["a", "b", "c"]))
+    assert found.tolist() == [[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", " x"])), min_size=1, max_size=8))
+def test_plain_relevance_agrees_with_slow_loops(rows: list[tuple[str, str]]) -> None:
+    corpus = make_corpus(
+        pl.DataFrame({"clip_id": ["a", "b", "c"]}),
+        pl.DataFrame(
+            {
+                "caption_id": [str(number) for number in range(len(rows))],
+                "clip_id": [clip for clip, _ in rows],
+                "text": [text for _, text in rows],
+            }
+        ),
+    )
+    ids = [str(number) for number in range(len(rows))]
+    own = [[float(clip == video) for video in "abc"] for clip, _ in rows]
+    assert whole(own_clip(corpus, ids, list("abc"))).tolist() == own
+    shared = [
+        [float(any(clip == v and other.strip() == text.strip() for clip, other in rows)) for v in "abc"]
+        for _, text in rows
+    ]
+    assert whole(same_text(corpus, ids, list("abc"))).tolist() == shared
+
+
+@pytest.mark.parametrize("relevance", [own_clip, same_text, class_relevance])
+def test_an_unknown_id_is_named(relevance: object) -> None:
+    corpus = classes([[0]], [[0]])
+    with pytest.raises(CorpusError, match=r"'q9' is no caption_id of the corpus \(2 unknown in all\)"):
+        relevance(corpus, ["q0", "q9", "q8"], ["v0"])
+    with pytest.raises(CorpusError, match=r"'v9' is no clip_id of the corpus \(1 unknown in all\)"):
+        relevance(corpus, ["q0"], ["v9"])
+
+
+def test_no_classes_at_all_is_an_error(texts: Corpus) -> None:
+    with pytest.raises(CorpusError, match="None of the captions has verb or noun classes"):
+        class_relevance(texts, ["1"], ["a"])
+    with_captions = make_corpus(texts.clips, texts.captions.with_columns(verb_classes=pl.lit([1])))
+    with pytest.raises(CorpusError, match="None of the clips has verb or noun classes"):
+        class_relevance(with_captions, ["1"], ["a"])
+
+
+def test_the_official_kitchen_test_set(shared_data: Path) -> None:
+    """9,668 clips by 3,842 captions: 11.4 % not zero, 0.17 % equal to 1, 30 clips whose own caption is not.
+
+    A caption has the classes of the row that its narration id names; a clip's own caption is that of its words.
+    """
+    folder = shared_data / "epic_kitchens_100"
+    rows = pl.read_csv(folder / "EPIC_100_retrieval_test.csv").select(
+        "narration",
+        clip_id="narration_id",
+        verb_classes=pl.concat_list("verb_class"),
+        noun_classes=pl.Series([ast.literal_eval(one) for one in _column(folder, "all_noun_classes")]),
+    )
+    sentences = pl.read_csv(folder / "EPIC_100_retrieval_test_sentence.csv").select(clip_id="narration_id")
+    captions = sentences.join(rows, on="clip_id", how="left", maintain_order="left").rename({"narration": "text"})
+    corpus = make_corpus(rows.drop("narration"), captions.with_columns(caption_id="clip_id"))
+    relevance = class_relevance(corpus, captions["clip_id"].to_list(), rows["clip_id"].to_list())
+    assert relevance.shape == (3842, 9668)
+    values = whole(relevance)
+    assert round((values > 0).mean(), 3) == 0.114
+    assert round((values == 1).mean(), 4) == 0.0017
+    assert (values == 1).any(axis=0).all()
+    assert (values == 1).any(axis=1).all()
+    first = {text: place for place, text in reversed(list(enumerate(captions["text"])))}
+    own = [values[first[text], place] for place, text in enumerate(rows["narration"])]
+    assert sum(value < 1 for value in own) == 30
+
+
+def _column(folder: Path, name: str) -> list[str]:
+    return pl.read_csv(folder / "EPIC_100_retrieval_test.csv", columns=[name])[name].to_list()

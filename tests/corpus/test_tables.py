@@ -1,0 +1,201 @@
+"""Every rule of a corpus, each with the sentence that says which row and column broke it."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.corpus import make_corpus
+from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS
+from evenreel.errors import CorpusError
+
+NO_CAPTIONS = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+
+
+def clips(**columns: object) -> pl.DataFrame:
+    return pl.DataFrame({"clip_id": ["a", "b", "c"], **columns})
+
+
+def captions(clip_ids: list[str | None], **columns: object) -> pl.DataFrame:
+    count = len(clip_ids)
+    return pl.DataFrame(
+        {
+            "caption_id": [f"q{i}" for i in range(count)],
+            "clip_id": clip_ids,
+            "text": ["a ball rolls"] * count,
+            **columns,
+        }
+    )
+
+
+def sentences(clip_table: pl.DataFrame, caption_table: pl.DataFrame = NO_CAPTIONS) -> list[str]:
+    with pytest.raises(CorpusError) as caught:
+        make_corpus(clip_table, caption_table)
+    return str(caught.value).splitlines()
+
+
+def test_standard_columns_come_first_and_own_columns_stay() -> None:
+    corpus = make_corpus(clips(camera=["x", "y", "z"], fps=[25, 30, 50]), captions(["a"], annotator=[7]))
+    assert corpus.clips.columns == [*CLIP_COLUMNS, "camera"]
+    assert corpus.captions.columns == [*CAPTION_COLUMNS, "annotator"]
+    assert corpus.clips["camera"].to_list() == ["x", "y", "z"]
+    assert corpus.captions["annotator"].to_list() == [7]
+
+
+def test_columns_are_cast_to_their_types() -> None:
+    corpus = make_corpus(
+        pl.DataFrame({"clip_id": [1, 2], "fps": ["25", "29.97"], "verb_classes": [[1, 2], None]}),
+        pl.DataFrame({"caption_id": [10], "clip_id": [2], "text": ["a ball"]}),
+    )
+    assert corpus.clips["clip_id"].to_list() == ["1", "2"]
+    assert corpus.clips["fps"].to_list() == [25.0, 29.97]
+    assert corpus.clips["verb_classes"].to_list() == [[1, 2], None]
+    assert dict(corpus.clips.schema) == CLIP_COLUMNS
+    assert dict(corpus.captions.schema) == CAPTION_COLUMNS
+
+
+def test_clips_without_captions_are_a_corpus() -> None:
+    assert make_corpus(clips(), NO_CAPTIONS).captions.height == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (
+            pl.DataFrame({"clip_id": ["a", None, "c"]}),
+            "Row 2 of clips, column clip_id, is empty; give it a value or drop the row.",
+        ),
+        (
+            pl.DataFrame({"clip_id": ["a", "b", "  "]}),
+            "Row 3 of clips, column clip_id, is empty; give it a value or drop the row.",
+        ),
+        (
+            pl.DataFrame({"clip_id": ["a", "b", "a"]}),
+            "Row 3 of clips, column clip_id, is 'a' as in row 1; every clip_id is unique.",
+        ),
+        (clips(start_s=[0.0, -1.0, 0.0]), "Row 2 of clips, column start_s, is -1.0; a time is 0 or more seconds."),
+        (
+            clips(start_s=[0.0, float("nan"), 0.0]),
+            "Row 2 of clips, column start_s, is nan; a time is 0 or more seconds.",
+        ),
+        (clips(end_s=[1.0, 2.0, float("inf")]), "Row 3 of clips, column end_s, is inf; a time is 0 or more seconds."),
+        (
+            clips(start_s=[0.0, 5.0, 0.0], end_s=[1.0, 5.0, 1.0]),
+            "Row 2 of clips, column end_s, is 5.0, not after its start_s of 5.0; a clip ends after it starts.",
+        ),
+        (clips(frame_count=[1, 0, 1]), "Row 2 of clips, column frame_count, is 0; it must be more than 0."),
+        (clips(fps=[25.0, 25.0, -1.0]), "Row 3 of clips, column fps, is -1.0; it must be more than 0."),
+        (clips(fps=[float("inf"), 25.0, 25.0]), "Row 1 of clips, column fps, is inf; it must be more than 0."),
+        (clips(fps=[float("nan"), 25.0, 25.0]), "Row 1 of clips, column fps, is nan; it must be more than 0."),
+        (clips(fps=["25", "fast", "30"]), "Row 2 of clips, column fps, is 'fast'; it must be a number."),
+    ],
+)
+def test_a_broken_clip_is_named_by_row_and_column(table: pl.DataFrame, sentence: str) -> None:
+    assert sentences(table) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (
+            captions(["a", "d"]),
+            "Row 2 of captions, column clip_id, names 'd', which is no clip; add the clip or drop the caption.",
+        ),
+        (
+            captions(["a", None]),
+            "Row 2 of captions, column clip_id, is empty; give it a value or drop the row.",
+        ),
+        (
+            captions(["a", "b"]).with_columns(text=pl.Series(["a ball", " "])),
+            "Row 2 of captions, column text, is empty; give it a value or drop the row.",
+        ),
+        (
+            captions(["a", "b"]).with_columns(caption_id=pl.lit("same")),
+            "Row 2 of captions, column caption_id, is 'same' as in row 1; every caption_id is unique.",
+        ),
+    ],
+)
+def test_a_broken_caption_is_named_by_row_and_column(table: pl.DataFrame, sentence: str) -> None:
+    assert sentences(clips(), table) == [sentence]
+
+
+def test_a_missing_column_is_named_with_those_there_are() -> None:
+    assert sentences(pl.DataFrame({"video": ["a"]})) == ["The table clips has no column clip_id; it has: video."]
+    assert sentences(clips(), pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"]})) == [
+        "The table captions has no column text; it has: caption_id, clip_id."
+    ]
+
+
+def test_a_corpus_has_a_clip() -> None:
+    assert sentences(pl.DataFrame(schema={"clip_id": pl.String})) == [
+        "The table clips has no row; a corpus needs at least one clip."
+    ]
+
+
+def test_classes_are_lists_of_whole_numbers() -> None:
+    [sentence] = sentences(clips(verb_classes=["cut", "take", "put"]))
+    assert "verb_classes" in sentence
+    assert sentence.endswith("it must be a list of whole numbers.")
+
+
+def test_every_broken_rule_has_a_sentence_up_to_a_limit() -> None:
+    table = pl.DataFrame({"clip_id": ["same"] * 50, "fps": [-1.0] * 50})
+    found = sentences(table)
+    assert len(found) == 21
+    assert found[-1] == "... and 79 more."  # 49 repeated ids and 50 rates, of which 20 are shown
+    both = sentences(clips(fps=[0.0, 1.0, 1.0]), captions(["z"]))
+    assert [line.split(",")[0] for line in both] == ["Row 1 of captions", "Row 1 of clips"]
+
+
+IDS = st.lists(st.text(min_size=1, max_size=8).filter(str.strip), min_size=1, max_size=8, unique=True)
+CLASSES = st.none() | st.lists(st.integers(0, 2**31 - 1), max_size=4)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    clip_ids = draw(IDS)
+    start = draw(st.lists(st.floats(0, 1e6), min_size=len(clip_ids), max_size=len(clip_ids)))
+    length = draw(st.lists(st.none() | st.floats(0.5, 1e6), min_size=len(clip_ids), max_size=len(clip_ids)))
+    clip_table = {
+        "clip_id": clip_ids,
+        "start_s": start,
+        "end_s": [None if more is None else first + more for first, more in zip(start, length, strict=True)],
+        "verb_classes": [draw(CLASSES) for _ in clip_ids],
+    }
+    caption_ids = draw(IDS)
+    caption_table = {
+        "caption_id": caption_ids,
+        "clip_id": [draw(st.sampled_from(clip_ids)) for _ in caption_ids],
+        "text": [draw(st.text(min_size=1).filter(str.strip)) for _ in caption_ids],
+    }
+    schema = {"end_s": pl.Float64, "verb_classes": pl.List(pl.Int64)}
+    return pl.DataFrame(clip_table, schema_overrides=schema), pl.DataFrame(caption_table)
+
+
+@settings(deadline=None)
+@given(tables())
+def test_a_valid_corpus_passes_and_is_kept_as_it_is(both: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    clip_table, caption_table = both
+    corpus = make_corpus(clip_table, caption_table)
+    for column in clip_table.columns:
+        assert corpus.clips[column].to_list() == clip_table[column].to_list()
+    for column in caption_table.columns:
+        assert corpus.captions[column].to_list() == caption_table[column].to_list()
+    again = make_corpus(corpus.clips, corpus.captions)
+    assert again.clips.equals(corpus.clips)
+    assert again.captions.equals(corpus.captions)
+
+
+@settings(deadline=None)
+@given(tables(), st.data())
+def test_a_repeated_or_unknown_id_never_passes(both: tuple[pl.DataFrame, pl.DataFrame], data: st.DataObject) -> None:
+    clip_table, caption_table = both
+    row = data.draw(st.integers(0, caption_table.height - 1))
+    stranger = "".join(clip_table["clip_id"]) + "x"
+    ids = caption_table["clip_id"].to_list()
+    assert f"Row {row + 1} of captions, column clip_id" in str(
+        sentences(clip_table, caption_table.with_columns(clip_id=pl.Series([*ids[:row], stranger, *ids[row + 1 :]])))
+    )
+    assert "every clip_id is unique" in str(sentences(pl.concat([clip_table, clip_table.tail(1)]), caption_table))
