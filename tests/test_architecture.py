@@ -27,6 +27,7 @@ LAYERS: list[set[str]] = [
     {"adaptation"},
     {"evaluation"},
     {"audits"},
+    {"report"},
     {"planted"},
     {"library"},
     {"server"},

@@ -11,6 +11,7 @@ import typer
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.corpus import corpus_app
+from evenreel.cli.evaluate import evaluate
 from evenreel.cli.output import as_utf8
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, MediaLimits, default_library
 from evenreel.errors import UsageError
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(corpus_app, name="corpus")
+app.command()(evaluate)
 
 LibraryOption = Annotated[
     Path | None,

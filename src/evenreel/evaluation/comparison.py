@@ -133,8 +133,8 @@ def _difference(
 def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Direction, DirectionResult]:
     """The other system's results with its queries in the order of the baseline's."""
     for what, first, second in (
-        ("metrics", [*map(str, baseline.metrics)], [*map(str, other.metrics)]),
-        ("directions", [*baseline.directions], [*other.directions]),
+        ("list of metrics", [*map(str, baseline.metrics)], [*map(str, other.metrics)]),
+        ("list of directions", [*baseline.directions], [*other.directions]),
         ("rule for ties", baseline.ties, other.ties),
         ("relevance", baseline.relevance, other.relevance),
     ):
@@ -142,10 +142,15 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
             raise ScoresError(
                 f"{name} was evaluated with another {what} ({second}) than the baseline ({first}); evaluate both alike."
             )
-    return {word: _reordered(base, other.directions[word], name) for word, base in baseline.directions.items()}
+    return {word: in_order_of(base, other.directions[word], name) for word, base in baseline.directions.items()}
 
 
-def _reordered(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
+def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
+    """The other system's result with its queries in the order of the baseline's.
+
+    Raises:
+        ScoresError: they were not asked the same queries, of the same gallery, under the same protocol.
+    """
     place = {one: row for row, one in enumerate(other.query_ids)}
     missing = [one for one in base.query_ids if one not in place]
     if missing or len(place) != len(base.query_ids):

@@ -84,12 +84,8 @@ def save_scores(scores: ScoreBlocks, path: Path) -> None:
 
 
 def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
-    try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except _UNREADABLE as error:
-        raise ScoresError(f"{path} cannot be read as .npy ({_reason(error)}).") from error
+    values = read_matrix(path)
     captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
-    _check_matrix(path, values)
     if values.shape != (len(captions), len(clips)):
         turned = values.shape == (len(clips), len(captions))
         raise ScoresError(
@@ -105,7 +101,7 @@ def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
 
 
 def _from_npz(path: Path) -> Scores:
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise ScoresError(
             f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are values, "
@@ -126,7 +122,26 @@ def _from_npz(path: Path) -> Scores:
     return Scores(values, captions, videos, tuple(uses))
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_matrix(path: Path) -> NDArray[Any]:
+    """A `.npy` file, mapped; its numbers are not looked at.
+
+    Raises:
+        ScoresError: it cannot be read, or is no matrix of numbers.
+    """
+    try:
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _UNREADABLE as error:
+        raise ScoresError(f"{path} cannot be read as .npy ({_reason(error)}).") from error
+    _check_matrix(path, values)
+    return np.asanyarray(values)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a `.npz` file by their names.
+
+    Raises:
+        ScoresError: it cannot be read, or holds pickles.
+    """
     if not zipfile.is_zipfile(path):
         raise ScoresError(f"{path} cannot be read as .npz (it is no zip file).")
     try:

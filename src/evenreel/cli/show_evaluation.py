@@ -1,0 +1,111 @@
+"""What `evenreel evaluate` prints: a sentence, tables and whatever has to be said of the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from evenreel.cli.show import console, print_json, safe
+from evenreel.evaluation import Evaluation
+from evenreel.evaluation.comparison import Comparison, Difference
+from evenreel.report.words import (
+    PROTOCOLS,
+    RELEVANCES,
+    TIES,
+    difference_sentence,
+    interval,
+    main_sentence,
+    number,
+    p_value,
+    signed,
+    uses_sentence,
+)
+
+_NARROWEST = 100
+
+
+def show_evaluation(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, as_json: bool) -> None:
+    """Figures of every system, the first of which is the baseline, and the differences from it."""
+    if as_json:
+        found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}
+        print_json(found | {"comparison": comparison.to_json() if comparison else None})
+        return
+    out = console()
+    if not out.is_terminal:
+        out = Console(highlight=False, soft_wrap=True, width=max(out.width, _NARROWEST))
+    for name, evaluation in evaluations.items():
+        out.print(f"[bold]{safe(name)}[/]")
+        out.print(safe(main_sentence(evaluation)))
+        _show_notices(out, evaluation)
+        out.print(_figures(evaluation))
+    if comparison:
+        _show_comparison(out, next(iter(evaluations)), comparison)
+    _show_rules(out, next(iter(evaluations.values())))
+
+
+def _show_notices(out: Console, evaluation: Evaluation) -> None:
+    if evaluation.uses:
+        out.print(f"[yellow]{safe(uses_sentence(evaluation.uses))}[/]")
+    for notice in evaluation.notices:
+        out.print(f"[yellow]{safe(notice)}[/]")
+
+
+def _figures(evaluation: Evaluation) -> Table:
+    """A metric a row, a figure and its interval for each direction."""
+    table = _table("metric")
+    for direction in evaluation.directions:
+        table.add_column(direction, justify="right", style="bold")
+        table.add_column(f"{evaluation.confidence:.0%} interval", justify="right", style="dim")
+    for metric in evaluation.metrics:
+        figures = [result.summary[str(metric)] for result in evaluation.directions.values()]
+        table.add_row(str(metric), *(words for one in figures for words in (number(one.value), interval(one))))
+    return table
+
+
+def _show_comparison(out: Console, baseline: str, comparison: Comparison) -> None:
+    out.print(f"[bold]Differences from {safe(baseline)}[/], query by query")
+    for direction in dict.fromkeys(row.direction for row in comparison.rows):
+        rows = [row for row in comparison.rows if row.direction == direction]
+        out.print(_differences(direction, rows, comparison.confidence))
+        for row in rows:
+            if row.metric == rows[0].metric:
+                out.print(safe(difference_sentence(row, comparison.confidence)))
+
+
+def _differences(direction: str, rows: Sequence[Difference], confidence: float) -> Table:
+    table = _table(direction)
+    table.add_column("system", overflow="fold")
+    for name in ("difference", f"{confidence:.0%} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        sure = row.p_holm <= 1 - confidence
+        table.add_row(
+            row.metric,
+            safe(row.system),
+            f"[bold]{signed(row.difference.value)}[/]" if sure else signed(row.difference.value),
+            interval(row.difference),
+            *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
+            f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
+        )
+    return table
+
+
+def _show_rules(out: Console, evaluation: Evaluation) -> None:
+    """What the figures mean, in a few lines."""
+    for direction, result in evaluation.directions.items():
+        out.print(
+            f"[dim]{direction} {result.protocol}: {PROTOCOLS[result.protocol]}; {len(result.query_ids):,} queries "
+            f"among {result.gallery_size:,}.[/]"
+        )
+    out.print(f"[dim]relevance {evaluation.relevance}: {RELEVANCES[evaluation.relevance]}.[/]")
+    out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")
+
+
+def _table(first: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first)
+    return table

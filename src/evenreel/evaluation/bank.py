@@ -1,0 +1,39 @@
+"""Scores of a bank's captions, which are in no corpus, with the clips of the gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError
+from evenreel.evaluation.scores import read_arrays, read_matrix
+
+
+def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
+    """(N, V) scores of N captions, in the order of `video_ids`.
+
+    Args:
+        path: `.npz` with `values` and `video_ids`, whose columns are put in order by their ids; or `.npy`, whose
+            columns must be in this order already.
+        video_ids: V ids of the gallery.
+
+    Raises:
+        ScoresError: the file cannot be read, or lacks a clip of the gallery.
+    """
+    if not path.is_file():
+        raise ScoresError(f"There is no file {path}.")
+    if path.suffix.lower() == ".npy":
+        return read_matrix(path)
+    arrays = read_arrays(path)
+    if "values" not in arrays or "video_ids" not in arrays:
+        raise ScoresError(f"{path} has no arrays values and video_ids (it has: {', '.join(arrays) or 'none'}).")
+    place = {str(one): column for column, one in enumerate(arrays["video_ids"])}
+    if missing := [one for one in video_ids if one not in place]:
+        raise ScoresError(f"{path} has no scores for the clip {missing[0]!r} ({len(missing):,} missing in all).")
+    if arrays["values"].ndim != 2 or arrays["values"].shape[1] != len(place):
+        raise ScoresError(f"{path} has values of {arrays['values'].shape} for {len(place):,} different video ids.")
+    return np.asarray(arrays["values"][:, [place[one] for one in video_ids]])

@@ -1,0 +1,172 @@
+"""The page of `evenreel evaluate`: the main figure in a sentence, charts, tables, and how it was calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
+from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.words import (
+    PROTOCOLS,
+    RELEVANCES,
+    TIES,
+    difference_sentence,
+    interval,
+    main_sentence,
+    number,
+    p_value,
+    signed,
+    uses_sentence,
+)
+from evenreel.types import Corpus
+
+TITLES: dict[Direction, str] = {"t2v": "Captions look for videos (t2v)", "v2t": "Videos look for captions (v2t)"}
+
+
+def evaluation_page(
+    evaluations: Mapping[str, Evaluation],
+    corpus: Corpus,
+    comparison: Comparison | None = None,
+    settings: EvaluationSettings | None = None,
+) -> Page:
+    """The page of one system, or of several, the first of which is the baseline.
+
+    Args:
+        evaluations: by the systems' names; all on the same queries.
+        corpus: whose captions are shown where a query is pointed at.
+        comparison: of the others with the first.
+        settings: that the systems were evaluated with.
+    """
+    settings = settings or EvaluationSettings()
+    name, first = next(iter(evaluations.items()))
+    sections = [Section("What to know first", notices)] if (notices := _notices(evaluations, comparison)) else []
+    for direction in first.directions:
+        results = {system: one.directions[direction] for system, one in evaluations.items()}
+        rows = [row for row in comparison.rows if row.direction == direction] if comparison else []
+        sections.append(_direction(direction, results, rows, corpus, first, settings))
+    sections.append(Section("How it was calculated", _method(evaluations, comparison, settings)))
+    lead = main_sentence(first)
+    return Page(
+        f"Evaluation of {', '.join(evaluations)}", lead if len(evaluations) == 1 else f"{name}: {lead}", sections
+    )
+
+
+def _notices(evaluations: Mapping[str, Evaluation], comparison: Comparison | None) -> list[Text]:
+    """Verdicts on the first metric, then whatever has to be said of each system."""
+    verdicts = []
+    if comparison:
+        metric = comparison.rows[0].metric
+        verdicts = [
+            Text(difference_sentence(row, comparison.confidence)) for row in comparison.rows if row.metric == metric
+        ]
+    several = len(evaluations) > 1
+    said = [
+        f"{name}: {sentence}" if several else sentence
+        for name, one in evaluations.items()
+        for sentence in (*([uses_sentence(one.uses)] if one.uses else []), *one.notices)
+    ]
+    return verdicts + [Text(sentence, "notice") for sentence in said]
+
+
+def _direction(
+    direction: Direction,
+    results: Mapping[str, DirectionResult],
+    rows: Sequence[Difference],
+    corpus: Corpus,
+    first: Evaluation,
+    settings: EvaluationSettings,
+) -> Section:
+    from evenreel.report.figures import CURVE_RESAMPLES, query_scatter, rank_histogram, recall_curve
+
+    result = next(iter(results.values()))
+    parts: list[Text | Table | Chart] = [
+        Text(
+            f"{result.protocol}: {PROTOCOLS[result.protocol]}. {len(result.query_ids):,} queries, each among "
+            f"{result.gallery_size:,} candidates."
+        ),
+        Chart(recall_curve(results, first.confidence, settings.seed)),
+        Text(
+            f"Recall by expected rank; the band is the {first.confidence:.0%} interval at each k, from "
+            f"{CURVE_RESAMPLES} samples of clips.",
+            "note",
+        ),
+        Chart(rank_histogram(results)),
+    ]
+    baseline, *others = results
+    for name in others:
+        second = (name, in_order_of(result, results[name], name))
+        figure, drawn = query_scatter((baseline, result), second, query_words(result, corpus), settings.seed)
+        total = len(result.query_ids)
+        shown = f"a sample of {drawn:,} of {total:,} queries" if drawn < total else f"all {total:,} queries"
+        parts.append(Chart(figure))
+        parts.append(Text(f"A point a query, {shown}; point at one to read it. Below the line is better.", "note"))
+    parts.append(_figures_table(results, first))
+    if rows:
+        parts.append(_differences_table(rows, baseline, first.confidence))
+    return Section(TITLES[direction], parts)
+
+
+def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
+    """What each query says: a caption's text, or a clip's name and its first caption."""
+    texts = corpus.captions.select("caption_id", "clip_id", "text")
+    if result.protocol == "caption":
+        said = dict(texts.select("caption_id", "text").iter_rows())
+        return [said[one] for one in result.query_ids]
+    first = dict(texts.group_by("clip_id", maintain_order=True).agg(pl.col("text").first()).iter_rows())
+    return [f"{one}: {first.get(one, '')}" for one in result.query_ids]
+
+
+def _figures_table(results: Mapping[str, DirectionResult], first: Evaluation) -> Table:
+    sure = f"{first.confidence:.0%} interval"
+    columns = ["metric", *(word for name in results for word in (name, sure))]
+    rows = []
+    for metric in first.metrics:
+        figures = [result.summary[str(metric)] for result in results.values()]
+        rows.append([str(metric), *(word for one in figures for word in (number(one.value), interval(one)))])
+    return Table(columns, rows, "Shares in percent; ranks begin at 1.")
+
+
+def _differences_table(rows: Sequence[Difference], baseline: str, confidence: float) -> Table:
+    columns = [
+        "metric", "system", "difference", f"{confidence:.0%} interval", "p", "p (Holm)", "p (Wilcoxon)",
+        "wins", "ties", "losses",
+    ]  # fmt: skip
+    words = [
+        [
+            *(row.metric, row.system, signed(row.difference.value), interval(row.difference)),
+            *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
+            *(f"{queries:,}" for queries in (row.wins, row.ties, row.losses)),
+        ]
+        for row in rows
+    ]
+    return Table(columns, words, f"Differences from {baseline}, query by query.")
+
+
+def _method(
+    evaluations: Mapping[str, Evaluation], comparison: Comparison | None, settings: EvaluationSettings
+) -> list[Text | Table]:
+    first = next(iter(evaluations.values()))
+    said: list[Text | Table] = [
+        Text(f"Relevance ({first.relevance}): {RELEVANCES[first.relevance]}."),
+        Text(f"Ties ({first.ties}): {TIES[first.ties]}."),
+    ]
+    if settings.resamples:
+        said.append(
+            Text(
+                f"Intervals: {settings.resamples:,} samples of clips drawn with replacement, each with all its queries "
+                f"(seed {settings.seed}); the middle {first.confidence:.0%} of what they give."
+            )
+        )
+    if comparison:
+        said.append(
+            Text(
+                "p: paired randomisation test, which exchanges the systems' answers to all queries of a clip; p (Holm) "
+                "is adjusted for the number of systems in the table; p (Wilcoxon): signed ranks of the clips' mean "
+                "differences. Wins, ties and losses are queries."
+            )
+        )
+    said.append(Table(["metric", "meaning"], [[str(one), one.explanation] for one in first.metrics]))
+    return said

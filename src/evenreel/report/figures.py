@@ -1,0 +1,155 @@
+"""Charts of rankings: recall against depth, where the first right answer is, two systems query by query."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from evenreel.evaluation.results import DirectionResult
+from evenreel.evaluation.stats import resampled_weights
+
+COLOURS = ("#2f7fd1", "#e07b39", "#3a9d6a", "#a35cc4", "#c9473f", "#8a8f98")
+"""Told apart on white and on black, and by most people who do not see all colours."""
+
+MOST_POINTS = 5_000
+CURVE_RESAMPLES = 200
+
+_EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001)
+_HOVER_WORDS = 240
+
+
+def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed: int) -> go.Figure:
+    """Share of the queries whose first relevant item is at rank k or better, over k, with a pointwise interval."""
+    figure = go.Figure(layout=_layout("k", "R@k, %", log_x=True))
+    for number, (name, result) in enumerate(results.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        depths, recall, low, high = curve_points(result, confidence, seed)
+        shown = escape(name)
+        figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
+        figure.add_scatter(
+            x=depths, y=low, mode="lines", line_width=0, showlegend=False, hoverinfo="skip", fill="tonexty",
+            fillcolor=_faded(colour),
+        )  # fmt: skip
+        figure.add_scatter(
+            x=depths, y=recall, mode="lines", line_color=colour, name=shown,
+            customdata=np.stack([low, high], axis=1),
+            hovertemplate="R@%{x} %{y:.1f}<br>%{customdata[0]:.1f} to %{customdata[1]:.1f}",
+        )  # fmt: skip
+    figure.update_yaxes(range=[0, 101])
+    return figure
+
+
+def curve_points(
+    result: DirectionResult, confidence: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Depths k, recall in percent, and the ends of its interval over samples of clips."""
+    known = ~np.isnan(result.first_rank)
+    ranks, groups = result.first_rank[known], result.groups[known]
+    depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
+    hits = 100.0 * (ranks[:, None] <= depths)
+    drawn = np.concatenate(
+        [
+            weights @ hits / weights.sum(axis=1, keepdims=True)
+            for weights in resampled_weights(groups, CURVE_RESAMPLES, seed)
+        ]
+    )
+    outside = (1 - confidence) / 2
+    low, high = np.quantile(drawn, [outside, 1 - outside], axis=0)
+    return depths, hits.mean(axis=0), low, high
+
+
+def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
+    """Share of the queries by the rank of their first relevant item, in bins that widen with the rank."""
+    figure = go.Figure(layout=_layout("rank of the first relevant item", "share of queries, %"))
+    figure.update_layout(barmode="group", bargap=0.15)
+    for number, (name, result) in enumerate(results.items()):
+        labels, shares = rank_shares(result)
+        figure.add_bar(
+            x=labels, y=shares, name=escape(name), marker_color=COLOURS[number % len(COLOURS)],
+            hovertemplate="rank %{x}: %{y:.1f} % of the queries",
+        )  # fmt: skip
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
+    """Names of the bins up to the size of the gallery, and percentages that sum to 100."""
+    size = max(result.gallery_size, 1)
+    starts = [edge for edge in _EDGES if edge <= size]
+    edges = np.array([*starts, size + 1], dtype=np.float64)
+    ranks = result.first_rank[~np.isnan(result.first_rank)]
+    counts = np.histogram(np.floor(ranks), bins=edges)[0]
+    ends = [int(edge) - 1 for edge in edges[1:]]
+    labels = [f"{start:,}" if start == end else f"{start:,}–{end:,}" for start, end in zip(starts, ends, strict=True)]
+    return labels, 100 * counts / max(len(ranks), 1)
+
+
+def query_scatter(
+    first: tuple[str, DirectionResult], second: tuple[str, DirectionResult], labels: Sequence[str], seed: int
+) -> tuple[go.Figure, int]:
+    """Each query's rank in two systems, on logarithmic axes, with its words; and how many queries are drawn.
+
+    Args:
+        first: name and result of the system along x.
+        second: name and result of the one along y, its queries in the same order.
+        labels: words for each query, from outside.
+        seed: of the sample where there are more than `MOST_POINTS`.
+    """
+    x, y = first[1].first_rank, second[1].first_rank
+    rows = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
+    if len(rows) > MOST_POINTS:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
+    names = [escape(name) for name, _ in (first, second)]
+    figure = go.Figure(layout=_layout(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
+    figure.update_yaxes(type="log")
+    furthest = float(max(first[1].gallery_size, 2))
+    figure.add_scatter(
+        x=[1, furthest], y=[1, furthest], mode="lines", line={"dash": "dot", "color": COLOURS[-1]}, hoverinfo="skip",
+        showlegend=False,
+    )  # fmt: skip
+    groups = ((y < x, "better", COLOURS[2]), (y == x, "alike", COLOURS[-1]), (y > x, "worse", COLOURS[4]))
+    for where, name, colour in groups:
+        these = rows[where[rows]]
+        figure.add_scatter(
+            x=x[these], y=y[these], mode="markers", name=f"{name} in {names[1]}",
+            marker={"color": colour, "size": 7, "opacity": 0.45},
+            customdata=[wrapped(labels[row]) for row in these],
+            hovertemplate=f"%{{customdata}}<br>{names[0]} %{{x}}, {names[1]} %{{y}}<extra></extra>",
+        )  # fmt: skip
+    return figure, len(rows)
+
+
+def wrapped(words: str) -> str:
+    """Words from outside for a hover label: escaped, cut and in lines.
+
+    >>> wrapped("<b>bold</b>")
+    '&lt;b&gt;bold&lt;/b&gt;'
+    """
+    cut = textwrap.shorten(words, _HOVER_WORDS, placeholder=" ...")
+    return "<br>".join(escape(line) for line in textwrap.wrap(cut, 60)) or "(no words)"
+
+
+def _layout(x: str, y: str, *, log_x: bool = False) -> go.Layout:
+    clear = "rgba(0,0,0,0)"
+    return go.Layout(
+        template="none",
+        paper_bgcolor=clear,
+        plot_bgcolor=clear,
+        margin={"l": 60, "r": 20, "t": 40, "b": 50},
+        font={"family": "system-ui, sans-serif", "size": 14},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        showlegend=True,
+        xaxis={"title": {"text": x}, "type": "log" if log_x else "-", "dtick": 1 if log_x else None},
+        yaxis={"title": {"text": y}},
+    )
+
+
+def _faded(colour: str) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.18)"

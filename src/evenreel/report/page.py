@@ -1,0 +1,116 @@
+"""A page of sentences, charts and tables in one HTML file: nothing is fetched, no text is taken for markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Literal
+
+from evenreel.evaluation.writing import replacing
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; a `notice` stands out, a `note` stands back."""
+
+    words: str
+    kind: Literal["plain", "notice", "note"] = "plain"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of words, as many in each as there are columns; the first column is set left."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A figure of Plotly. Words that it shows from outside must be escaped: its labels know some tags."""
+
+    figure: go.Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    parts: Sequence[Text | Table | Chart]
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A title, the main result in a sentence, and the sections."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section] = field(default=())
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page; a file that is there is replaced whole.
+
+    Raises:
+        ScoresError: the file cannot be written.
+    """
+    with replacing(path) as part:
+        part.write_text(render(page), encoding="utf-8", errors="backslashreplace")
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    charts: list[str] = []
+    body = "\n".join(
+        f"<section>\n<h2>{escape(section.title)}</h2>\n"
+        + "\n".join(_part(part, charts) for part in section.parts)
+        + "\n</section>"
+        for section in page.sections
+    )
+    return Template(_file("page.html")).substitute(
+        title=escape(page.title), lead=escape(page.lead), style=_file("page.css"), body=body, scripts=_scripts(charts)
+    )
+
+
+def _part(part: Text | Table | Chart, charts: list[str]) -> str:
+    """One part as HTML; a chart's data go to `charts`, to be drawn at the end."""
+    if isinstance(part, Text):
+        return f'<p class="{part.kind}">{escape(part.words)}</p>'
+    if isinstance(part, Table):
+        return _table(part)
+    name = f"chart-{len(charts)}"
+    # Inside <script> only "<" could end the element or open a comment; in JSON it may always be written as a number.
+    data = part.figure.to_json().replace("<", "\\u003c")
+    charts.append(f'<script type="application/json" id="{name}-data">{data}</script>')
+    return f'<div class="chart" id="{name}"></div>'
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(word)}</th>' for word in table.columns)
+    rows = "\n".join("<tr>" + "".join(f"<td>{escape(word)}</td>" for word in row) + "</tr>" for row in table.rows)
+    return (
+        f'<div class="scroll"><table><caption>{escape(table.caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _scripts(charts: Sequence[str]) -> str:
+    """Plotly itself, once, the data of the charts, and what draws them; nothing where there is no chart."""
+    if not charts:
+        return ""
+    from plotly.offline import get_plotlyjs
+
+    return "\n".join((f"<script>{get_plotlyjs()}</script>", *charts, f"<script>{_file('page.js')}</script>"))
+
+
+def _file(name: str) -> str:
+    return files("evenreel.report").joinpath(name).read_text(encoding="utf-8")
