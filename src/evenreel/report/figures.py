@@ -74,7 +74,7 @@ def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
             x=labels, y=shares, name=escape(name), marker_color=COLOURS[number % len(COLOURS)],
             hovertemplate="rank %{x}: %{y:.1f} % of the queries",
         )  # fmt: skip
-    figure.update_xaxes(type="category")
+    figure.update_xaxes(type="category", showgrid=False)
     return figure
 
 
@@ -107,7 +107,7 @@ def query_scatter(
         rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
     names = [escape(name) for name, _ in (first, second)]
     figure = go.Figure(layout=_layout(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick=1)
     furthest = float(max(first[1].gallery_size, 2))
     figure.add_scatter(
         x=[1, furthest], y=[1, furthest], mode="lines", line={"dash": "dot", "color": COLOURS[-1]}, hoverinfo="skip",
@@ -116,6 +116,8 @@ def query_scatter(
     groups = ((y < x, "better", COLOURS[2]), (y == x, "alike", COLOURS[-1]), (y > x, "worse", COLOURS[4]))
     for where, name, colour in groups:
         these = rows[where[rows]]
+        if not len(these):
+            continue
         figure.add_scatter(
             x=x[these], y=y[these], mode="markers", name=f"{name} in {names[1]}",
             marker={"color": colour, "size": 7, "opacity": 0.45},
@@ -143,7 +145,7 @@ def _layout(x: str, y: str, *, log_x: bool = False) -> go.Layout:
         plot_bgcolor=clear,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         font={"family": "system-ui, sans-serif", "size": 14},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         showlegend=True,
         xaxis={"title": {"text": x}, "type": "log" if log_x else "-", "dtick": 1 if log_x else None},
         yaxis={"title": {"text": y}},

@@ -74,9 +74,8 @@ def main_sentence(evaluation: Evaluation) -> str:
     queries = f"{len(result.query_ids):,} {'captions' if result.protocol == 'caption' else 'clips'}"
     gallery = f"{result.gallery_size:,} candidates"
     if metric.name == "R":
-        where = "first" if metric.cutoff == 1 else f"among the first {metric.cutoff}"
-        share = f"{number(figure.value)}%{sure}"
-        return f"Of {queries}, {share} have what answers them {where} of {gallery}."
+        where = "first among" if metric.cutoff == 1 else f"among the first {metric.cutoff} of"
+        return f"{number(figure.value)}% of {queries} find their answer {where} {gallery}{sure}."
     return f"{metric} of {direction} is {number(figure.value)}{sure}, over {queries} and {gallery}."
 
 

@@ -1,0 +1,203 @@
+"""The page: text is text, charts hold the figures, and nothing is fetched. Chromium reads it where it is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+from evenreel.corpus import make_corpus
+from evenreel.errors import ScoresError
+from evenreel.evaluation import Evaluation, EvaluationSettings, evaluate
+from evenreel.evaluation.comparison import compare
+from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, write_page
+from evenreel.report import figures as figures_module
+from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
+from evenreel.report.page import render
+from evenreel.types import Corpus, Scores
+
+ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> & \"quoted\" %{x} <b>bold</b>"
+COUNT = 40
+
+
+def corpus() -> Corpus:
+    clips = [f"v{i}" for i in range(COUNT)]
+    texts = [ATTACK if i == 3 else f"caption number {i}" for i in range(COUNT)]
+    captions = {"caption_id": [f"c{i}" for i in range(COUNT)], "clip_id": clips, "text": texts}
+    return make_corpus(pl.DataFrame({"clip_id": clips}), pl.DataFrame(captions))
+
+
+def evaluation(seed: int, settings: EvaluationSettings) -> Evaluation:
+    own = corpus()
+    values = np.random.default_rng(seed).normal(size=(COUNT, COUNT)) + 1.5 * np.eye(COUNT)
+    scores = Scores(values, own.captions["caption_id"].to_list(), own.clips["clip_id"].to_list(), ("other queries",))
+    return evaluate(scores, own, settings)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    settings = EvaluationSettings(resamples=100)
+    first, second = evaluation(0, settings), evaluation(1, settings)
+    comparison = compare(first, {"<i>new</i>": second}, settings)
+    return render(evaluation_page({"old": first, "<i>new</i>": second}, corpus(), comparison, settings))
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text outside of scripts."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.found[-1][0] not in ("script", "style"):
+            self.words += data
+
+
+def chart_data(page: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(data)
+        for data in re.findall(r'<script type="application/json" id="chart-\d+-data">(.*?)</script>', page, re.DOTALL)
+    ]
+
+
+def test_words_from_outside_are_text(page: str) -> None:
+    elements = Elements(page)
+    tags = [tag for tag, _ in elements.found]
+    assert not {"img", "i", "b", "iframe", "link"} & set(tags)
+    charts = len(chart_data(page))
+    assert tags.count("script") == charts + 2  # Plotly once, the data, what draws
+    assert "<i>new</i>" in elements.words
+    assert "</script><script>document.title" not in page
+    hover = json.dumps([trace.get("customdata") for chart in chart_data(page) for trace in chart["data"]])
+    assert "&lt;/script&gt;" in hover
+    assert "<script" not in hover
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    for _, attributes in Elements(page).found:
+        assert not {"src", "href"} & set(attributes)
+    assert "default-src 'none'" in page
+
+
+def test_the_page_says_the_main_figure_then_what_must_be_known(page: str) -> None:
+    words = Elements(page).words
+    order = [
+        "% of 40 captions find their answer first among 40 candidates (95% interval ",
+        "after Holm's correction",
+        "These scores use other queries",
+        "Captions look for videos",
+        "Videos look for captions",
+        "How it was calculated",
+        "chance that one of the first k",
+    ]
+    places = [words.find(one) for one in order]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_one_system_without_intervals_has_a_page_too() -> None:
+    settings = EvaluationSettings(resamples=0, t2v_protocol="video-mean", directions=("t2v",))
+    page = render(evaluation_page({"only": evaluation(0, settings)}, corpus(), None, settings))
+    words = Elements(page).words
+    assert "of 40 clips find" in words
+    assert "Differences" not in words
+    assert len(chart_data(page)) == 2
+
+
+def test_the_curve_passes_through_recall() -> None:
+    settings = EvaluationSettings(resamples=50)
+    result = evaluation(0, settings).directions["t2v"]
+    depths, recall, low, high = curve_points(result, 0.95, 0)
+    for k in (1, 5, 10):
+        assert recall[list(depths).index(k)] == pytest.approx(result.summary[f"R@{k}"].value)
+    assert depths[0] == 1
+    assert depths[-1] == COUNT
+    assert recall[-1] == 100
+    assert ((low <= recall) & (recall <= high)).all()
+    assert (np.diff(recall) >= 0).all()
+
+
+def test_the_bins_hold_every_query_once() -> None:
+    result = evaluation(0, EvaluationSettings(resamples=0)).directions["t2v"]
+    labels, shares = rank_shares(result)
+    assert labels == ["1", "2", "3–5", "6–10", "11–20", "21–40"]
+    ranks = result.first_rank
+    assert shares[0] == pytest.approx(100 * np.mean(ranks == 1))
+    assert shares[2] == pytest.approx(100 * np.mean((ranks >= 3) & (ranks < 6)))
+    assert shares.sum() == pytest.approx(100)
+    assert list(rank_histogram({"a": result}).data[0].y) == list(shares)
+
+
+def test_a_large_scatter_is_a_seeded_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures_module, "MOST_POINTS", 10)
+    settings = EvaluationSettings(resamples=0)
+    first, second = (evaluation(seed, settings).directions["t2v"] for seed in (0, 1))
+    words = [f"w{i}" for i in range(COUNT)]
+    figure, drawn = query_scatter(("a", first), ("b", second), words, 0)
+    assert drawn == 10
+    points = {
+        word: (x, y)
+        for trace in figure.data
+        if trace.customdata is not None
+        for word, x, y in zip(trace.customdata, trace.x, trace.y, strict=True)
+    }
+    assert len(points) == 10
+    for word, (x, y) in points.items():
+        row = int(word[1:])
+        assert (x, y) == (first.first_rank[row], second.first_rank[row])
+    assert figure.to_json() == query_scatter(("a", first), ("b", second), words, 0)[0].to_json()
+
+
+def test_long_words_are_cut_and_folded() -> None:
+    lines = wrapped("word " * 200).split("<br>")
+    assert len(lines) <= 5
+    assert max(map(len, lines)) <= 60
+    assert wrapped("  ") == "(no words)"
+
+
+def test_a_page_without_charts_has_no_script_and_is_written_whole(tmp_path: Path) -> None:
+    table = Table(["a & b"], [["<x>"]], "c")
+    page = Page("$title", "lead \ud800", [Section("s", [Text("t", "notice"), table])])
+    write_page(page, tmp_path / "new" / "p.html")
+    words = (tmp_path / "new" / "p.html").read_text()
+    assert "<script" not in words
+    assert "<td>&lt;x&gt;</td>" in words
+    assert "<title>$title</title>" in words
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ScoresError, match="cannot be written"):
+        write_page(page, tmp_path / "file" / "p.html")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_chromium_draws_every_chart_and_runs_no_caption(page: str, tmp_path: Path) -> None:
+    (tmp_path / "p.html").write_text(page)
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    done = subprocess.run(
+        [*command, "--virtual-time-budget=8000", "--dump-dom", f"file://{tmp_path}/p.html"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert f'data-drawn="{len(chart_data(page))}"' in done.stdout
+    assert "<title>owned" not in done.stdout
+    assert "<title>Evaluation of old" in done.stdout
+
+
+def test_a_chart_s_data_cannot_end_its_script() -> None:
+    figure = go.Figure(go.Scatter(x=[1], y=[1], name="</script><script>alert(1)</script><!--"))
+    page = render(Page("t", "l", [Section("s", [Chart(figure)])]))
+    assert [tag for tag, _ in Elements(page).found].count("script") == 3
+    assert chart_data(page)[0]["data"][0]["name"] == "</script><script>alert(1)</script><!--"
