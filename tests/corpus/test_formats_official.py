@@ -274,7 +274,7 @@ def test_m4_vitevqa_of_two_tasks_is_refused(tmp_path: Path) -> None:
         read("m4-vitevqa", tmp_path, files)
 
 
-GRAPH = [
+GRAPH: list[Any] = [
     {
         "0": {"role": "ROOT", "spans": list(range(5)), "words": ["a", "man", "plays", "a", "guitar"]},
         "1": {"role": "V", "spans": [2], "words": ["plays"]},

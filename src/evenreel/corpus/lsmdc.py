@@ -1,7 +1,7 @@
 """LSMDC: tab-separated tables without a header, one row a sentence.
 
-Columns: clip, start and end as aligned, start and end as extracted, sentence (quotes are part of it). The files are `MOVIE/CLIP.avi`, cut
-already. (Rohrbach et al. 2017.)
+Columns: clip, start and end as aligned, start and end as extracted, sentence (quotes are part of it). The files are
+`MOVIE/CLIP.avi`, cut already. (Rohrbach et al. 2017.)
 
 Codebases leave out different test clips, so their galleries differ; here every clip is kept and the column
 `left_out_by` says who leaves it out.

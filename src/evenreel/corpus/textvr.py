@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given import Given, field, optional, read_json, typed
+from evenreel.corpus.given import Given, field, number, optional, read_json, typed
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
@@ -92,7 +92,7 @@ def _signs(name: str, path: Path) -> Iterator[dict[str, Any]]:
             yield {
                 "clip_id": name,
                 "text": text,
-                "confidence": float(sign["score"]) if sign.get("score") is not None else None,
+                "confidence": number(str(sign["score"]), where) if sign.get("score") is not None else None,
                 "start_frame": min(tracks),
                 "end_frame": max(tracks),
                 "box": bounds(mean),

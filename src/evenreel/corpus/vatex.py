@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.corpus.given import Given, field, read_json, read_lines, stem, texts, typed
+from evenreel.corpus.given import Given, field, optional, read_json, read_lines, stem, texts, typed
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.names import cut_length_s
 from evenreel.errors import CorpusError
@@ -54,7 +54,7 @@ def _read_official(draft: Draft, split: str, path: Path) -> None:
         _clip(draft, name, split, where)
         for text in texts(field(row, "enCap", list, where), f"{where} enCap"):
             draft.caption(name, text)
-        chinese += len(row.get("chCap") or ())
+        chinese += len(optional(row, "chCap", list, where) or ())
     if chinese:
         draft.note(f"{chinese:,} Chinese captions of {path.name} are not read.")
 

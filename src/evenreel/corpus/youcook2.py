@@ -55,7 +55,7 @@ def _read_video(draft: Draft, video: str, entry: Any, where: str) -> None:
     subset = field(entry, "subset", str, where)
     if subset not in SPLITS:
         raise CorpusError(f"{where} field subset, is {subset!r}; it must be one of {', '.join(SPLITS)}.")
-    recipe = str(entry.get("recipe_type", ""))
+    recipe = optional(entry, "recipe_type", str, where) or ""
     for n, segment in enumerate(optional(entry, "annotations", list, where) or []):
         place = f"{where} segment {n},"
         times = [typed(one, float, place) for one in field(segment, "segment", list, place)]
