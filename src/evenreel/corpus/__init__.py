@@ -6,10 +6,12 @@ from evenreel.corpus.imported import Imported, Notice
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.relevance import class_relevance, own_clip, same_text
 from evenreel.corpus.select import select, split_corpus
+from evenreel.corpus.summary import CorpusSummary, summarise
 from evenreel.corpus.tables import make_corpus
 
 __all__ = [
     "FORMATS",
+    "CorpusSummary",
     "Imported",
     "Notice",
     "class_relevance",
@@ -22,4 +24,5 @@ __all__ = [
     "save_texts",
     "select",
     "split_corpus",
+    "summarise",
 ]
