@@ -1,0 +1,224 @@
+"""`evenreel evaluate` as a person types it: figures, comparisons, corrections, exit status, and no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenreel.cli.app import app
+from evenreel.cli.evaluate import DEFAULT_WORDS
+from evenreel.corpus import make_corpus, save_corpus
+from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
+from evenreel.evaluation import DEFAULT_METRICS
+from evenreel.evaluation.scores import save_scores
+from evenreel.evaluation.trec import write_run
+from evenreel.types import Scores
+from tests.test_cli import evenreel, printed_json
+
+COUNT = 30
+CLIPS = [f"v{i}" for i in range(COUNT)]
+CAPTIONS = [f"c{i}" for i in range(COUNT)]
+
+
+def values(seed: int, signal: float) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).normal(size=(COUNT, COUNT)) + signal * np.eye(COUNT)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with two splits, and the scores of two systems on the larger."""
+    place = tmp_path_factory.mktemp("evaluate")
+    clips = pl.DataFrame({"clip_id": [*CLIPS, "other"], "split": ["test"] * COUNT + ["train"]})
+    captions = {
+        "caption_id": [*CAPTIONS, "c-other"],
+        "clip_id": [*CLIPS, "other"],
+        "text": [f"[red]text {i}[/red]" for i in range(COUNT + 1)],
+    }
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), place / "corpus")
+    old, new = (Scores(values(0, signal), CAPTIONS, CLIPS) for signal in (1.0, 3.0))
+    save_scores(old, place / "old.npz")
+    save_scores(new, place / "new.npz")
+    np.save(place / "old.npy", old.values)
+    write_run(old, place / "short.run", depth=3)
+    np.savez(place / "bank.npz", values=values(5, 0.0)[:, ::-1].repeat(5, axis=0), video_ids=CLIPS[::-1])
+    (place / "bad.npz").write_bytes(b"not a zip")
+    return place
+
+
+def evaluate(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    names = [place / one if isinstance(one, str) and (place / one).is_file() else one for one in arguments]
+    return evenreel("evaluate", *names, "--corpus", place / "corpus", "--split", "test")
+
+
+def figures(place: Path, *arguments: str | Path) -> Any:
+    return printed_json(evaluate(place, *arguments, "--json"))
+
+
+def ranks(seed_values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    own = np.diag(seed_values)
+    return 1 + (seed_values > own[:, None]).sum(axis=1)
+
+
+def test_the_table_has_each_metric_with_its_interval_in_both_directions(place: Path) -> None:
+    done = evaluate(place, "old.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    recall = 100 * np.mean(ranks(values(0, 1.0)) == 1)
+    assert lines[0] == "old.npz"
+    assert lines[1].startswith(
+        f"{recall:.1f}% of 30 captions find their answer first among 30 candidates (95% interval "
+    )
+    shown = {line.split()[0]: line.split() for line in lines if line.strip()}
+    for word in DEFAULT_WORDS:
+        assert shown[word].count("to") == 2
+    assert shown["R@1"][1] == f"{recall:.1f}"
+    assert shown["MeanR"][1] == f"{ranks(values(0, 1.0)).mean():.1f}"
+    assert "t2v caption: each caption is a query; 30 queries among 30." in lines
+
+
+def test_json_has_the_same_figures(place: Path) -> None:
+    found = figures(place, "old.npz", "-m", "R@3", "-m", "MedR")
+    system = found["systems"][0]
+    assert (system["name"], system["metrics"], found["comparison"]) == ("old.npz", ["R@3", "MedR"], None)
+    for direction, turned in (("t2v", values(0, 1.0)), ("v2t", values(0, 1.0).T)):
+        summary = system["directions"][direction]["summary"]
+        assert summary["R@3"]["value"] == pytest.approx(100 * np.mean(ranks(turned) <= 3))
+        assert summary["MedR"]["value"] == np.median(ranks(turned))
+        assert summary["R@3"]["low"] <= summary["R@3"]["value"] <= summary["R@3"]["high"]
+
+
+def test_every_kind_of_file_gives_the_same_figures_and_npy_a_notice(place: Path) -> None:
+    by_name = {name: figures(place, name)["systems"][0] for name in ("old.npz", "old.npy")}
+    assert by_name["old.npz"]["directions"] == by_name["old.npy"]["directions"]
+    assert any("names no ids" in notice for notice in by_name["old.npy"]["notices"])
+    assert by_name["old.npz"]["notices"] == []
+
+
+def test_against_another_system(place: Path) -> None:
+    done = evaluate(place, "old.npz", "--against", "new.npz")
+    assert done.returncode == 0, done.stderr
+    assert "Differences from old.npz, query by query" in done.stdout
+    assert "new.npz does better than the baseline in R@1 of t2v: +" in done.stdout
+    rows = figures(place, "old.npz", "--against", "new.npz")["comparison"]["rows"]
+    assert len(rows) == 2 * len(DEFAULT_WORDS)
+    first = rows[0]
+    old, new = ranks(values(0, 1.0)), ranks(values(0, 3.0))
+    assert first["difference"]["value"] == pytest.approx(100 * (np.mean(new == 1) - np.mean(old == 1)))
+    assert first["wins"] == int(((new == 1) & (old != 1)).sum())
+    assert first["p_randomisation"] < 0.05
+
+
+def test_a_short_run_serves_its_own_direction_unless_asked(place: Path) -> None:
+    system = figures(place, "short.run", "-m", "R@1")["systems"][0]
+    assert list(system["directions"]) == ["t2v"]
+    assert any("lists 10.0% of all pairs" in notice for notice in system["notices"])
+    assert any("v2t is left out" in notice for notice in system["notices"])
+    expected = 100 * np.mean(ranks(values(0, 1.0)) == 1)
+    assert system["directions"]["t2v"]["summary"]["R@1"]["value"] == pytest.approx(expected)
+    asked = figures(place, "short.run", "-m", "R@1", "--direction", "v2t")["systems"][0]
+    assert list(asked["directions"]) == ["v2t"]
+
+
+def test_corrected_scores_say_so(place: Path) -> None:
+    done = evaluate(place, "old.npz", "--rescore", "dsl")
+    assert done.returncode == 0, done.stderr
+    assert "These scores use other queries: they are not to be compared" in done.stdout
+    assert "The scores are corrected by dual softmax." in done.stdout
+    s = values(0, 1.0)
+    corrected = s * np.exp(100 * s) / np.exp(100 * s).sum(axis=0)
+    system = figures(place, "old.npz", "--rescore", "dsl")["systems"][0]
+    assert system["uses"] == ["other queries"]
+    assert system["directions"]["t2v"]["summary"]["MeanR"]["value"] == pytest.approx(ranks(corrected).mean())
+    turned = s.T * np.exp(100 * s.T) / np.exp(100 * s.T).sum(axis=0)
+    assert system["directions"]["v2t"]["summary"]["MeanR"]["value"] == pytest.approx(ranks(turned).mean())
+
+
+@pytest.mark.parametrize("word", ["qb-norm", "nnn"])
+def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
+    system = figures(place, "old.npz", "--rescore", word, "--bank", place / "bank.npz")["systems"][0]
+    assert system["uses"] == ["a bank of 150 captions"]
+    assert list(system["directions"]) == ["t2v"]
+    assert any("so v2t is left out" in notice for notice in system["notices"])
+
+
+def test_the_page_is_written(place: Path, tmp_path: Path) -> None:
+    done = evaluate(place, "old.npz", "--against", "new.npz", "--html", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "[red]text 3[" in page
+
+
+@pytest.mark.parametrize(("name", "status"), [("bad.npz", 1), ("old.npy", 2)])
+def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: str, status: int) -> None:
+    done = evaluate(place, name, *(["--ties", "mine"] if status == 2 else []))
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith("evenreel: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ("bad.npz", ScoresError, "is no zip file"),
+        ("missing.npz", ScoresError, "There is no file missing.npz."),
+        ("old.npz -m R@0", UsageError, "'R@0' is no metric"),
+        ("old.npz --ties mine", UsageError, "'mine' is no rule for ties"),
+        ("old.npz --direction up", UsageError, "'up' is no direction"),
+        ("old.npz --relevance taste", UsageError, "'taste' is no kind of relevance"),
+        ("old.npz --t2v-protocol x", UsageError, "'x' is no protocol of captions"),
+        ("old.npz --rescore magic", UsageError, "'magic' is no re-scoring"),
+        ("old.npz --rescore nnn", UsageError, "NNN needs a bank"),
+        ("old.npz --rescore qb-norm --direction v2t", UsageError, "QB-Norm corrects t2v only"),
+        ("old.npz --bank bank.npz", UsageError, "use --bank with --rescore"),
+        ("old.npz --rescore nnn --bank bad.npz", ScoresError, "is no zip file"),
+        ("old.npz --rescore nnn --bank old.npy --direction v2t", ScoresError, "a bank of captions"),
+        ("old.npz --against old.npz", UsageError, "is named twice"),
+        ("old.npz --against new.npz --resamples 0", UsageError, "at least one resample"),
+        ("old.npz --split none", CorpusError, "No clip is left"),
+        ("old.npz --split train", ScoresError, "'c0', which is no caption of the corpus"),
+        ("old.npz --against short.run", ScoresError, "another list of directions"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    place: Path, arguments: str, error: type[EvenreelError], sentence: str
+) -> None:
+    words = [str(place / one) if (place / one).is_file() else one for one in arguments.split()]
+    split = [] if "--split" in words else ["--split", "test"]
+    with pytest.raises(error, match=sentence):
+        app(["evaluate", *words, "--corpus", str(place / "corpus"), *split], standalone_mode=False)
+
+
+def test_scores_of_another_split_are_refused_and_partial_ones_only_if_asked(place: Path) -> None:
+    whole = ("evaluate", place / "old.npz", "--corpus", place / "corpus")
+    done = evenreel(*whole)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "have no scores, the first 'c-other'" in done.stderr
+    found = printed_json(evenreel(*whole, "--partial", "--json"))
+    assert any("a smaller gallery" in notice for notice in found["systems"][0]["notices"])
+
+
+def test_neither_torch_nor_a_decoder_is_imported(place: Path) -> None:
+    heavy = ("torch", "transformers", "av", "cv2", "onnxruntime", "plotly")
+    code = (
+        "import sys\n"
+        f"sys.argv = ['evenreel', 'evaluate', {str(place / 'old.npz')!r}, '--corpus', {str(place / 'corpus')!r},"
+        f" '--split', 'test', '--against', {str(place / 'new.npz')!r}, '--rescore', 'csls']\n"
+        "from evenreel.cli import main\n"
+        "try:\n    main()\n"
+        f"finally:\n    print(json.dumps([m for m in {heavy!r} if m in sys.modules]), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", "import json\n" + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr) == []
+
+
+def test_the_help_names_the_default_metrics() -> None:
+    assert [str(metric) for metric in DEFAULT_METRICS] == DEFAULT_WORDS
