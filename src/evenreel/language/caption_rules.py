@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from evenreel.language.lemmas import dictionary, lemma_of
+from evenreel.language.lemmas import dictionary, lemma_of, part_of
 from evenreel.language.synonyms import caption_synonyms, packaged_lines, stop_verbs
 
 PARTICLES = frozenset({"up", "down", "off", "on", "out", "away", "back", "over", "in", "around"})
@@ -119,9 +119,11 @@ def _compounds() -> frozenset[tuple[str, str]]:
 def _small_word(caption: _Caption, place: int) -> str | None:
     """`into`, `down`, `someone`, `can`: words of which the lexicon or its rules make another part of speech."""
     word, tag = caption.word(place), caption.tag(place)
+    if part_of(tag) and not any(map(str.isalnum, word)):
+        return "SYM"
     if word == "still" and caption.tag(place - 1) not in _OPENERS:
         return "RB"
-    if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT"):
+    if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT", "MD"):
         return "NN"
     if word in _INDEFINITE:
         return "NN"
@@ -131,13 +133,14 @@ def _small_word(caption: _Caption, place: int) -> str | None:
 
 
 def _impossible(caption: _Caption, place: int) -> str | None:
-    """`girl` as a progressive, `man` as an adjective: what the context rules do to words that cannot be it."""
-    word, tag = caption.word(place), caption.tag(place)
-    if tag == "VBG" and not word.endswith(("ing", "in'")) and _is(word, "noun"):
-        return "NN"
-    if tag == "JJ" and dictionary(word) and not _is(word, "adjective"):
-        return "NN" if _is(word, "noun") else "RB" if _is(word, "adverb") else None
-    return None
+    """`karate` as a verb, `man` as an adjective: tags that no dictionary has for the word."""
+    word, part = caption.word(place), part_of(caption.tag(place))
+    known = dictionary(word)
+    if part is None or part in known or not known:
+        return None
+    if "noun" in known:
+        return "NN" if word in known["noun"] else "NNS"
+    return "RB" if "adverb" in known else None
 
 
 def _compound(caption: _Caption, place: int) -> str | None:
@@ -163,7 +166,10 @@ def _command(caption: _Caption, place: int) -> str | None:
     goes_on = caption.is_command and caption.tag(place - 1) in ("CC", ",", "RB")
     if not (starts or goes_on) or not _is_base(word):
         return None
-    if not starts and follower in ("", "IN", "TO", "CC", ",", ".") and _is(word, "noun"):
+    names_a_thing = word in caption_synonyms().nouns
+    if names_a_thing and len(caption.words) == 1:
+        return None
+    if names_a_thing and not starts and follower in ("", "IN", "TO", "CC", ",", "."):
         return "NN"  # take fork and spoon
     return None if follower in _FINITE or follower in ("VBG", "VBN") else "VB"
 

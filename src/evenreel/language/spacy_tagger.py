@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from evenreel.errors import UsageError
+from evenreel.language.lemmas import lemma_of, part_of
 from evenreel.language.tokens import Tagged, Token
 
 MODELS = ("en_core_web_trf", "en_core_web_lg", "en_core_web_md", "en_core_web_sm")
@@ -67,11 +68,15 @@ def _load(model: str) -> Any:
         return spacy.load(model, exclude=list(_UNUSED))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"The spaCy model {model!r} cannot be loaded ({error}); install it with `python -m spacy download {model}`."
+            f"The spaCy model {model!r} cannot be loaded ({error}); give the name of an installed model, such as "
+            "en_core_web_sm, or a folder that holds one."
         ) from error
 
 
 def _tokens(document: Any) -> Tagged:
+    """Words of a document; the dictionary gives the lemmas that the pipeline does not."""
     return tuple(
-        Token(word.text, (word.lemma_ or word.text).lower(), word.tag_) for word in document if not word.is_space
+        Token(word.text, (word.lemma_ or lemma_of(word.text, part_of(word.tag_))).lower(), word.tag_)
+        for word in document
+        if not word.is_space
     )

@@ -1,0 +1,202 @@
+"""The offline tagger: hand-tagged captions, the rules one by one, and annotated narrations."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import nltk
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.language import Tagged, lemmas, load_tagger, stop_verbs
+from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
+from evenreel.language.tokens import split_words
+
+TAGGER = PatternTagger()
+
+
+def tag(caption: str) -> Tagged:
+    [tokens] = TAGGER.tag([caption])
+    return tokens
+
+
+@pytest.mark.parametrize(
+    ("caption", "verbs", "nouns", "adjectives"),
+    [
+        ("a man is slicing a tomato", "be slice", "man tomato", ""),
+        ("take plate", "take", "plate", ""),
+        ("open door", "open", "door", ""),
+        ("wash hands", "wash", "hand", ""),
+        ("close fridge and take out milk", "close take", "fridge milk", ""),
+        ("still wash bowl", "wash", "bowl", ""),
+        ("continue rinsing saucepan", "continue rinse", "saucepan", ""),
+        ("wash cutting board", "wash", "cutting board", ""),
+        ("put fork and spoon in drying rack", "put", "fork spoon drying rack", ""),
+        ("put spoon into sink", "put", "spoon sink", ""),
+        ("squeeze sponge", "squeeze", "sponge", ""),
+        ("take chopped onion", "take", "onion", "chopped"),
+        ("crush can", "crush", "can", ""),
+        ("a woman fires a gun", "fire", "woman gun", ""),
+        ("a girl jumps into a river", "jump", "girl river", ""),
+        ("the lady cut the fish in half", "cut", "lady fish half", ""),
+        ("a man cooking pasta", "cook", "man pasta", ""),
+        ("two boys are dancing", "be dance", "boy", ""),
+        ("a running dog catches a ball", "catch", "dog ball", "running"),
+        ("two cooks make a cake", "make", "cook cake", ""),
+        ("a man uses a funnel to pour something", "use pour", "man funnel something", ""),
+        ("on the liquid", "", "liquid", ""),
+        ("someone practicing karate", "practice", "someone karate", ""),
+        ("a man s belly", "", "man belly", ""),
+        ("kitchen knives on a table", "", "kitchen knife table", ""),
+        ("a swimming pool", "", "swimming pool", ""),
+        ("water", "", "water", ""),
+        ("rinse", "rinse", "", ""),
+        ("a small dog barks", "bark", "dog", "small"),
+    ],
+)
+def test_hand_tagged_captions(caption: str, verbs: str, nouns: str, adjectives: str) -> None:
+    tokens = tag(caption)
+    assert " ".join(lemmas(tokens, "verb")) == verbs
+    assert " ".join(lemmas(tokens, "noun")) == nouns
+    assert " ".join(token.text for token in tokens if token.part == "adjective") == adjectives
+
+
+@pytest.mark.parametrize(
+    ("caption", "words"),
+    [
+        ("", ""),
+        ("  \n ", ""),
+        ("it's a man's dog, isn't it?", "it 's a man 's dog , is n't it ?"),
+        ("it’s his", "it ’s his"),
+        ("stir-fried 2.5 eggs 10:30", "stir-fried 2.5 eggs 10:30"),
+        ("dog🐕runs...", "dog 🐕 runs . . ."),
+        ("日本 café", "日本 café"),
+    ],
+)
+def test_words_and_marks(caption: str, words: str) -> None:
+    assert split_words(caption) == words.split()
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_tagged_and_loses_nothing(text: str) -> None:
+    tokens = tag(text)
+    assert "".join(token.text for token in tokens) == "".join(text.split())
+    assert all(token.tag and token.lemma == token.lemma.lower() for token in tokens)
+
+
+WORDS = st.sampled_from(
+    [
+        "a",
+        "the",
+        "man",
+        "dogs",
+        "open",
+        "cut",
+        "cutting",
+        "board",
+        "is",
+        "running",
+        "take",
+        "up",
+        "plates",
+        "and",
+        "to",
+        "water",
+        "red",
+        "can",
+        "s",
+    ]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(WORDS, max_size=7).map(" ".join), max_size=6))
+def test_a_caption_has_its_tags_whatever_stands_around_it(captions: list[str]) -> None:
+    together = TAGGER.tag(captions)
+    assert together == [tag(caption) for caption in captions]
+    shout = [[(one.lemma, one.tag) for one in tokens] for tokens in TAGGER.tag([one.upper() for one in captions])]
+    assert shout == [[(one.lemma, one.tag) for one in tokens] for tokens in together]
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=8))
+def test_leaving_rules_out_changes_nothing(words: list[str]) -> None:
+    """The context rules of the tags that are there do what all of them do."""
+    parser, context = _textblob()
+    plain = parser.find_tags(words)
+    few = _rules_for(frozenset(one for _, one in plain))
+    assert type(context).apply(few, [list(one) for one in plain]) == context.apply([list(one) for one in plain])
+
+
+def test_symbols_are_no_nouns() -> None:
+    assert lemmas(tag("😀 dog ♥ runs !!!"), "noun") == ["dog"]
+
+
+def test_load_tagger_gives_it_by_name() -> None:
+    assert load_tagger("pattern").name.startswith("pattern (textblob ")
+
+
+def test_nothing_is_ever_asked_of_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("nltk was asked for its data")
+
+    monkeypatch.setattr(nltk, "download", refuse)
+    monkeypatch.setattr(nltk.data, "find", refuse)
+    monkeypatch.setattr(nltk.data, "load", refuse)
+    assert len(tag("an entirely new caption that no cache has seen")) == 9
+
+
+def test_importing_the_layer_is_cheap_and_two_runs_are_equal() -> None:
+    code = (
+        "import sys, evenreel.language as l\n"
+        "heavy = {'textblob', 'nltk', 'numpy', 'polars', 'lemminflect', 'spacy', 'torch'} & set(sys.modules)\n"
+        "found = l.annotate([('a', 'a man cuts two tomatoes'), ('b', 'turn on tap')], l.load_tagger('pattern'))\n"
+        "print(sorted(heavy), found)"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0].startswith("[] ")
+
+
+def narrations(path: Path, nouns: str) -> list[tuple[str, str, set[str]]]:
+    """Distinct narrations with the first word of their verb and every word of their nouns."""
+    rows = pl.read_csv(path).select("narration", "verb", nouns).unique(maintain_order=True)
+    return [
+        (text, verb.split("-")[0], {word for one in ast.literal_eval(listed) for word in one.split(":")})
+        for text, verb, listed in rows.iter_rows()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "nouns", "count", "least"),
+    [
+        ("EPIC_100_retrieval_test.csv", "all_nouns", 3858, (0.99, 0.97, 0.93)),
+        ("EPIC_100_retrieval_train_sentence.csv", "nouns", 15989, (0.98, 0.96, 0.92)),  # not looked at for the rules
+    ],
+)
+def test_annotated_narrations(
+    shared_data: Path, name: str, nouns: str, count: int, least: tuple[float, float, float]
+) -> None:
+    """Shares of main verbs that are right, of found nouns that are annotated, of annotated nouns that are found."""
+    rows = narrations(shared_data / "epic_kitchens_100" / name, nouns)
+    assert len(rows) == count
+    right = found = annotated = both = 0
+    for (_, verb, expected), tokens in zip(rows, TAGGER.tag([text for text, _, _ in rows]), strict=True):
+        verbs = lemmas(tokens, "verb")
+        main = next((one for one in verbs if one not in stop_verbs()), verbs[0] if verbs else "")
+        right += main == verb
+        given_nouns = set(lemmas(tokens, "noun"))
+        found, annotated, both = found + len(given_nouns), annotated + len(expected), both + len(given_nouns & expected)
+    shares = right / count, both / found, both / annotated
+    assert all(share > floor for share, floor in zip(shares, least, strict=True)), shares

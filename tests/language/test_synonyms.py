@@ -1,0 +1,55 @@
+"""Synonym files: what they may say, and that the one of the package keeps the same rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenreel.errors import CorpusError
+from evenreel.language import caption_synonyms, read_synonyms, stop_nouns, stop_verbs
+
+
+def test_groups_are_named_by_their_first_word(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("# mine\n\nverb: Cut, hew ,  turn   on # all one\nnoun: sofa,couch\nnoun: lamp\n", encoding="utf-8")
+    own = read_synonyms(path)
+    assert own.verbs == {"cut": "cut", "hew": "cut", "turn on": "cut"}
+    assert own.nouns == {"sofa": "sofa", "couch": "sofa", "lamp": "lamp"}
+    both = caption_synonyms().updated(own)
+    assert both.verbs["hew"] == both.verbs["cut"] == "cut"
+    assert both.verbs["grab"] == "take"
+
+
+@pytest.mark.parametrize("line", ["cut, hew", "adverb: slowly", "verb: cut,, hew", "verb:", "noun: a,"])
+def test_a_line_of_another_form_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(f"noun: lamp\n{line}\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"Line 2 of .*mine\.txt is .*; write `verb:` or `noun:` and words"):
+        read_synonyms(path)
+
+
+def test_a_word_is_in_one_group(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("verb: cut, hew\nnoun: hew\nverb: chop, hew\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"Line 3 of .* has the verb 'hew', which is in the group of 'cut' already"):
+        read_synonyms(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"The synonyms in .*none\.txt cannot be read"):
+        read_synonyms(tmp_path / "none.txt")
+    (tmp_path / "latin.txt").write_bytes("noun: café".encode("latin-1"))
+    with pytest.raises(CorpusError, match="cannot be read as UTF-8 text"):
+        read_synonyms(tmp_path / "latin.txt")
+
+
+def test_the_packaged_groups() -> None:
+    known = caption_synonyms()
+    for groups in (known.verbs, known.nouns):
+        assert all(groups[name] == name for name in groups.values())
+    assert known.verbs["chop"] == known.verbs["slice"] == "cut"
+    assert known.nouns["couch"] == known.nouns["sofa"]
+    assert known.nouns["man"] != known.nouns["woman"]
+    assert not stop_verbs() & set(known.verbs)
+    assert not stop_nouns() & set(known.nouns)
