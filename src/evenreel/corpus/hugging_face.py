@@ -38,8 +38,7 @@ def read_hugging_face(paths: Sequence[Path]) -> Imported:
     tables = [source] if source.is_file() else _tables(source)
     if not tables:
         raise CorpusError(f"{source} holds no table ({', '.join((*SUFFIXES, '.arrow'))}).")
-    frames = [with_split(_read(path), _split(path, source)) for path in tables]
-    return from_captions(frames, str(paths[0]))
+    return from_captions({str(path): with_split(_read(path), _split(path, source)) for path in tables})
 
 
 def _tables(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ gives its name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -42,28 +42,27 @@ def read_tables(paths: Sequence[Path]) -> Imported:
     if set(named) == {"clips", "captions"}:
         clips, captions = (_with_classes(read_table(named[name])) for name in ("clips", "captions"))
         return Imported(make_corpus(clips, captions), tuple(given.unread()))
-    read = [(read_table(path), split_of(path.name)) for path in files]
-    done = from_captions([with_split(frame, split) for frame, split in read], some([path.name for path in files]))
+    done = from_captions({str(path): with_split(read_table(path), split_of(path.name)) for path in files})
     return Imported(done.corpus, (*done.notices, *given.unread()))
 
 
-def from_captions(frames: Sequence[pl.DataFrame], where: str) -> Imported:
-    """Make a corpus of tables with a row a caption.
+def from_captions(frames: Mapping[str, pl.DataFrame]) -> Imported:
+    """Make a corpus of tables, by their file names, with a row a caption.
 
     Raises:
-        CorpusError: the columns of clip or text are missing, or rows of one clip differ in a column of clips.
+        CorpusError: the columns of clip or text are missing, a row has no clip, the words are no text, or rows of one
+            clip differ in a column of clips.
     """
-    rows = pl.concat(frames, how="diagonal_relaxed")
+    where = some(list(frames))
+    for name, frame in frames.items():
+        _each_row_has_a_clip(frame, name)
+    rows = pl.concat(frames.values(), how="diagonal_relaxed")
     clip, text = (_first(rows, names, where) for names in (CLIP_NAMES, TEXT_NAMES))
-    rows = _named_clips(rows, clip)
-    rows = rows.with_columns(pl.col(text).alias("text")) if text != "text" else rows
-    if isinstance(rows.schema["text"], pl.List):
-        rows = rows.explode("text")
-    rows = _with_classes(rows)
+    rows = _with_texts(_named_clips(_with_classes(rows), clip), text, where)
     clips = _one_row_a_clip(rows.select(name for name in rows.columns if name in CLIP_COLUMNS), where)
     own = [name for name in rows.columns if name not in CLIP_COLUMNS and name not in (clip, text, "text", "caption_id")]
-    captions = _numbered(rows).select("caption_id", "clip_id", "text", *own)
-    empty = captions["text"].is_null() | (captions["text"].cast(pl.String).str.strip_chars() == "")
+    captions = rows.select("caption_id", "clip_id", "text", *own)
+    empty = captions["text"].is_null() | (captions["text"].str.strip_chars() == "")
     notices = []
     if empty.any():
         notices.append(Notice(f"{empty.sum():,} rows of {where} have no text and give no caption.", left_out=True))
@@ -90,12 +89,27 @@ def _read_csv(path: Path) -> pl.DataFrame:
 
 
 def _read_jsonl(path: Path) -> pl.DataFrame:
-    lines = [(n, line) for n, line in enumerate(read_text(path).split("\n"), start=1) if line.strip()]
-    rows = [typed(parse_json(line, f"{path}, line {n},"), dict, f"{path}, line {n},") for n, line in lines]
-    try:
-        return table(rows, {})
-    except (TypeError, pl.exceptions.PolarsError) as error:
-        raise CorpusError(f"{path} has a field with values of several kinds ({error}).") from error
+    lines = [
+        (f"{path}, line {n},", line) for n, line in enumerate(read_text(path).split("\n"), start=1) if line.strip()
+    ]
+    rows = [typed(parse_json(line, where), dict, where) for where, line in lines]
+    kinds: dict[str, str] = {}
+    for (where, _), row in zip(lines, rows, strict=True):
+        for name, value in row.items():
+            kind = _kind(value)
+            if kind and kinds.setdefault(name, kind) != kind:
+                raise CorpusError(
+                    f"{where} field {name}, is {kind}, and in a line before {kinds[name]}; make them alike."
+                )
+    return table(rows, {})
+
+
+def _kind(value: object) -> str | None:
+    """What a JSON value is, None for null."""
+    if isinstance(value, bool):
+        return "true or false"
+    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value))
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -142,6 +156,13 @@ def with_split(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
     return frame if split is None or "split" in frame.columns else frame.with_columns(pl.lit(split).alias("split"))
 
 
+def _each_row_has_a_clip(frame: pl.DataFrame, where: str) -> None:
+    clip = _first(frame, CLIP_NAMES, where)
+    names = frame[clip].cast(pl.String, strict=False)
+    for row in (names.is_null() | (names.str.strip_chars() == "")).arg_true():
+        raise CorpusError(f"{where}, row {row + 1} after the header, names no clip in {clip}; name it or drop the row.")
+
+
 def _first(rows: pl.DataFrame, names: Sequence[str], where: str) -> str:
     for name in names:
         if name in rows.columns:
@@ -182,9 +203,15 @@ def _first_twice(distinct: pl.DataFrame) -> str:
     return str(distinct.filter(pl.col("clip_id").is_duplicated())["clip_id"][0])
 
 
-def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with a `caption_id`; `CLIP#N` where the table has none."""
-    if "caption_id" in rows.columns and not rows["caption_id"].is_duplicated().any():
+def _with_texts(rows: pl.DataFrame, text: str, where: str) -> pl.DataFrame:
+    """Rows with `text`, one caption each, and `caption_id`: the table's own, or else `CLIP#N`."""
+    kind = rows.schema[text]
+    if kind not in (pl.String, pl.List(pl.String), pl.Null):
+        raise CorpusError(f"The column {text} of {where} holds {kind}; it must hold text, or lists of texts.")
+    rows = rows.with_columns(pl.col(text).alias("text"))
+    several = isinstance(kind, pl.List)
+    rows = (rows.explode("text") if several else rows).with_columns(pl.col("text").cast(pl.String))
+    if "caption_id" in rows.columns and not several:
         return rows.with_columns(pl.col("caption_id").cast(pl.String))
     number = pl.int_range(pl.len()).over("clip_id").cast(pl.String)
     return rows.with_columns((pl.col("clip_id") + "#" + number).alias("caption_id"))

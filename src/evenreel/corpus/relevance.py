@@ -76,9 +76,15 @@ class ClassRelevance:
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
         """See `Relevance.block`."""
+        return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
+
+    def above_zero(self, captions: slice, videos: slice) -> sparse.csr_array:
+        """The block again, of which only the degrees above 0 are stored: mostly a small part."""
         verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
         total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
-        return np.asarray((total / 2).toarray(), dtype=np.float64)
+        degrees = sparse.csr_array(total / 2)
+        degrees.eliminate_zeros()
+        return degrees
 
 
 def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> RelevantPairs:
