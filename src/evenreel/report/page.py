@@ -88,8 +88,8 @@ def _part(part: Text | Table | Chart, charts: list[str]) -> str:
     if isinstance(part, Table):
         return _table(part)
     name = f"chart-{len(charts)}"
-    # Inside <script> only "<" could end the element or open a comment; in JSON it may always be written as a number.
-    data = part.figure.to_json().replace("<", "\\u003c")
+    # Plotly writes "<" as \u003c in its JSON, so that no word in it can end the element.
+    data = part.figure.to_json()
     charts.append(f'<script type="application/json" id="{name}-data">{data}</script>')
     return f'<div class="chart" id="{name}"></div>'
 
