@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.corpus.relevance import Relevance, RelevantPairs
+from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError
 from evenreel.types import ScoreBlocks, Scores
 
@@ -146,7 +146,7 @@ class Items:
 
     Attributes:
         query: (m,) place of the query in the band, ascending.
-        item: (m,) place in the gallery, ascending within a query.
+        item: (m,) place in the gallery.
         degree: (m,) of relevance, above 0 and at most 1.
     """
 
@@ -195,11 +195,14 @@ class Search:
     def items(self, queries: slice) -> Items:
         """What some queries should find."""
         if self._pairs is not None:
-            return _of_pairs(self._pairs[queries])
+            return _of_sparse(self._pairs[queries])
         everything = slice(0, self.gallery_size)
-        if self.turned:
-            return _of_degrees(self.relevance.block(everything, queries).T)
-        return _of_degrees(self.relevance.block(queries, everything))
+        block = (everything, queries) if self.turned else (queries, everything)
+        if isinstance(self.relevance, ClassRelevance):
+            degrees = self.relevance.above_zero(*block)
+            return _of_sparse(sparse.csr_array(degrees.T) if self.turned else degrees)
+        table = self.relevance.block(*block)
+        return _of_table(table.T if self.turned else table)
 
     @cached_property
     def _pairs(self) -> sparse.csr_array | None:
@@ -213,12 +216,12 @@ class Search:
         return turned
 
 
-def _of_pairs(matrix: sparse.csr_array) -> Items:
-    query = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return Items(query, matrix.indices.astype(np.int64), np.ones(len(query)))
+def _of_sparse(degrees: sparse.csr_array) -> Items:
+    query = np.repeat(np.arange(degrees.shape[0]), np.diff(degrees.indptr))
+    return Items(query, degrees.indices.astype(np.int64), degrees.data.astype(np.float64))
 
 
-def _of_degrees(degrees: NDArray[np.float64]) -> Items:
+def _of_table(degrees: NDArray[np.float64]) -> Items:
     lowest, highest = degrees.min(), degrees.max()
     if not (lowest >= 0 and highest <= 1):  # NaN too
         raise ScoresError(f"Degrees of relevance lie between 0 and 1; these range from {lowest} to {highest}.")

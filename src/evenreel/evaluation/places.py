@@ -67,9 +67,9 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
     >>> find_places(np.array([[9, 5, 5, 5, 1]]), items, "pessimistic").above.tolist()
     [2, 3]
     """
-    items = _best_first(scores, items)
-    above, size = _above_and_equal(scores, items)
-    each = Places(len(scores), items.query, above, size, (items.degree == 1).astype(np.int64), items.degree)
+    values, degrees = _best_first(scores, items)
+    above, size = _above_and_equal(scores, items.query, values)
+    each = Places(len(scores), items.query, above, size, (degrees == 1).astype(np.int64), degrees)
     return _stretches(each) if ties == "expected" else _untied(each, ties)
 
 
@@ -82,24 +82,21 @@ def best_items(scores: NDArray[Any], items: Items) -> Items:
     return strict.where(values == np.repeat(best, np.diff(starts, append=len(values))))
 
 
-def _best_first(scores: NDArray[Any], items: Items) -> Items:
-    """The items of each query by falling score."""
+def _best_first(scores: NDArray[Any], items: Items) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Scores and degrees of the items, those of each query by falling score."""
     values = scores[items.query, items.item]
     order = np.arange(len(values))
-    ends = np.searchsorted(items.query, np.arange(len(scores) + 1))
-    for start, stop in pairwise(ends):
+    for start, stop in pairwise(np.searchsorted(items.query, np.arange(len(scores) + 1))):
         if stop - start > 1:
             order[start:stop] = start + np.argsort(values[start:stop])[::-1]
-    return items.where(order)
+    return values[order], items.degree[order]
 
 
-def _above_and_equal(scores: NDArray[Any], items: Items) -> tuple[Whole, Whole]:
+def _above_and_equal(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
     """For each item, how many of the gallery score higher than it, and how many the same, itself among them."""
-    values = scores[items.query, items.item]
-    same_query = items.query[1:] == items.query[:-1]
-    if (same_query & (values[1:] != values[:-1])).any():
-        return _looked_up(scores, items.query, values)
-    return _counted(scores, items.query, values)
+    if ((query[1:] == query[:-1]) & (values[1:] != values[:-1])).any():
+        return _looked_up(scores, query, values)
+    return _counted(scores, query, values)
 
 
 def _counted(scores: NDArray[Any], query: Whole, values: NDArray[Any]) -> tuple[Whole, Whole]:
