@@ -78,7 +78,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     tag = "-".join(["evenreel", *getattr(scores, "uses", ())]).replace(" ", "-")
     with replacing(path) as part, _opened(part, path) as file:
         for start, band in _bands(scores.block, (len(queries), len(gallery)), direction):
-            _check_numbers(band, queries[start:], gallery)
+            _check_numbers(band, start, queries, gallery)
             _table(_best(band, depth), start, queries, gallery, tag).write_csv(
                 file, include_header=False, separator=" ", quote_style="never"
             )
@@ -123,25 +123,22 @@ def write_qrels(
         for start, band in _bands(relevance.block, (len(queries), len(gallery)), direction):
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
-            table = {"query": queries[start + rows], "zero": 0, "item": gallery[columns], "grade": grades}
+            table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
             pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
     return full
 
 
-def _sides(
-    caption_ids: Sequence[str], video_ids: Sequence[str], direction: Direction
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Direction) -> tuple[pl.Series, pl.Series]:
     """Ids of the queries and of the gallery."""
-    sides = [np.array(ids, dtype=object) for ids in (caption_ids, video_ids)]
+    sides = [pl.Series(list(ids), dtype=pl.String) for ids in (caption_ids, video_ids)]
     for ids in sides:
-        for name in ids:
-            if not name or any(letter.isspace() for letter in name):
-                raise UsageError(f"The id {name!r} is empty or has a space in it, which TREC's files cannot hold.")
+        for name in ids.filter(ids.str.contains(r"\s") | (ids == "")):
+            raise UsageError(f"The id {name!r} is empty or has a space in it, which TREC's files cannot hold.")
     return (sides[0], sides[1]) if direction == "t2v" else (sides[1], sides[0])
 
 
 def _opened(part: Path, path: Path) -> IO[bytes]:
-    return gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
+    return gzip.open(part, "wb", compresslevel=6) if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
 
 
 def _bands(
@@ -155,11 +152,11 @@ def _bands(
         yield start, block(band, whole) if direction == "t2v" else block(whole, band).T
 
 
-def _check_numbers(band: NDArray[Any], queries: NDArray[Any], gallery: NDArray[Any]) -> None:
+def _check_numbers(band: NDArray[Any], start: int, queries: pl.Series, gallery: pl.Series) -> None:
     wrong = np.argwhere(np.isnan(band))
     if len(wrong):
-        row, column = wrong[0]
-        raise ScoresError(f"The score of {queries[row]!r} and {gallery[column]!r} is NaN; nothing can rank it.")
+        row, column = (int(place) for place in wrong[0])
+        raise ScoresError(f"The score of {queries[start + row]!r} and {gallery[column]!r} is NaN; nothing can rank it.")
 
 
 def _best(band: NDArray[Any], depth: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -172,8 +169,8 @@ def _best(band: NDArray[Any], depth: int) -> tuple[NDArray[Any], NDArray[Any], N
 
 
 def _table(
-    best: tuple[NDArray[Any], ...], start: int, queries: NDArray[Any], gallery: NDArray[Any], tag: str
+    best: tuple[NDArray[Any], ...], start: int, queries: pl.Series, gallery: pl.Series, tag: str
 ) -> pl.DataFrame:
     rows, columns, ranks, values = best
-    named = {"query": queries[start + rows], "q0": "Q0", "item": gallery[columns]}
+    named = {"query": queries.gather(start + rows), "q0": "Q0", "item": gallery.gather(columns)}
     return pl.DataFrame(named | {"rank": ranks, "score": values, "tag": tag})
