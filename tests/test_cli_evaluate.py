@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenreel.cli import waiting
 from evenreel.cli.app import app
 from evenreel.cli.evaluate import DEFAULT_WORDS
 from evenreel.corpus import make_corpus, save_corpus
@@ -222,3 +223,15 @@ def test_neither_torch_nor_a_decoder_is_imported(place: Path) -> None:
 
 def test_the_help_names_the_default_metrics() -> None:
     assert [str(metric) for metric in DEFAULT_METRICS] == DEFAULT_WORDS
+
+
+@pytest.mark.parametrize(("patience_s", "drawn"), [(-1.0, True), (1000.0, False)])
+def test_a_bar_is_drawn_only_for_those_who_wait(
+    patience_s: float, drawn: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(waiting, "PATIENCE_S", patience_s)
+    with waiting.share_bar("ranking a.npz") as report:
+        report(0.25)
+        report(0.75)
+    assert ("ranking a.npz" in capsys.readouterr().err) == drawn
