@@ -1,7 +1,8 @@
 """What metrics cost: against plain NumPy on EPIC-KITCHENS-100, and from tiles on galleries of any size.
 
-    python benchmarks/metrics.py [--data FOLDER] [--sizes 10000 20000] [--draws 0]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/metrics.py [--data FOLDER] [--sizes 10000 20000] [--draws 0]
 
+The made-up matrix products should not fight the engine's threads for the cores, hence the variable.
 The first table is nDCG, graded and strict mAP of random scores, both directions of 3,842 captions and 9,668 videos,
 beside an implementation of the official formulas in plain NumPy, given the relevance that ours has to calculate too.
 The second evaluates N x N scores that nobody stores: products of random features. With --draws, the figures of that
@@ -33,6 +34,7 @@ largest table over that of the smallest at most."""
 
 CAPTIONS, VIDEOS, VERBS, NOUNS = 3842, 9668, 97, 300
 DIMENSION = 64
+RUNS = 5
 EPIC_METRICS = ("nDCG@R", "mAP-EPIC", "mAP")
 DATA = Path(os.environ.get("EVENREEL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -140,10 +142,11 @@ def against_numpy(corpus: Corpus) -> list[str]:
     scores = random_scores(corpus, 0)
     settings = EvaluationSettings(parse_metrics(EPIC_METRICS), resamples=0)
     runs = []
-    for _ in range(3):
-        begin = time.perf_counter()
+    for _ in range(RUNS):
+        begin, busy = time.perf_counter(), time.process_time()
         ours = evaluate(scores, corpus, settings, relevance="classes")
-        runs.append(time.perf_counter() - begin)
+        runs.append((time.perf_counter() - begin, time.process_time() - busy))
+    fastest = min(runs)[0]
     everything = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
     degrees = class_relevance(corpus, scores.caption_ids, scores.video_ids).block(*everything)
     print("EPIC-KITCHENS-100    metric    plain seconds  largest difference")
@@ -157,14 +160,16 @@ def against_numpy(corpus: Corpus) -> list[str]:
             apart = float(np.abs(column - result.per_query[word] / 100).max())
             print(f"{name:>17}  {word:>8}  {seconds:15.1f}  {apart:18.1e}")
             plain_seconds, difference = plain_seconds + seconds, max(difference, apart)
-    times = plain_seconds / min(runs)
+    times = plain_seconds / fastest
     print(
-        f"plain NumPy {plain_seconds:.1f} s, ours {min(runs):.2f} s (runs: {', '.join(f'{run:.2f}' for run in runs)})"
+        f"plain NumPy {plain_seconds:.1f} s, ours {fastest:.2f} s: {times:.1f} times faster, although ours calculates"
     )
-    print(f"{times:.1f} times faster, with the relevance calculated in ours and given to the other\n")
+    print("the relevance and the other is given it. Each run of ours, and its processor time, which other work on the")
+    print("machine leaves alone:", end=" ")
+    print(", ".join(f"{seconds:.2f} s ({processors:.2f} s)" for seconds, processors in runs) + "\n")
     missed = []
-    if min(runs) > BOUNDS["seconds"]:
-        missed.append(f"ours takes {min(runs):.2f} s, more than {BOUNDS['seconds']} s")
+    if fastest > BOUNDS["seconds"]:
+        missed.append(f"ours takes {fastest:.2f} s, more than {BOUNDS['seconds']} s")
     if times < BOUNDS["times"]:
         missed.append(f"ours is {times:.1f} times faster, less than {BOUNDS['times']}")
     if not difference <= BOUNDS["difference"]:
