@@ -55,6 +55,13 @@ def tag(caption: str) -> Tagged:
         ("kitchen knives on a table", "", "kitchen knife table", ""),
         ("a swimming pool", "", "swimming pool", ""),
         ("water", "", "water", ""),
+        ("two bears investigate dirt", "investigate", "bear dirt", ""),
+        ("this shows a dog", "show", "dog", ""),
+        ("throw peels", "throw", "peel", ""),
+        ("put down curry powder", "put", "curry powder", ""),
+        ("a man tries to save a woman", "try save", "man woman", ""),
+        ("add spices to bowl", "add", "spice bowl", ""),
+        ("a number of ferrets sleep", "sleep", "number ferret", ""),
         ("rinse", "rinse", "", ""),
         ("a small dog barks", "bark", "dog", "small"),
     ],
@@ -182,7 +189,7 @@ def narrations(path: Path, nouns: str) -> list[tuple[str, str, set[str]]]:
     ("name", "nouns", "count", "least"),
     [
         ("EPIC_100_retrieval_test.csv", "all_nouns", 3858, (0.99, 0.97, 0.93)),
-        ("EPIC_100_retrieval_train_sentence.csv", "nouns", 15989, (0.98, 0.96, 0.92)),  # not looked at for the rules
+        ("EPIC_100_retrieval_train_sentence.csv", "nouns", 15989, (0.98, 0.96, 0.92)),  # no rule was made for them
     ],
 )
 def test_annotated_narrations(

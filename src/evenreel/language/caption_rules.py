@@ -136,7 +136,7 @@ def _impossible(caption: _Caption, place: int) -> str | None:
     """`karate` as a verb, `man` as an adjective: tags that no dictionary has for the word."""
     word, part = caption.word(place), part_of(caption.tag(place))
     known = dictionary(word)
-    if part is None or part in known or not known:
+    if part is None or part in known or not known or word in closed_words():
         return None
     if "noun" in known:
         return "NN" if word in known["noun"] else "NNS"
@@ -151,12 +151,17 @@ def _compound(caption: _Caption, place: int) -> str | None:
     return "NN" if pair in _compounds() else None
 
 
-def _noun_after_small_word(caption: _Caption, place: int) -> str | None:
-    """`into sink`: the lexicon has some things as verbs."""
-    if caption.tag(place) not in ("VBP", "VB") or not _is(caption.word(place), "noun"):
+def _noun_after_preposition(caption: _Caption, place: int) -> str | None:
+    """`into sink`, `of ferrets`, `a music video`: things that the lexicon has as verbs."""
+    word, tag, before = caption.word(place), caption.tag(place), caption.tag(place - 1)
+    if not _is(word, "noun"):
         return None
-    before = caption.tag(place - 1)
-    return "NN" if before == "IN" and caption.word(place - 1) in _PREPOSITIONS - PARTICLES | {"in", "on"} else None
+    if tag == "VBZ":
+        return "NNS" if before == "IN" and caption.word(place - 1) not in ("as", "that", "while") else None
+    if tag == "VBP" and before in ("NN", "POS") and not _is_common_verb(word):
+        return "NN"
+    follows = before == "IN" and caption.word(place - 1) in _PREPOSITIONS - PARTICLES | {"in", "on"}
+    return "NN" if tag in ("VBP", "VB") and follows else None
 
 
 def _command(caption: _Caption, place: int) -> str | None:
@@ -245,23 +250,27 @@ def _object_of_command(caption: _Caption, place: int) -> str | None:
     return "NNS" if caption.tag(place) == "VBZ" else None
 
 
-def _plural_after_number(caption: _Caption, place: int) -> str | None:
-    """`two cooks`, `some drinks`."""
+def _plural_after_opener(caption: _Caption, place: int) -> str | None:
+    """`two bears`, `some sounds`, but `this shows`."""
     if caption.tag(place) != "VBZ" or not _is(caption.word(place), "noun"):
         return None
-    return "NNS" if caption.tag(place - 1) in ("CD", "JJ", *_OPENERS) else None
+    singular = caption.word(place - 1) in _SINGULAR | {"that"}
+    return "NNS" if caption.tag(place - 1) in ("CD", "JJ", *_OPENERS) and not singular else None
 
 
 def _goal(caption: _Caption, place: int) -> str | None:
-    """`add to bowl`: after `to`, a noun unless captions use it as a verb."""
-    if caption.tag(place) != "VB" or caption.tag(place - 1) != "TO":
+    """`to save a person`, `add to bowl`: after `to`, a verb before what opens its object, else what captions use."""
+    word, tag = caption.word(place), caption.tag(place)
+    if caption.tag(place - 1) != "TO" or tag not in ("NN", "VB", "JJ", "IN"):
         return None
-    return "NN" if _is(caption.word(place), "noun") and not _is_common_verb(caption.word(place)) else None
+    if caption.tag(place + 1) in (*_OPENERS, "PRP"):
+        return "VB" if word in dictionary(word).get("verb", ()) else None
+    return "NN" if tag == "VB" and _is(word, "noun") and not _is_common_verb(word) else None
 
 
 _FIXED: tuple[Rule, ...] = (_small_word, _compound, _impossible)
 _RULES: tuple[Rule, ...] = (
-    _noun_after_small_word,
+    _noun_after_preposition,
     _command,
     _object_of_command,
     _third_person,
@@ -269,6 +278,6 @@ _RULES: tuple[Rule, ...] = (
     _progressive,
     _modifier,
     _noun_after_opener,
-    _plural_after_number,
+    _plural_after_opener,
     _goal,
 )

@@ -83,9 +83,6 @@ def _regular(word: str, part: Part) -> str:
 
 
 def _stem(stem: str) -> str:
-    """What was there before `-ing` or `-ed`: a known verb, a letter less, or as it stands."""
-    for verb in (stem, f"{stem}e", stem[:-1]):
-        if "verb" in dictionary(verb) and (verb != stem[:-1] or stem[-1] == stem[-2]):
-            return verb
+    """What stood before `-ing` or `-ed`: one letter of a doubled one; verbs that drop an e are in the dictionary."""
     doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz" + _VOWELS
     return stem[:-1] if doubled else stem
