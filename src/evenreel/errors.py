@@ -31,7 +31,13 @@ Reason = Literal[
 
 
 class EvenreelError(Exception):
-    """Base of everything this library raises on purpose: what, where, the limit, what to do about it."""
+    """Base of everything this library raises on purpose: what, where, the limit, what to do about it.
+
+    Its arguments are sentences, one for each thing that is wrong.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class UsageError(EvenreelError):

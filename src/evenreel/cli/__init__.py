@@ -1,9 +1,10 @@
-"""The command line: `evenreel index`, `search`, `info`, `verify`, `repair`, `demo`."""
+"""The command line: `evenreel index`, `search`, `info`, `verify`, `repair`, `demo`, `corpus`, `evaluate`."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 EXIT_FAILED = 1
@@ -27,14 +28,11 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except UsageError as error:
-        _fail(str(error), EXIT_USAGE)
+        _fail(error.args, EXIT_USAGE)
     except EvenreelError as error:
-        _fail(str(error), EXIT_FAILED)
+        _fail(error.args, EXIT_FAILED)
     except Interrupted:
-        _fail(
-            "Interrupted; what was finished is kept, and the same command goes on from there.",
-            EXIT_INTERRUPTED,
-        )
+        _fail(["Interrupted; what was finished is kept, and the same command goes on from there."], EXIT_INTERRUPTED)
 
 
 def _listen_to_signals() -> None:
@@ -49,9 +47,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted
 
 
-def _fail(sentence: str, code: int) -> None:
+def _fail(sentences: Sequence[object], code: int) -> None:
     from evenreel.library.catalog import printable
 
     if sys.stderr is not None:
-        sys.stderr.write(f"evenreel: {printable(sentence)}\n")
+        sys.stderr.write("evenreel: " + "\n  ".join(printable(str(one)) for one in sentences) + "\n")
     sys.exit(code)

@@ -10,6 +10,7 @@ import typer
 
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
+from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.output import as_utf8

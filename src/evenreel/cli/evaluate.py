@@ -20,7 +20,7 @@ RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with 
 DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
 
 
-def evaluate(  # noqa: PLR0913, PLR0917 -- an option of a command is a parameter
+def evaluate(
     scores: Annotated[Path, typer.Argument(help="npy, npz, parquet or a TREC run.")],
     corpus: Annotated[Path, typer.Option(help="Folder of the corpus the scores are of.")],
     against: Annotated[

@@ -59,7 +59,7 @@ def load_corpus(folder: Path) -> Corpus:
     try:
         return make_corpus(clips, captions)
     except CorpusError as error:
-        raise CorpusError(f"The corpus in {folder} breaks its rules:\n{error}") from error
+        raise CorpusError(f"The corpus in {folder} breaks its rules:", *error.args) from error
 
 
 def _digest(path: Path) -> str:

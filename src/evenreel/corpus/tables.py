@@ -67,8 +67,8 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
     captions = _in_form(captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
     found = list(violations(clips, captions))
     if found:
-        more = f"\n... and {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
-        raise CorpusError("\n".join(found[:_SHOWN]) + more)
+        more = [f"... and {len(found) - _SHOWN:,} more."] if len(found) > _SHOWN else []
+        raise CorpusError(*found[:_SHOWN], *more)
     return Corpus(clips, captions)
 
 
@@ -126,12 +126,18 @@ def _in_form(
             casts.append(filled[column].cast(kind))
         except pl.exceptions.PolarsError as error:
             raise CorpusError(_no_cast(filled[column], kind, name)) from error
+        if kind.is_integer() and filled[column].dtype.is_float():
+            for row in _rows(casts[-1] != filled[column]):
+                raise CorpusError(
+                    f"Row {row + 1} of {name}, column {column}, is {filled[column][row]}; it must be a whole number."
+                )
     return pl.DataFrame(casts + [filled[column] for column in own])
 
 
 def _no_cast(values: pl.Series, kind: pl.DataType, name: str) -> str:
     """Which row keeps a column from having its type."""
-    what = "a list of whole numbers" if kind == CLASSES else "a number" if kind.is_numeric() else "text"
+    number = "a whole number" if kind.is_integer() else "a number"
+    what = "a list of whole numbers" if kind == CLASSES else number if kind.is_numeric() else "text"
     try:
         failed = values.is_not_null() & values.cast(kind, strict=False).is_null()
         row = next(_rows(failed))

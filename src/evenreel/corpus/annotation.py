@@ -1,0 +1,60 @@
+"""Classes that were found in the words of a corpus, put into its tables; their names beside it in `classes.parquet`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from evenreel.corpus.tables import CLASSES, make_corpus
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+CLASS_NAMES = "classes.parquet"
+
+Sets = Sequence[Sequence[int]]
+
+
+def with_classes(
+    corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
+) -> Corpus:
+    """A corpus with other classes; it stays as it is itself.
+
+    Args:
+        corpus: taken from.
+        captions: verb and noun classes of each caption, in the order of its table.
+        clips: verb and noun classes by clip id; a clip that is not named has none.
+    """
+    none: tuple[Sequence[int], Sequence[int]] = ([], [])
+    of_clips = [clips.get(clip, none) for clip in corpus.clips["clip_id"]]
+    return make_corpus(
+        corpus.clips.with_columns(
+            pl.Series(name, [classes[side] for classes in of_clips], dtype=CLASSES)
+            for side, name in enumerate(("verb_classes", "noun_classes"))
+        ),
+        corpus.captions.with_columns(
+            pl.Series(name, [list(one) for one in captions[side]], dtype=CLASSES)
+            for side, name in enumerate(("verb_classes", "noun_classes"))
+        ),
+    )
+
+
+def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
+    """Write what each number means and which tagger found it: columns `kind`, `number`, `name`, `tagger`.
+
+    Raises:
+        CorpusError: the folder cannot be written.
+    """
+    rows = [
+        (kind, number, name, tagger)
+        for kind, names in (("verb", verbs), ("noun", nouns))
+        for number, name in enumerate(names)
+    ]
+    table = pl.DataFrame(rows, schema=["kind", "number", "name", "tagger"], orient="row")
+    part = folder / f".{CLASS_NAMES}.part"
+    try:
+        table.write_parquet(part)
+        part.replace(folder / CLASS_NAMES)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"The names of the classes cannot be written to {folder} ({error}).") from error
