@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenreel.corpus import load_corpus
+    from evenreel.evaluation import evaluate, load_scores
     from evenreel.library import index_folders, open_library
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "index_folders", "open_library"]
+__all__ = ["__version__", "evaluate", "index_folders", "load_corpus", "load_scores", "open_library"]
+
+_HOMES = {
+    "evaluate": "evaluation",
+    "index_folders": "library",
+    "load_corpus": "corpus",
+    "load_scores": "evaluation",
+    "open_library": "library",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: `import evenreel` costs nothing."""
-    if name in {"index_folders", "open_library"}:
-        from evenreel import library
+    if name in _HOMES:
+        from importlib import import_module
 
-        return getattr(library, name)
+        return getattr(import_module(f"evenreel.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'evenreel' has no attribute {name!r}")
