@@ -12,6 +12,7 @@ import pytest
 
 from evenreel.errors import UsageError
 from evenreel.language import annotate, load_tagger
+from evenreel.language.lemmas import dictionary
 from evenreel.language.spacy_tagger import SpacyTagger
 
 WORDS = {"dogs": ("NNS", "dog"), "run": ("VBP", "run"), "Dogs": ("NNS", "")}
@@ -39,6 +40,7 @@ class StandIn:
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """A stand-in for spaCy in which `en_core_web_sm` is installed."""
+    dictionary("dogs")  # LemmInflect hooks into the spaCy that it finds when it is first imported
     made = StandIn(WORDS)
     spacy = ModuleType("spacy")
     spacy.__spec__ = ModuleSpec("spacy", None)
