@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
@@ -149,6 +149,7 @@ def test_every_broken_rule_has_a_sentence_up_to_a_limit() -> None:
     assert [line.split(",")[0] for line in both] == ["Row 1 of captions", "Row 1 of clips"]
 
 
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
 IDS = st.lists(st.text(min_size=1, max_size=8).filter(str.strip), min_size=1, max_size=8, unique=True)
 CLASSES = st.none() | st.lists(st.integers(0, 2**31 - 1), max_size=4)
 
@@ -174,7 +175,7 @@ def tables(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.DataFrame(clip_table, schema_overrides=schema), pl.DataFrame(caption_table)
 
 
-@settings(deadline=None)
+@BUSY
 @given(tables())
 def test_a_valid_corpus_passes_and_is_kept_as_it_is(both: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     clip_table, caption_table = both
@@ -188,7 +189,7 @@ def test_a_valid_corpus_passes_and_is_kept_as_it_is(both: tuple[pl.DataFrame, pl
     assert again.captions.equals(corpus.captions)
 
 
-@settings(deadline=None)
+@BUSY
 @given(tables(), st.data())
 def test_a_repeated_or_unknown_id_never_passes(both: tuple[pl.DataFrame, pl.DataFrame], data: st.DataObject) -> None:
     clip_table, caption_table = both

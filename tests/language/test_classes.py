@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
@@ -96,9 +96,11 @@ def test_no_captions_have_no_classes() -> None:
     assert classes_of(TAGGER.tag([""])) == VerbNounClasses((), (), [[]], [[]])
 
 
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
 SETS = st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted)
 
 
+@BUSY
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), SETS, SETS), max_size=12), st.sampled_from([0.25, 0.3, 0.5, 2 / 3, 1])
 )
