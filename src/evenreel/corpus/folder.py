@@ -15,7 +15,7 @@ CLIPS, CAPTIONS = "clips.parquet", "captions.parquet"
 _CLIPS_DIGEST = "evenreel.clips_sha256"
 
 
-def save_corpus(corpus: Corpus, folder: Path) -> None:
+def save_corpus(corpus: Corpus, folder: str | Path) -> None:
     """Write both tables, each whole or not at all.
 
     The captions carry the digest of their clips, so that new clips with old captions, which a crash between the two
@@ -24,6 +24,7 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
     Raises:
         CorpusError: the folder cannot be written.
     """
+    folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         clips, captions = (folder / f".{name}.part" for name in (CLIPS, CAPTIONS))
@@ -35,12 +36,13 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
         raise CorpusError(f"The corpus cannot be written to {folder} ({error}).") from error
 
 
-def load_corpus(folder: Path) -> Corpus:
+def load_corpus(folder: str | Path) -> Corpus:
     """Read and check both tables.
 
     Raises:
         CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule.
     """
+    folder = Path(folder)
     for name in (CLIPS, CAPTIONS):
         if not (folder / name).is_file():
             raise CorpusError(

@@ -27,7 +27,7 @@ _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
 
 
 def load_scores(
-    path: Path, corpus: Corpus, *, partial: bool = False, notice: Notice = _logger.warning
+    path: str | Path, corpus: Corpus, *, partial: bool = False, notice: Notice = _logger.warning
 ) -> Scores | ListedScores:
     """Read scores and check their ids against a corpus.
 
@@ -50,6 +50,7 @@ def load_scores(
     Raises:
         ScoresError: the file cannot be read, or does not fit the corpus.
     """
+    path = Path(path)
     kind = path.suffix.lower()
     if kind in _PICKLES:
         raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
@@ -66,13 +67,14 @@ def load_scores(
     return found
 
 
-def save_scores(scores: ScoreBlocks, path: Path) -> None:
+def save_scores(scores: ScoreBlocks, path: str | Path) -> None:
     """Write values, ids and what the scores use to an `.npz`; one that is there is replaced whole.
 
     Raises:
         ScoresError: the file cannot be written.
         UsageError: the name does not end in `.npz`.
     """
+    path = Path(path)
     if path.suffix != ".npz":
         raise UsageError(f"{path} does not end in .npz, which is what scores are saved as.")
     captions, videos, uses = (
