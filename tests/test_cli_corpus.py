@@ -105,6 +105,16 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_every_broken_rule_has_a_line_of_its_own(tmp_path: Path) -> None:
+    table = "caption_id,clip_id,text,start_s,end_s\n0,a,x,3,2\n0,a,y,3,2\n"
+    folder = write(tmp_path / "in", {"mine.csv": table})
+    done = evenreel("corpus", "import", "table", folder / "mine.csv", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    first, second = done.stderr.splitlines()
+    assert "caption_id, is '0' as in row 1" in first
+    assert "ends after it starts" in second
+
+
 def test_info(table: Path, tmp_path: Path) -> None:
     evenreel("corpus", "import", "table", table, "--out", tmp_path / "out")
     done = evenreel("corpus", "info", tmp_path / "out")

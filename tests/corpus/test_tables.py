@@ -90,6 +90,8 @@ def test_clips_without_captions_are_a_corpus() -> None:
         (clips(fps=[float("inf"), 25.0, 25.0]), "Row 1 of clips, column fps, is inf; it must be more than 0."),
         (clips(fps=[float("nan"), 25.0, 25.0]), "Row 1 of clips, column fps, is nan; it must be more than 0."),
         (clips(fps=["25", "fast", "30"]), "Row 2 of clips, column fps, is 'fast'; it must be a number."),
+        (clips(frame_count=[1.0, 2.5, None]), "Row 2 of clips, column frame_count, is 2.5; it must be a whole number."),
+        (clips(frame_count=["1", "2", "x"]), "Row 3 of clips, column frame_count, is 'x'; it must be a whole number."),
     ],
 )
 def test_a_broken_clip_is_named_by_row_and_column(table: pl.DataFrame, sentence: str) -> None:
