@@ -39,6 +39,26 @@ def test_a_caption_names_what_was_asked_and_nothing_else(seed: int, names: set[s
         assert _says(text, attribute, value) == (attribute in names), (text, attribute)
 
 
+def test_no_phrase_names_something_else_too() -> None:
+    """A background that says green would name the colour of every green subject in it."""
+    values = {
+        "colour": tuple(vocabulary.colours()),
+        "shape": vocabulary.shapes(),
+        "size": tuple(vocabulary.sizes()),
+        "activity": tuple(vocabulary.activities()),
+        "background": tuple(vocabulary.backgrounds()),
+    }
+    phrases = [
+        (attribute, value, phrase)
+        for attribute in values
+        for value in values[attribute]
+        for phrase in _phrases(attribute, value)
+    ]
+    for attribute, value, phrase in phrases:
+        said = [(other, one) for other in values for one in values[other] if _says(phrase, other, one)]
+        assert said == [(attribute, value)], phrase
+
+
 @given(st.integers(0, 10**6))
 def test_the_words_on_a_sign_never_come_into_the_caption(seed: int) -> None:
     scene, rng = _scene(seed)
