@@ -32,7 +32,7 @@ JSON_FILES: dict[str, dict[str, Any]] = {
     "textvr": {"TextVR_test.json": [textvr("Games/a.mp4", "A sale.", "Games/a.json")], "Games/a.json": {"0": SIGN}},
     "m4-vitevqa": {
         "ViteVQA_0.0.2_t2val.json": {"data": [vitevqa(1, "00001", ["20"])]},
-        "00001.json": {"1": [{"points": [1, 2, 3, 4], "ocr": "20"}]},
+        "video_ocr/00001.json": {"1": [{"points": [1, 2, 3, 4], "ocr": "20"}]},
     },
     "hgr": {
         "ref_captions.json": {"v": ["a"]},
@@ -112,6 +112,21 @@ def test_the_sentence_names_file_and_row(name: str, file: str, content: Any, wor
         FORMATS[name]([tmp_path])
 
 
+def test_several_broken_rules_are_several_sentences(tmp_path: Path) -> None:
+    table = YOUCOOK2 + "1,5,2,cut,v\n1,5,2,cut,w\n"
+    with pytest.raises(CorpusError) as raised:
+        FORMATS["youcook2"]([write(tmp_path, {"validation_youcook.csv": table})])
+    assert raised.value.args[0] == "The files of YouCook2 make no sound corpus:"
+    assert [sentence[:6] for sentence in raised.value.args[1:]] == ["Row 1 ", "Row 2 "]
+
+
+def test_half_a_character_is_refused_and_a_whole_one_read(tmp_path: Path) -> None:
+    write(tmp_path, {"captions_msvd.json": '{"a": ["\\ud83d\\ude00"]}', "train_list.txt": "a"})
+    assert FORMATS["msvd"]([tmp_path]).corpus.captions["text"].to_list() == ["\U0001f600"]
+    write(tmp_path, {"captions_msvd.json": '{"a": ["\\ud83d"]}'})
+    assert r"captions_msvd.json has half of a character, '\ud83d', in its text" in one_error("msvd", tmp_path)
+
+
 def test_text_in_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "LSMDC16_annos_val.csv").write_bytes("caf\xe9".encode("latin-1"))
     assert "is not UTF-8 text (byte 3); save it as UTF-8" in one_error("lsmdc", tmp_path)
@@ -159,7 +174,23 @@ def test_a_pickle_that_was_asked_for_is_told_apart_from_what_was_read(tmp_path: 
     assert not (tmp_path / "opened").exists()
 
 
-WRONG: list[Any] = [None, True, -1, 1.5, float("nan"), "x", "", [], {}, [1], ["x"], {"a": 1}]
+WRONG: list[Any] = [
+    None,
+    True,
+    -1,
+    10**400,
+    1.5,
+    float("nan"),
+    "x",
+    "",
+    "9" * 5000,
+    "\ud800",
+    [],
+    {},
+    [1],
+    ["x"],
+    {"a": 1},
+]
 
 
 def places(value: Any) -> list[tuple[Any, ...]]:

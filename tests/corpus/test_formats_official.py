@@ -70,6 +70,22 @@ def test_msrvtt_in_full(tmp_path: Path) -> None:
     assert said(done, "train", "1 of its 6,513")
 
 
+def test_msrvtt_in_two_forms_is_refused(tmp_path: Path) -> None:
+    one_form = {"train_val_videodatainfo.json": MSRVTT, "test_videodatainfo.json": {"sentences": []}}
+    assert texts(read("msrvtt", tmp_path / "one", one_form))["video0"] == ["a car is shown", "a man drives"]
+    with pytest.raises(CorpusError, match="3 files could be it .*MSRVTT_data.json, .*give the one that is meant"):
+        read("msrvtt", tmp_path / "two", one_form | {"MSRVTT_data.json": MSRVTT})
+
+
+def test_captions_that_repeat_another_of_their_clip_are_counted(tmp_path: Path) -> None:
+    sentences = [*MSRVTT["sentences"], {"video_id": "video0", "caption": "a car is shown "}]
+    done = read("msrvtt", tmp_path, {"MSRVTT_data.json": MSRVTT | {"sentences": sentences}})
+    assert texts(done)["video0"] == ["a car is shown", "a man drives", "a car is shown"]
+    assert [
+        (notice.sentence, notice.left_out, notice.split) for notice in done.notices if "say" in notice.sentence
+    ] == [("1 captions of train say the same as another of their clip; they are kept.", False, "train")]
+
+
 def test_msrvtt_in_the_other_form_has_its_splits_by_number(tmp_path: Path) -> None:
     rows = [{"image_id": f"video{n}", "caption": "words"} for n in (0, 6512, 6513, 7009, 7010, 9999)]
     done = read("msrvtt", tmp_path, {"MSR_VTT.json": {"annotations": rows, "images": []}})
@@ -111,6 +127,18 @@ def test_lsmdc(tmp_path: Path) -> None:
     assert one(done, kept)["duration_s"] == 2.203
     assert one(done, dropped)["left_out_by"] == "X-Pool, T-MASS"
     assert said(done, "1 clips that T-MASS, X-Pool leave out are kept")
+
+
+def test_lsmdc_with_a_tab_at_the_end_of_a_line(tmp_path: Path) -> None:
+    row = "0003_CASABLANCA_00.00.01.000-00.00.02.000\t0\t1\t0\t1\tSomeone waits.\t\n"
+    done = read("lsmdc", tmp_path, {"LSMDC16_annos_val.csv": row})
+    assert texts(done) == {"0003_CASABLANCA_00.00.01.000-00.00.02.000": ["Someone waits."]}
+
+
+def test_activitynet_names_that_are_one_with_the_prefix_are_refused(tmp_path: Path) -> None:
+    entry = {"duration": 8, "timestamps": [[0, 8]], "sentences": ["A woman sits."]}
+    with pytest.raises(CorpusError, match="train.json names the video v_a twice, as 'v_a' and as 'a'"):
+        read("activitynet", tmp_path, {"train.json": {"v_a": entry, "a": entry}})
 
 
 def test_activitynet_joins_sentences_and_names_alike(tmp_path: Path) -> None:
@@ -187,6 +215,17 @@ def test_vatex_as_retrieval_codebases_have_it(tmp_path: Path) -> None:
     assert said(done, "1 clips of test have no caption", "c_000001_000011")
 
 
+def test_vatex_lists_are_not_needed_beside_the_official_files(tmp_path: Path) -> None:
+    official = [{"videoID": "a_000001_000011", "enCap": ["one"]}]
+    write(tmp_path, {"vatex_training_v1.0.json": official, "ref_captions.json": {}, "val_list.txt": "b"})
+    done = FORMATS["vatex"]([tmp_path, tmp_path / "ref_captions.json"])
+    beside = [notice for notice in done.notices if "not needed beside" in notice.sentence]
+    assert [notice.sentence for notice in beside] == [
+        "ref_captions.json is not needed beside vatex_training_v1.0.json, and is passed over."
+    ]
+    assert not beside[0].left_out
+
+
 def test_youcook2_json(tmp_path: Path) -> None:
     video = {
         "subset": "validation",
@@ -202,6 +241,18 @@ def test_youcook2_json(tmp_path: Path) -> None:
     assert (clip["path"], clip["start_s"], clip["end_s"], clip["split"]) == (
         "validation/226/xHr8X2Wpmno.mp4", 67, 89.5, "val",
     )  # fmt: skip
+
+
+def test_youcook2_beside_the_segments_of_its_test_set(tmp_path: Path) -> None:
+    trained = {"subset": "training", "recipe_type": "2", "annotations": [{"segment": [1, 2], "sentence": "cut"}]}
+    tested = {"recipe_type": "3", "annotations": [{"segment": [1, 2], "id": 0}]}
+    files = {
+        "youcookii_annotations_trainval.json": {"database": {"x": trained}},
+        "youcookii_annotations_test_segments_only.json": {"database": {"y": tested}},
+    }
+    done = read("youcook2", tmp_path, files)
+    assert texts(done) == {"x_0": ["cut"]}
+    assert said(done, "youcookii_annotations_test_segments_only.json", "has no sentences")
 
 
 def test_tgif_sentences(tmp_path: Path) -> None:
@@ -265,6 +316,19 @@ def test_m4_vitevqa(tmp_path: Path) -> None:
     assert one(done, "04666")["width"] == 1280
     assert done.texts is not None
     assert done.texts.rows() == [("04666", "20 MPH", None, 2, 2, [10.0, 10.0, 50.0, 30.0])]
+
+
+def test_m4_vitevqa_words_are_those_of_the_folder_video_ocr(tmp_path: Path) -> None:
+    files = {
+        "ViteVQA_0.0.2_t1s1val.json": {"data": [vitevqa(1, "04666", ["20"])]},
+        "other/04666.json": {"1": "no words"},
+        "video_ocr/04666.json": {"1": [{"points": [1, 2, 3, 4], "ocr": "20"}]},
+    }
+    done = read("m4-vitevqa", tmp_path, files)
+    assert done.texts is not None
+    assert done.texts["text"].to_list() == ["20"]
+    with pytest.raises(CorpusError, match="2 files could be it"):
+        read("m4-vitevqa", tmp_path, {"old/video_ocr/04666.json": {}})
 
 
 def test_m4_vitevqa_of_two_tasks_is_refused(tmp_path: Path) -> None:
@@ -346,3 +410,14 @@ def test_retimed_segments_stand_in_for_the_large_table(tmp_path: Path) -> None:
     assert one(done, "P01_01_1")["frame_count"] == 54
     assert one(done, "P01_01_1")["fps"] == 30
     assert said(done, "EPIC_100_retrieval_train_sentence.csv was not given")
+
+
+def test_retimed_segments_without_a_sentence_are_counted(tmp_path: Path) -> None:
+    files = {
+        "training.csv": "P01_01_0,P01_01,4,101,3,3,2413\nP01_01_1,P01_01,131,185,6,114,3331\n",
+        "EPIC_100_retrieval_train_sentence.csv": "narration_id,narration\nP01_01_0,take plate\n",
+    }
+    done = read("epic-kitchens-100", tmp_path, files)
+    silent = [notice for notice in done.notices if notice.sentence.startswith("1 clips of train have no caption")]
+    assert [(notice.left_out, notice.split) for notice in silent] == [(True, "train")]
+    assert "P01_01_1" in silent[0].sentence

@@ -50,7 +50,13 @@ def read_activitynet(paths: Sequence[Path]) -> Imported:
 def _read_split(draft: Draft, split: str, path: Path, ids: Path | None) -> int:
     """Add the videos of a split; how many were named without `v_`."""
     written = typed(read_json(path), dict, str(path))
-    entries = {_official(name): (name, value) for name, value in written.items()}
+    entries: dict[str, tuple[str, Any]] = {}
+    for name, value in written.items():
+        first, _ = entries.setdefault(_official(name), (name, value))
+        if first != name:
+            raise CorpusError(
+                f"{path.name} names the video {_official(name)} twice, as {first!r} and as {name!r}; take one out."
+            )
     wanted = [_official(name) for name in _listed(ids)] if ids else list(entries)
     draft.leave_out(f"videos of {ids.name if ids else path.name} have no annotation in {path.name}",
                     [name for name in wanted if name not in entries])  # fmt: skip

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -25,6 +26,12 @@ VIDEO_SUFFIXES = frozenset(
 )
 
 _PICKLES = (".pkl", ".pickle", ".pth", ".pt")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Escapes of UTF-16 halves, which are a character in pairs only."""
+
+_LIMIT = 2**31
+"""No count, frame or class is as large; beyond it, columns of 32 bits would lose a number without a word."""
+
 _KINDS = {
     str: "text",
     float: "a number",
@@ -51,12 +58,20 @@ class Given:
                 raise CorpusError(f"{path} does not exist; give the files of {benchmark}, or their folder.")
         self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
         self._read: set[Path] = set()
+        self._beside: dict[Path, str] = {}
 
-    def all(self, *patterns: str) -> list[Path]:
-        """Every file whose name fits a pattern, whatever its case."""
-        found = [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
+    def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
+        """Every file whose name fits a pattern, whatever its case; of a folder of that name, if one is asked for."""
+        found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
         self._read.update(found)
         return found
+
+    def not_needed(self, beside: str, *patterns: str) -> None:
+        """Have `unread` say of the files whose name fits that another one makes them superfluous."""
+        self._beside |= dict.fromkeys(self._fitting(patterns), beside)
+
+    def _fitting(self, patterns: Sequence[str]) -> list[Path]:
+        return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
 
     def one(self, *patterns: str) -> Path | None:
         """The file whose name fits, or None.
@@ -66,11 +81,7 @@ class Given:
         """
         found = self.all(*patterns)
         if len(found) > 1:
-            listed = ", ".join(map(str, found[:4]))
-            raise CorpusError(
-                f"{self.benchmark} has one {patterns[0]}, but {len(found)} files could be it ({listed}); "
-                "give the one that is meant by its path."
-            )
+            raise CorpusError(self.ambiguous(patterns[0], found))
         return found[0] if found else None
 
     def need(self, *patterns: str) -> Path:
@@ -84,6 +95,14 @@ class Given:
             raise CorpusError(self.lacks(" or ".join(patterns)))
         return found
 
+    def ambiguous(self, what: str, found: Sequence[Path]) -> str:
+        """A sentence for several files where one is needed."""
+        listed = ", ".join(map(str, found[:4]))
+        return (
+            f"{self.benchmark} has one {what}, but {len(found)} files could be it ({listed}); give the one that is "
+            "meant by its path."
+        )
+
     def lacks(self, what: str) -> str:
         """A sentence for a file that is not there."""
         places = ", ".join(map(str, self.paths)) or "nothing"
@@ -95,9 +114,11 @@ class Given:
     def unread(self) -> list[Notice]:
         """A notice for each file that was named by its own path and not used."""
         asked = [path for path in self.paths if path.is_file() and path not in self._read]
-        return [Notice(self._why_unread(path), left_out=True) for path in asked]
+        return [Notice(self._why_unread(path), left_out=path not in self._beside) for path in asked]
 
     def _why_unread(self, path: Path) -> str:
+        if path in self._beside:
+            return f"{path.name} is not needed beside {self._beside[path]}, and is passed over."
         if path.suffix.lower() in _PICKLES:
             return f"{path.name} is a pickle, which can run code when it is opened, and is not read."
         return f"{path.name} is no file that {self.benchmark} is read from, and is passed over."
@@ -136,12 +157,18 @@ def parse_json(text: str, where: str) -> Any:
     """A JSON value.
 
     Raises:
-        CorpusError: it is not JSON.
+        CorpusError: it is not JSON, or a text in it has half of a character.
     """
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except json.JSONDecodeError as error:
         raise CorpusError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise CorpusError(f"{where} has half of a character, {half!r}, in its text; mend or drop that text.") from error
     except (RecursionError, ValueError) as error:  # nested without end; a number of thousands of digits
         raise CorpusError(f"{where} is JSON that cannot be read ({error}).") from error
 
@@ -206,6 +233,8 @@ def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
     """
     for n, line in enumerate(read_text(path).split("\n"), start=1):
         values = line.split("\t")
+        while len(values) > count and not values[-1].strip():  # some copies end every line in a tab
+            values.pop()
         if line.strip() and len(values) != count:
             raise CorpusError(f"{path}, line {n}, has {len(values)} values between tabs; a row has {count}.")
         if line.strip():
@@ -219,7 +248,7 @@ def field(record: object, name: str, kind: type[T], where: str) -> T:
         CorpusError: the record is no object, lacks the field, or it has another type.
     """
     if not isinstance(record, dict):
-        raise CorpusError(f"{where} is {_brief(record)}; it must be an object with the field {name}.")
+        raise CorpusError(f"{where} is {brief(record)}; it must be an object with the field {name}.")
     if name not in record:
         raise CorpusError(f"{where} has no field {name}; it has: {', '.join(map(str, record)) or 'none'}.")
     return typed(record[name], kind, f"{where}, field {name},")
@@ -242,10 +271,12 @@ def typed(value: object, kind: type[T], where: str) -> T:
     Raises:
         CorpusError: it has another type.
     """
+    if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
+        raise CorpusError(f"{where} is {brief(value)}; it must be a number below {_LIMIT:,}.")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise CorpusError(f"{where} is {_brief(value)}; it must be {_KINDS[kind]}.")
+        raise CorpusError(f"{where} is {brief(value)}; it must be {_KINDS[kind]}.")
     return value
 
 
@@ -267,7 +298,7 @@ def number(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise CorpusError(f"{where} has {_brief(text)} where a number belongs.") from None
+        raise CorpusError(f"{where} has {brief(text)} where a number belongs.") from None
 
 
 def whole(text: str, where: str) -> int:
@@ -277,9 +308,9 @@ def whole(text: str, where: str) -> int:
         CorpusError: it is none.
     """
     try:
-        return int(text)
+        return typed(int(text), int, where)
     except ValueError:
-        raise CorpusError(f"{where} has {_brief(text)} where a whole number belongs.") from None
+        raise CorpusError(f"{where} has {brief(text)} where a whole number belongs.") from None
 
 
 def stem(name: str) -> str:
@@ -292,6 +323,7 @@ def stem(name: str) -> str:
     return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
 
 
-def _brief(value: object) -> str:
+def brief(value: object) -> str:
+    """A value for a message, cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -124,8 +124,8 @@ class Draft:
         try:
             corpus = make_corpus(table(list(self.clips.values()), CLIP_COLUMNS), table(captions, dict(CAPTION_COLUMNS)))
         except CorpusError as error:
-            raise CorpusError(f"The files of {self.benchmark} make no sound corpus:\n{error}") from error
-        return Imported(corpus, tuple(self.notices), texts)
+            raise CorpusError(f"The files of {self.benchmark} make no sound corpus:", *error.args) from error
+        return Imported(corpus, (*self.notices, *repeated(corpus)), texts)
 
     def _name_the_silent(self, told: set[str]) -> None:
         """Say which clips of each split have no caption."""
@@ -134,8 +134,21 @@ class Draft:
             if name not in told:
                 silent.setdefault(row.get("split"), []).append(name)
         for split, names in silent.items():
-            of_split = f" of {split}" if split else ""
-            self.leave_out(f"clips{of_split} have no caption", names, split)
+            self.leave_out(f"clips{_of(split)} have no caption", names, split)
+
+
+def repeated(corpus: Corpus) -> list[Notice]:
+    """A note for each split in which captions have the words of another one of their clip."""
+    again = corpus.captions.filter(~pl.struct("clip_id", "text").is_first_distinct())
+    counts = again.join(corpus.clips.select("clip_id", "split"), on="clip_id").group_by("split").len().sort("split")
+    return [
+        Notice(f"{count:,} captions{_of(split)} say the same as another of their clip; they are kept.", split=split)
+        for split, count in counts.iter_rows()
+    ]
+
+
+def _of(split: str | None) -> str:
+    return f" of {split}" if split else ""
 
 
 def table(rows: Sequence[Columns], standard: Mapping[str, pl.DataType]) -> pl.DataFrame:

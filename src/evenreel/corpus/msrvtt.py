@@ -9,15 +9,19 @@ of Yu et al. 2018.)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given import Given, csv_rows, field, optional, read_json
+from evenreel.corpus.given import Given, brief, csv_rows, field, optional, read_json
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
-DATA = ("MSRVTT_data.json", "train_val_videodatainfo.json", "test_videodatainfo.json", "MSR_VTT.json")
+FORMS = (("MSRVTT_data.json",), ("train_val_videodatainfo.json", "test_videodatainfo.json"), ("MSR_VTT.json",))
+"""File names of each form; one form has all the captions."""
+
+DATA = tuple(name for form in FORMS for name in form)
 TEST_1K = "MSRVTT_JSFUSION_test.csv"
 
 FULL = {"train": 6513, "val": 497, "test": 2990}
@@ -27,6 +31,8 @@ CATEGORIES = (
     "travel", "science", "animals", "kids", "documentary", "food", "cooking", "beauty", "advertisement",
 )  # fmt: skip
 """Names of the categories 0 to 19, the first word or two of the official ones."""
+
+_NUMBERED = re.compile(r"video([0-9]{1,4})")
 
 
 def read_msrvtt(paths: Sequence[Path]) -> Imported:
@@ -103,7 +109,10 @@ def _train(draft: Draft, path: Path | None, videos: dict[str, dict[str, Any]]) -
 
 
 def _data(given: Given) -> list[tuple[str, Any]]:
-    return [(path.name, read_json(path)) for path in given.all(*DATA)]
+    forms = [found for form in FORMS if (found := [path for name in form if (path := given.one(name))])]
+    if len(forms) > 1:
+        raise CorpusError(given.ambiguous("form of the data", [path for form in forms for path in form]))
+    return [(path.name, read_json(path)) for form in forms for path in form]
 
 
 def _sentences(data: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -142,7 +151,10 @@ def _file(name: str) -> dict[str, Any]:
 
 def _official_split(name: str) -> str:
     """The official split by the number in a name, for the release that does not say it."""
-    digits = name.removeprefix("video")
-    if not digits.isdecimal():
-        raise CorpusError(f"The data of MSR-VTT gives {name!r} no split; only video0 to video9999 have one by number.")
-    return "train" if int(digits) < 6513 else "val" if int(digits) < 7010 else "test"
+    numbered = _NUMBERED.fullmatch(name)
+    if not numbered:
+        raise CorpusError(
+            f"The data of MSR-VTT gives {brief(name)} no split; only video0 to video9999 have one by number."
+        )
+    number = int(numbered[1])
+    return "train" if number < 6513 else "val" if number < 7010 else "test"

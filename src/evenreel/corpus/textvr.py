@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given import Given, field, number, optional, read_json, typed
+from evenreel.corpus.given import Given, field, number, optional, read_json, typed, whole
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
@@ -83,7 +83,7 @@ def _signs(name: str, path: Path) -> Iterator[dict[str, Any]]:
     for key, sign in typed(value, dict, str(path)).items() if value else ():
         where = f"{path.name}, sign {key},"
         tracks = {
-            _frame(frame, where): _corners(points, where)
+            whole(frame, f"{where} tracks"): _corners(points, where)
             for frame, points in field(sign, "tracks", dict, where).items()
         }
         text = field(sign, "text", str, where).strip()
@@ -97,12 +97,6 @@ def _signs(name: str, path: Path) -> Iterator[dict[str, Any]]:
                 "end_frame": max(tracks),
                 "box": bounds(mean),
             }
-
-
-def _frame(written: str, where: str) -> int:
-    if not written.isdecimal():
-        raise CorpusError(f"{where} has the frame {written!r}; a frame is a whole number.")
-    return int(written)
 
 
 def _corners(points: object, where: str) -> list[float]:

@@ -40,6 +40,8 @@ def read_vatex(paths: Sequence[Path]) -> Imported:
             if path:
                 _read_official(draft, split, path)
         draft.expect(OFFICIAL)
+        beside = next(path.name for path in official.values() if path)
+        given.not_needed(beside, "ref_captions.json", *(f"{split}_list.txt" for split in OFFICIAL))
     else:
         raise CorpusError(given.lacks("vatex_training_v1.0.json (or that of another split) or ref_captions.json"))
     draft.notices += given.unread()

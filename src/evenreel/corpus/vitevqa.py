@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given import Given, field, optional, read_json, texts, typed
+from evenreel.corpus.given import Given, field, optional, read_json, texts, typed, whole
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
 from evenreel.errors import CorpusError
@@ -65,7 +65,12 @@ def _read_questions(draft: Draft, split: str, path: Path) -> None:
 
 def _read_words(given: Given, draft: Draft) -> Any:
     """Words of all clips; None, with a notice, where no file of words is given."""
-    found = {path.stem: path for path in given.all("*.json") if path.stem in draft.clips}
+    found: dict[str, Path] = {}
+    for path in given.all("*.json", folder="video_ocr"):
+        if path.stem in found:
+            raise CorpusError(given.ambiguous(f"video_ocr/{path.name}", [found[path.stem], path]))
+        if path.stem in draft.clips:
+            found[path.stem] = path
     if not found:
         draft.note("No file of video_ocr was given: the corpus has no words on screen.")
         return None
@@ -76,8 +81,7 @@ def _read_words(given: Given, draft: Draft) -> Any:
 def _words(name: str, path: Path) -> Iterator[dict[str, Any]]:
     for frame, words in typed(read_json(path), dict, str(path)).items():
         where = f"{path.name}, frame {frame},"
-        if not frame.isdecimal():
-            raise CorpusError(f"{where} is no frame; a frame is a whole number.")
+        number = whole(frame, where)
         for word in typed(words, list, where):
             text = field(word, "ocr", str, where).strip()
             points = [typed(one, float, where) for one in field(word, "points", list, where)]
@@ -85,4 +89,4 @@ def _words(name: str, path: Path) -> Iterator[dict[str, Any]]:
                 raise CorpusError(f"{where} has {len(points)} numbers for a box; corners are pairs.")
             if text:
                 row = {"clip_id": name, "text": text, "box": bounds(points)}
-                yield row | {"start_frame": int(frame), "end_frame": int(frame)}
+                yield row | {"start_frame": number, "end_frame": number}

@@ -28,7 +28,9 @@ def read_youcook2(paths: Sequence[Path]) -> Imported:
     """
     given = Given("YouCook2", paths)
     draft = Draft("YouCook2")
-    path = given.need("youcook*_annotations_*.json", "validation_youcook.csv", "training_youcook.csv")
+    path = given.need("youcook*_annotations_trainval*.json", "validation_youcook.csv", "training_youcook.csv")
+    for segments in given.all("youcook*_annotations_test*.json"):
+        draft.note(f"{segments.name} has no sentences and is not read.", split="test")
     if path.suffix == ".csv":
         subset = path.name.lower().partition("_")[0]
         _read_table(draft, subset, path)
