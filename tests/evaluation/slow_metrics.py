@@ -1,4 +1,7 @@
-"""Every metric again, one ranking at a time in plain loops, and its mean over all orders of equal scores."""
+"""Every metric again, one ranking at a time in plain loops, and its mean over all orders of equal scores.
+
+What scores minus infinity is not retrieved: it has a rank, and earns nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +9,56 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-Ranking = Sequence[float]
-"""Degrees of relevance, best-placed item first."""
+Ranking = Sequence[tuple[float, float]]
+"""Scores and degrees of relevance, best-placed item first."""
+
+
+def retrieved(found: Ranking) -> list[float]:
+    """Degrees down to the last item that is retrieved."""
+    return [degree for score, degree in found if score > -math.inf]
 
 
 def rank(found: Ranking) -> float:
-    return float(list(found).index(1) + 1)
+    return float([degree for _, degree in found].index(1) + 1)
 
 
 def recall(k: int) -> Callable[[Ranking], float]:
-    return lambda found: 100.0 * (rank(found) <= k)
+    return lambda found: 100.0 * (1 in retrieved(found)[:k])
 
 
 def reciprocal(found: Ranking) -> float:
-    return 100 / rank(found)
+    return 100 / rank(found) if 1 in retrieved(found) else 0.0
 
 
-def dcg(found: Ranking, places: int) -> float:
-    return sum(degree / math.log2(place + 1) for place, degree in enumerate(found, 1) if place <= places)
+def dcg(degrees: Sequence[float], places: int) -> float:
+    return sum(degree / math.log2(place + 1) for place, degree in enumerate(degrees, 1) if place <= places)
 
 
 def ndcg(k: int | None = None) -> Callable[[Ranking], float]:
     def of(found: Ranking) -> float:
         places = len(found) if k is None else k
-        return 100 * dcg(found, places) / dcg(sorted(found, reverse=True), places)
+        best = sorted((degree for _, degree in found), reverse=True)
+        return 100 * dcg(retrieved(found), places) / dcg(best, places)
 
     return of
 
 
 def ndcg_at_r(found: Ranking) -> float:
-    return ndcg(sum(degree > 0 for degree in found))(found)
+    return ndcg(sum(degree > 0 for _, degree in found))(found)
 
 
 def strict_map(found: Ranking) -> float:
-    return average_precision([float(degree == 1) for degree in found])
+    return average_precision([(score, float(degree == 1)) for score, degree in found])
 
 
 def average_precision(found: Ranking) -> float:
     """As the EPIC-KITCHENS-100 code has it: precision from summed degrees, averaged over the degrees of 1."""
     total, precisions = 0.0, []
-    for place, degree in enumerate(found, 1):
+    for place, degree in enumerate(retrieved(found), 1):
         total += degree
         if degree == 1:
             precisions.append(total / place)
-    return 100 * sum(precisions) / len(precisions)
+    return 100 * sum(precisions) / sum(degree == 1 for _, degree in found)
 
 
 METRICS: dict[str, Callable[[Ranking], float]] = {
@@ -69,20 +78,19 @@ METRICS: dict[str, Callable[[Ranking], float]] = {
 }
 
 
-def orders(scores: Sequence[float], degrees: Sequence[float]) -> list[list[float]]:
-    """The degrees of each order of the items in which no lower score stands before a higher one."""
-    best_first = sorted(set(scores), reverse=True)
-    stretches = [[d for s, d in zip(scores, degrees, strict=True) if s == score] for score in best_first]
+def orders(scores: Sequence[float], degrees: Sequence[float]) -> list[Ranking]:
+    """Each order of the items in which no lower score stands before a higher one."""
+    pairs = list(zip(scores, degrees, strict=True))
+    stretches = [[pair for pair in pairs if pair[0] == score] for score in sorted(set(scores), reverse=True)]
     return [
         list(itertools.chain(*parts))
         for parts in itertools.product(*(itertools.permutations(one) for one in stretches))
     ]
 
 
-def favouring(scores: Sequence[float], degrees: Sequence[float], sign: int) -> list[float]:
+def favouring(scores: Sequence[float], degrees: Sequence[float], sign: int) -> Ranking:
     """The order with the more relevant of equals first (1) or last (-1)."""
-    pairs = sorted(zip(scores, degrees, strict=True), key=lambda pair: (-pair[0], -sign * pair[1]))
-    return [degree for _, degree in pairs]
+    return sorted(zip(scores, degrees, strict=True), key=lambda pair: (-pair[0], -sign * pair[1]))
 
 
 def expected(name: str, scores: Sequence[float], degrees: Sequence[float]) -> float:

@@ -115,6 +115,30 @@ def test_graded_relevance_of_groups_is_the_highest_of_their_captions() -> None:
         assert found == pytest.approx(slow(best, degrees, list(found)))
 
 
+@pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
+@pytest.mark.parametrize(
+    ("direction", "protocol"),
+    [
+        ("t2v", "caption"),
+        ("t2v", "video-mean"),
+        ("v2t", "best-caption"),
+        ("v2t", "caption-group"),
+        ("v2t", "every-caption"),
+    ],
+)
+def test_the_chance_of_a_hit_is_had_for_any_k(direction: Any, protocol: str, ties: Any) -> None:
+    values = np.random.default_rng(2).choice([-np.inf, 0.0, 1.0], (6, 4))
+    metrics = parse_metrics([f"R@{k}" for k in range(1, 7)])
+    asked = replace(
+        FIRST, metrics=metrics, ties=ties, band_bytes=1, directions=(direction,), **{f"{direction}_protocol": protocol}
+    )
+    relevance = Degrees(np.random.default_rng(3).choice([0, 0.5, 1.0], (6, 4)))
+    for degrees in ("clip", relevance):
+        done = evaluate(scores_of(values), corpus_of(CLIPS, 4), asked, relevance=degrees).directions[direction]
+        for k in range(1, 7):
+            np.testing.assert_allclose(done.hit_chance(k), done.per_query[f"R@{k}"], atol=1e-9)
+
+
 @pytest.mark.parametrize("protocol", ["best-caption", "caption-group", "every-caption"])
 @pytest.mark.parametrize("graded", [False, True])
 @pytest.mark.parametrize(("band_bytes", "threads"), [(1, 1), (700, 2), (5000, 3), (2**30, 0)])
@@ -213,7 +237,7 @@ def test_equal_scores_find_k_of_a_thousand_videos_in_k_tenths_of_a_percent() -> 
 
 
 def test_one_caption_and_one_video() -> None:
-    done = evaluate(scores_of([[-np.inf]]), corpus_of([0], 1), PLAIN)
+    done = evaluate(scores_of([[-1e9]]), corpus_of([0], 1), PLAIN)
     for result in done.directions.values():
         assert {word: figure.value for word, figure in result.summary.items()} == pytest.approx(
             {"R@1": 100, "R@2": 100, "MedR": 1, "MeanR": 1, "MRR": 100, "nDCG": 100, "mAP": 100}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.results import Ties
+from evenreel.evaluation.places import Ties
+from evenreel.evaluation.trec import read_run, write_run
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
 
@@ -130,6 +132,33 @@ def test_trec_eval_has_the_same_figures(values: np.ndarray, bits: int) -> None:
         for theirs, ours in wanted.items():
             column = done.directions["t2v"].per_query[ours]
             np.testing.assert_allclose(column, [100 * reference[f"c{q}"][theirs] for q in range(5)], atol=1e-9)
+
+
+def test_trec_eval_has_the_same_figures_of_short_lists(tmp_path: Path) -> None:
+    """What a run of limited depth does not list is never retrieved, and earns nothing."""
+    random = np.random.default_rng(3)
+    values, grades = random.permuted(np.tile(np.arange(40.0), (30, 1)), axis=1), random.choice([0, 0, 0, 1], (30, 40))
+    grades[:, 0] = 1
+    corpus = corpus_of([0] * 30, 40)
+    write_run(scores_of(values), tmp_path / "a.run", depth=6)
+    names = {"map": "mAP", "recip_rank": "MRR", "success_5": "R@5", "success_10": "R@10", "ndcg": "nDCG"}
+    asked = EvaluationSettings(parse_metrics(list(names.values())), resamples=0, directions=("t2v",))
+    done = evaluate(read_run(tmp_path / "a.run", corpus), corpus, asked, relevance=Degrees(grades.astype(float)))
+    kept = np.argsort(-values, axis=1)[:, :6]
+    run = {f"c{q}": {f"v{v}": float(values[q, v]) for v in kept[q]} for q in range(30)}
+    qrels = {f"c{q}": {f"v{v}": int(grade) for v, grade in enumerate(grades[q])} for q in range(30)}
+    measures = {"map", "recip_rank", "success.5,10", "ndcg"}
+    reference = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+    columns = done.directions["t2v"].per_query
+    for theirs, ours in names.items():
+        np.testing.assert_allclose(columns[ours], [100 * reference[f"c{q}"][theirs] for q in range(30)], atol=1e-9)
+    assert (columns["R@10"] == 0).any()
+
+
+def test_a_system_that_lists_nothing_finds_nothing_but_has_ranks() -> None:
+    columns = one_query([-np.inf] * 9, [1.0] + [0.0] * 8)
+    assert columns.pop("rank") == 5
+    assert set(columns.values()) == {0.0}
 
 
 def test_a_better_score_never_makes_recall_worse() -> None:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import stats
-from evenreel.evaluation.comparison import compare
+from evenreel.evaluation.comparison import compare, in_order_of
+from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
 from evenreel.evaluation.results import DirectionResult, Evaluation, EvaluationSettings
 from evenreel.evaluation.stats import (
@@ -228,7 +229,9 @@ METRICS = parse_metrics(["R@1", "MedR"])
 def evaluation(ranks: Array, ids: list[str] | None = None, **changes: Any) -> Evaluation:
     queries = ids or [f"c{i}" for i in range(len(ranks))]
     groups = np.array([int(one[1:]) // 2 for one in queries])
-    result = DirectionResult("t2v", "caption", queries, groups, columns_of(ranks), {}, 50)
+    alike = np.ones(len(ranks), np.int64)
+    hits = Hits(np.arange(len(ranks)), np.asarray(ranks) - 1, 0 * alike, alike, alike > 0)
+    result = DirectionResult("t2v", "caption", queries, groups, columns_of(ranks), {}, 50, hits)
     return Evaluation({"t2v": replace(result, **changes)}, METRICS, "expected", "clip", 0.95)
 
 
@@ -257,6 +260,13 @@ def test_queries_are_matched_by_their_ids() -> None:
     order = np.random.default_rng(0).permutation(20)
     mixed = evaluation(better[order], [f"c{i}" for i in order])
     assert compare(evaluation(base), {"x": mixed}) == compare(evaluation(base), {"x": evaluation(better)})
+
+
+def test_hits_move_with_their_queries() -> None:
+    mixed = evaluation(np.array([3, 1, 2]), ["c2", "c0", "c1"]).directions["t2v"]
+    ordered = in_order_of(evaluation(np.array([5, 5, 5])).directions["t2v"], mixed, "x")
+    assert ordered.first_rank.tolist() == [1, 2, 3]
+    assert ordered.hit_chance(2).tolist() == [100, 100, 0]
 
 
 def test_systems_that_were_not_asked_the_same_get_a_sentence() -> None:

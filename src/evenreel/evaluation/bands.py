@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -13,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.config import usable_cores
 from evenreel.evaluation.blocks import Items, Search
-from evenreel.evaluation.first_hit import every_hit, first_hits, hit_columns
-from evenreel.evaluation.metrics import Metric
+from evenreel.evaluation.first_hit import Hits, every_hit, first_hits, hit_columns
+from evenreel.evaluation.metrics import Metric, mean_of
 from evenreel.evaluation.ordered import Tables, order_columns
-from evenreel.evaluation.places import best_items, find_places
-from evenreel.evaluation.results import EvaluationSettings, Ties
+from evenreel.evaluation.places import Ties, best_items, find_places
+from evenreel.evaluation.results import EvaluationSettings
 
 Column = NDArray[np.float64]
 Progress = Callable[[float], None]
@@ -32,10 +32,22 @@ _PIECE_BYTES = 8 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Columns of n queries, and which of them have anything to find."""
+    """Columns of n queries, which of them have anything to find, and their first hits."""
 
     found: NDArray[np.bool_]
     columns: dict[str, Column]
+    hits: Hits
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ranked]) -> Ranked:
+        """The queries of one part after those of the other."""
+        ends = np.cumsum([0] + [len(part.found) for part in parts])
+        every = np.arange(ends[-1])
+        return cls(
+            np.concatenate([part.found for part in parts]),
+            {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns},
+            Hits.joined([part.hits.renumbered(every[start:]) for part, start in zip(parts, ends, strict=False)]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +77,7 @@ class Plan:
         columns = {
             name: mean_of(hits.query, values, len(scores)) for name, values in hit_columns(hits, self.metrics).items()
         }
-        return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables))
+        return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables), hits)
 
 
 def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress: Progress) -> Ranked:
@@ -80,7 +92,7 @@ def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress:
         settings: `band_bytes` and `threads`.
         progress: called now and then with the share that is done.
     """
-    threads = settings.threads or os.cpu_count() or 1
+    threads = settings.threads or usable_cores()
     waiting: deque[Future[Ranked]] = deque()
     done: list[Ranked] = []
     finished = 0
@@ -92,17 +104,7 @@ def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress:
             done.append(waiting.popleft().result())
             finished += len(done[-1].found)
             progress(finished / len(search.query_ids))
-    names = done[0].columns
-    columns = {name: np.concatenate([part.columns[name] for part in done]) for name in names}
-    return Ranked(np.concatenate([part.found for part in done]), columns)
-
-
-def mean_of(group: NDArray[np.int64], values: Column, groups: int) -> Column:
-    """(groups,) mean of the values of each group that are known; NaN for a group without any."""
-    known = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        sums = np.bincount(group[known], values[known], minlength=groups)
-        return np.asarray(sums / np.bincount(group[known], minlength=groups), dtype=np.float64)
+    return Ranked.joined(done)
 
 
 def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:

@@ -167,4 +167,5 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
         )
     order = np.array([place[one] for one in base.query_ids], dtype=np.intp)
     columns = {word: values[order] for word, values in other.per_query.items()}
-    return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns)
+    hits = other.hits.renumbered(np.argsort(order))
+    return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns, hits=hits)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.bands import Plan, Progress, Ranked, mean_of, rank_all
+from evenreel.evaluation.bands import Plan, Progress, Ranked, rank_all
 from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, Search, group_relevance
+from evenreel.evaluation.metrics import mean_of
 from evenreel.evaluation.ordered import Tables
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
 from evenreel.evaluation.stats import bootstrap_intervals
@@ -139,6 +140,7 @@ def _result(
         {name: values[found] for name, values in ranked.columns.items()},
         {},
         search.gallery_size,
+        ranked.hits.renumbered(np.cumsum(found) - 1),
         tuple(compress(ids, ~found)),
     )
 
@@ -147,7 +149,8 @@ def _video_means(result: DirectionResult, clips: Sequence[str]) -> DirectionResu
     """A row a clip, with the mean over its captions; `clips` are the ids behind the groups."""
     groups, place = np.unique(result.groups, return_inverse=True)
     columns = {name: mean_of(place, values, len(groups)) for name, values in result.per_query.items()}
-    return replace(result, query_ids=[clips[group] for group in groups], groups=groups, per_query=columns)
+    ids = [clips[group] for group in groups]
+    return replace(result, query_ids=ids, groups=groups, per_query=columns, hits=result.hits.renumbered(place))
 
 
 def _summarised(result: DirectionResult, settings: EvaluationSettings) -> DirectionResult:

@@ -7,7 +7,8 @@ among `others + relevant` has the negative hypergeometric distribution, of which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,32 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The first hit of h rankings; `query` (h,) says whose, ascending, the other fields are the module's triple."""
+    """The first hit of h rankings.
+
+    Attributes:
+        query: (h,) whose it is.
+        above, others, relevant: (h,) the module's triple.
+        retrieved: (h,) False where the best relevant score is minus infinity: a rank exists, but nothing is found.
+    """
 
     query: Whole
     above: Whole
     others: Whole
     relevant: Whole
+    retrieved: NDArray[np.bool_]
+
+    def chance(self, k: int) -> Column:
+        """(h,) chance that a relevant item is retrieved among the first k."""
+        return self.retrieved * hit_chance(self.above, self.others, self.relevant, k)
+
+    def renumbered(self, numbers: Whole) -> Hits:
+        """The hits of query i as those of query `numbers[i]`."""
+        return replace(self, query=numbers[self.query])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Hits]) -> Hits:
+        """One after the other, as they are numbered."""
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 def first_hits(places: Places) -> Hits:
@@ -35,7 +56,7 @@ def first_hits(places: Places) -> Hits:
     holds = np.flatnonzero(places.strict)
     holds = holds[np.diff(places.query[holds], prepend=-1) > 0]
     strict = places.strict[holds]
-    return Hits(places.query[holds], places.above[holds], places.size[holds] - strict, strict)
+    return Hits(places.query[holds], places.above[holds], places.size[holds] - strict, strict, places.retrieved[holds])
 
 
 def every_hit(places: Places) -> Hits:
@@ -44,7 +65,10 @@ def every_hit(places: Places) -> Hits:
     above = places.above - places.sums_before(times.astype(np.float64)).astype(np.int64)
     others = places.size - times
     alone = np.ones(times.sum(), np.int64)
-    return Hits(np.repeat(places.query, times), np.repeat(above, times), np.repeat(others, times), alone)
+    query, above, others, retrieved = (
+        np.repeat(values, times) for values in (places.query, above, others, places.retrieved)
+    )
+    return Hits(query, above, others, alone, retrieved)
 
 
 def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
@@ -53,9 +77,9 @@ def hit_columns(hits: Hits, metrics: tuple[Metric, ...]) -> dict[str, Column]:
     for metric in metrics:
         for column in metric.columns:
             if column == "MRR":
-                columns[column] = 100 * expected_reciprocal(hits.above, hits.others, hits.relevant)
+                columns[column] = 100 * hits.retrieved * expected_reciprocal(hits.above, hits.others, hits.relevant)
             elif column.startswith("R@"):
-                columns[column] = 100 * hit_chance(hits.above, hits.others, hits.relevant, int(column[2:]))
+                columns[column] = 100 * hits.chance(int(column[2:]))
     return columns
 
 

@@ -140,6 +140,14 @@ def parse_metrics(words: Sequence[str]) -> tuple[Metric, ...]:
 DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"])
 
 
+def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
+    """(m,) numbers of groups and values -> (groups,) means of the known values; NaN for a group without any."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        sums = np.bincount(group[known], values[known], minlength=groups)
+        return np.asarray(sums / np.bincount(group[known], minlength=groups), dtype=np.float64)
+
+
 def _weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
     values, weights = _known(values, weights)
     with np.errstate(invalid="ignore"):  # a sample without any known query has no mean

@@ -73,9 +73,10 @@ def order_columns(places: Places, items: Items, metrics: tuple[Metric, ...], tab
 def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column:
     """Gain discounted by 1 / log2(place + 1), as a share of the best order's; see `Metric.cutoff`.
 
-    The gain of an item is its degree of relevance. Of a stretch, every place has the expected gain g / t. The best
-    order is cut where the ranking is. (Järvelin and Kekäläinen 2002; ties as McSherry and Najork 2008; the cut at R
-    is that of EPIC-KITCHENS-100 multi-instance retrieval.)
+    The gain of an item is its degree of relevance. Of a stretch, every place has the expected gain g / t. Items that
+    are not retrieved gain nothing, but are in the best order, which is cut where the ranking is. (Järvelin and
+    Kekäläinen 2002; ties as McSherry and Najork 2008; the cut at R is that of EPIC-KITCHENS-100 multi-instance
+    retrieval.)
 
     Returns:
         (b,) between 0 and 1, NaN for a query without an item.
@@ -85,13 +86,13 @@ def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: Tables) -> Column
     cuts = found if cutoff == "R" else np.full(places.queries, last if cutoff is None else min(cutoff, last))
     cut = cuts[places.query]
     reached = tables.gain.between(np.minimum(places.above, cut), np.minimum(places.above + places.size, cut))
-    gained = _sums(places.degrees / places.size * reached, places.query, places.queries)
+    gained = _sums(places.retrieved * places.degrees / places.size * reached, places.query, places.queries)
     with np.errstate(invalid="ignore"):
         return gained / _best_gain(items, found, cuts, tables)
 
 
 def average_precision(places: Places, tables: Tables, *, graded: bool = False) -> Column:
-    """Mean of the precision at each item of degree 1.
+    """Mean of the precision at each item of degree 1, which is 0 at one that is not retrieved.
 
     Precision at a place is the share of items up to there that are relevant. Strictly, those are the items of degree
     1. The form of the EPIC-KITCHENS-100 code (`graded`) sums the degrees of all items up to the place instead, while
@@ -111,7 +112,7 @@ def average_precision(places: Places, tables: Tables, *, graded: bool = False) -
     size = places.size[tied]
     delayed = size - (places.above[tied] + 1) * inverse[tied]  # the sum of (i - 1) / (a + i)
     precision[tied] += (held[tied] - 1) / (size - 1) * delayed
-    terms = places.strict / places.size * precision
+    terms = places.retrieved * places.strict / places.size * precision
     with np.errstate(invalid="ignore"):
         return _sums(terms, places.query, places.queries) / _sums(places.strict, places.query, places.queries)
 

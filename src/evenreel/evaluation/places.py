@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.evaluation.blocks import Items
-from evenreel.evaluation.results import Ties
 
+Ties = Literal["expected", "optimistic", "pessimistic"]
 Whole = NDArray[np.int64]
 
 
@@ -29,6 +29,8 @@ class Places:
         size: (s,) items in the stretch, relevant or not.
         strict: (s,) those of a degree of 1.
         degrees: (s,) sum of the degrees of relevance in the stretch.
+        retrieved: (s,) False where the score is minus infinity: such items have places, since a rank must exist, but
+            finding them earns nothing.
     """
 
     queries: int
@@ -37,6 +39,7 @@ class Places:
     size: Whole
     strict: Whole
     degrees: NDArray[np.float64]
+    retrieved: NDArray[np.bool_]
 
     @property
     def starts(self) -> Whole:
@@ -69,7 +72,7 @@ def find_places(scores: NDArray[Any], items: Items, ties: Ties = "expected") -> 
     """
     values, degrees = _best_first(scores, items)
     above, size = _above_and_equal(scores, items.query, values)
-    each = Places(len(scores), items.query, above, size, (degrees == 1).astype(np.int64), degrees)
+    each = Places(len(scores), items.query, above, size, (degrees == 1).astype(np.int64), degrees, values > -np.inf)
     return _stretches(each) if ties == "expected" else _untied(each, ties)
 
 
@@ -135,7 +138,7 @@ def _stretches(each: Places) -> Places:
     starts = np.flatnonzero(first)
     return Places(
         each.queries, each.query[starts], each.above[starts], each.size[starts],
-        np.add.reduceat(each.strict, starts), np.add.reduceat(each.degrees, starts),
+        np.add.reduceat(each.strict, starts), np.add.reduceat(each.degrees, starts), each.retrieved[starts],
     )  # fmt: skip
 
 

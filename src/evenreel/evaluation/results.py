@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric
+from evenreel.evaluation.first_hit import Hits
+from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of
+from evenreel.evaluation.places import Ties
 
 Direction = Literal["t2v", "v2t"]
 TextProtocol = Literal["caption", "video-mean"]
 VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
-Ties = Literal["expected", "optimistic", "pessimistic"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class DirectionResult:
             that need an item of degree 1 where a query has items of lower degrees only.
         summary: a figure for each metric, by its word.
         gallery_size: items that each query is ranked against.
+        hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
+            Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
     """
 
@@ -111,12 +114,17 @@ class DirectionResult:
     per_query: dict[str, NDArray[np.float64]]
     summary: dict[str, Interval]
     gallery_size: int
+    hits: Hits
     without_relevant: tuple[str, ...] = ()
 
     @property
     def first_rank(self) -> NDArray[np.float64]:
         """(n,) rank of the first relevant item, from 1, under the rule for ties."""
         return self.per_query[FIRST_RANK]
+
+    def hit_chance(self, k: int) -> NDArray[np.float64]:
+        """(n,) percent, the column `R@k` for any k: the chance that one of the first k items is relevant."""
+        return mean_of(self.hits.query, 100 * self.hits.chance(k), len(self.query_ids))
 
 
 @dataclass(frozen=True, eq=False)
