@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -68,41 +70,60 @@ def test_a_rule_broken_on_disk_is_told_with_the_folder(tmp_path: Path) -> None:
     assert str(tmp_path) in str(caught.value)
 
 
-def test_a_crash_while_writing_leaves_the_old_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def crash_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """The step-th write or rename of the next save does not happen, nor anything after it."""
+    left = iter(range(step))
+
+    def until_then(action: Callable[..., object]) -> Callable[..., object]:
+        def one(*arguments: object, **options: object) -> object:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return action(*arguments, **options)
+
+        return one
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", until_then(pl.DataFrame.write_parquet))
+    monkeypatch.setattr(Path, "replace", until_then(Path.replace))
+
+
+@pytest.mark.parametrize(("step", "loaded"), [(0, "a"), (1, "a"), (2, "a"), (3, "ab"), (4, "ab")])
+@pytest.mark.parametrize("again", range(6))
+def test_a_corpus_outlives_a_crash_of_a_save_at_any_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, loaded: str, again: int
+) -> None:
+    """And a second crash of the next save; the new clips with the old captions would make a valid corpus too."""
     save_corpus(corpus_of("a"), tmp_path)
-    write, written = pl.DataFrame.write_parquet, []
-
-    def write_one_then_die(table: pl.DataFrame, path: Path, **options: object) -> None:
-        if written:
-            raise KeyboardInterrupt
-        written.append(path)
-        write(table, path, **options)
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", write_one_then_die)
-    with pytest.raises(KeyboardInterrupt):
-        save_corpus(corpus_of("b", "c"), tmp_path)
-    assert load_corpus(tmp_path).clips["clip_id"].to_list() == ["a"]
-
-
-def test_a_crash_between_the_two_tables_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the new clips and the old captions would make a valid corpus."""
-    save_corpus(corpus_of("a"), tmp_path)
-    replace, replaced = Path.replace, []
-
-    def replace_one_then_die(path: Path, target: Path) -> Path:
-        if replaced:
-            raise KeyboardInterrupt
-        replaced.append(path)
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", replace_one_then_die)
-    with pytest.raises(KeyboardInterrupt):
+    crash_at(monkeypatch, step)
+    with pytest.raises(KeyboardInterrupt) if step < 4 else contextlib.nullcontext():
         save_corpus(corpus_of("a", "b"), tmp_path)
     monkeypatch.undo()
+    found = load_corpus(tmp_path)
+    assert "".join(found.clips["clip_id"]) == "".join(found.captions["clip_id"]) == loaded
+    crash_at(monkeypatch, again)
+    with contextlib.suppress(KeyboardInterrupt):
+        save_corpus(corpus_of("a", "b", "c"), tmp_path)
+    monkeypatch.undo()
+    found = load_corpus(tmp_path)
+    assert "".join(found.clips["clip_id"]) == "".join(found.captions["clip_id"])
+    assert "".join(found.clips["clip_id"]) in (loaded, "abc")
+
+
+def test_a_first_save_that_ended_between_the_two_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash_at(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        save_corpus(corpus_of("a"), tmp_path)
+    monkeypatch.undo()
+    assert load_corpus(tmp_path).captions["clip_id"].to_list() == ["a"]
+
+
+def test_captions_of_other_clips_are_noticed(tmp_path: Path) -> None:
+    save_corpus(corpus_of("a"), tmp_path / "one")
+    save_corpus(corpus_of("a", "b"), tmp_path / "two")
+    (tmp_path / "two" / "clips.parquet").replace(tmp_path / "one" / "clips.parquet")
     with pytest.raises(CorpusError, match=r"is half of one save and half of another .* import it again\."):
-        load_corpus(tmp_path)
-    save_corpus(corpus_of("a", "b"), tmp_path)
-    assert load_corpus(tmp_path).clips["clip_id"].to_list() == ["a", "b"]
+        load_corpus(tmp_path / "one")
+    save_corpus(corpus_of("a", "b"), tmp_path / "one")
+    assert load_corpus(tmp_path / "one").clips["clip_id"].to_list() == ["a", "b"]
 
 
 def test_tables_that_another_program_wrote_are_read(tmp_path: Path) -> None:

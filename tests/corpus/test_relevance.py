@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, make_corpus, own_clip, same_text
 from evenreel.corpus.relevance import ClassRelevance, Relevance, sparse_sets
-from evenreel.errors import CorpusError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
 Sets = list[list[int]]
@@ -63,6 +63,18 @@ def test_the_two_verb_forms_differ_where_a_clip_has_two_verbs() -> None:
     corpus = classes(verbs=[[0], [0, 1]], nouns=[[3], [3, 4, 5]])
     assert whole(class_relevance(corpus, ["q0"], ["v1"], "equal"))[0, 0] == (0 + 1 / 3) / 2
     assert whole(class_relevance(corpus, ["q0"], ["v1"], "iou"))[0, 0] == (1 / 2 + 1 / 3) / 2
+
+
+def test_the_numbers_of_classes_may_be_huge() -> None:
+    corpus = classes(verbs=[[2**31 - 1], [7]], nouns=[[2**31 - 1, 5], [5]])
+    found = class_relevance(corpus, ["q0"], ["v0", "v1"])
+    assert whole(found).tolist() == [[1.0, 0.25]]
+    assert found.caption_verbs.shape[1] == found.video_nouns.shape[1] == 2
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="There is no form 'IoU' of the verbs' half; choose equal or iou"):
+        class_relevance(classes([[0]], [[0]]), ["q0"], ["v0"], "IoU")  # type: ignore[arg-type]
 
 
 def test_two_empty_sets_agree_in_nothing() -> None:

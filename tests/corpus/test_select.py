@@ -49,8 +49,12 @@ def test_a_selection_is_a_valid_corpus(corpus: Corpus) -> None:
 
 
 def test_nothing_left_is_an_error_that_lists_the_splits(corpus: Corpus) -> None:
-    with pytest.raises(CorpusError, match=r"No clip is left \(split 'val', .*\); the splits are: test, train\."):
+    with pytest.raises(CorpusError, match=r"No clip is left \(split 'val'\); the splits are: test, train\."):
         select(corpus, split="val")
+    with pytest.raises(CorpusError, match=r"No clip is left \(condition [^,]*\); the splits are"):
+        select(corpus, where=pl.col("source") == "drone")
+    with pytest.raises(CorpusError, match=r"No clip is left \(split 'test', condition .*\); the splits are"):
+        select(corpus, split="test", where=pl.col("source") == "drone")
     no_splits = make_corpus(pl.DataFrame({"clip_id": ["a"]}), corpus.captions.head(0))
     with pytest.raises(CorpusError, match="the splits are: none"):
         select(no_splits, split="train")
@@ -102,6 +106,24 @@ def test_the_seed_alone_decides() -> None:
 def test_a_clip_without_a_path_is_a_video_of_its_own() -> None:
     corpus = make_corpus(pl.DataFrame({"clip_id": [str(i) for i in range(50)]}), many(1).captions.head(0))
     assert Counter(split_corpus(corpus, {"a": 0.5, "b": 0.5}, 0).clips["split"]) == {"a": 25, "b": 25}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_generated_clip_stays_with_its_real_one_and_its_video(seed: int) -> None:
+    """Also through others: g1 mirrors a, which is of the video of b, which g2 mirrors; g3 and g4 mirror one not there."""
+    table = pl.DataFrame(
+        {
+            "clip_id": ["a", "b", "g1", "g2", "g3", "g4", "v", "w"],
+            "path": ["v", "v", "g1.mp4", None, None, None, "x", "x"],
+            "pair_id": [None, None, "a", "b", "gone", "gone", None, None],
+        }
+    )
+    found = split_corpus(make_corpus(table, many(1).captions.head(0)), {"one": 0.34, "two": 0.33, "three": 0.33}, seed)
+    a, b, g1, g2, g3, g4, v, w = found.clips["split"]
+    assert a == b == g1 == g2
+    assert g3 == g4
+    assert v == w  # a clip's id is no path of another
+    assert len({a, g3, v}) == 3
 
 
 @pytest.mark.parametrize("shares", [{}, {"a": 0.5}, {"a": 1.5, "b": -0.5}, {"a": 0.6, "b": 0.6}, {"a": float("nan")}])

@@ -142,11 +142,42 @@ def test_classes_are_lists_of_whole_numbers() -> None:
     assert sentence.endswith("it must be a list of whole numbers.")
 
 
+@pytest.mark.parametrize("kind", ["verb_classes", "noun_classes"])
+@pytest.mark.parametrize("wrong", [[-1], [3, None], [0, -7]])
+def test_a_class_is_0_or_more(kind: str, wrong: list[int | None]) -> None:
+    [of_clip] = sentences(clips(**{kind: [[0], None, wrong]}))
+    assert of_clip == f"Row 3 of clips, column {kind}, is {wrong}; a class is a whole number of 0 or more."
+    [of_caption] = sentences(clips(), captions(["a", "b"], **{kind: [wrong, []]}))
+    assert of_caption == f"Row 1 of captions, column {kind}, is {wrong}; a class is a whole number of 0 or more."
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "what"),
+    [
+        ("start_s", [{"s": 1}, None, None], "a number"),
+        ("fps", [[1.0], None, None], "a number"),
+        ("frame_count", [{"n": 1}, None, None], "a whole number"),
+        ("path", [{"file": "a"}, None, None], "text"),
+        ("verb_classes", [{"n": 1}, None, None], "a list of whole numbers"),
+    ],
+)
+def test_nested_values_are_no_numbers_and_no_text(column: str, values: list[object], what: str) -> None:
+    [sentence] = sentences(clips(**{column: values}))
+    assert sentence.startswith(f"Column {column} of clips holds ")
+    assert sentence.endswith(f"; it must be {what}.")
+
+
+def test_a_real_clip_that_is_not_there_may_be_named() -> None:
+    """A saved selection of generated clips alone is a corpus."""
+    assert make_corpus(clips(pair_id=["gone", None, None]), NO_CAPTIONS).clips["pair_id"][0] == "gone"
+
+
 def test_every_broken_rule_has_a_sentence_up_to_a_limit() -> None:
     table = pl.DataFrame({"clip_id": ["same"] * 50, "fps": [-1.0] * 50})
     found = sentences(table)
     assert len(found) == 21
     assert found[-1] == "... and 79 more."  # 49 repeated ids and 50 rates, of which 20 are shown
+    assert sentences(pl.DataFrame({"clip_id": ["same"] * 3000}))[-1] == "... and 2,979 more."
     both = sentences(clips(fps=[0.0, 1.0, 1.0]), captions(["z"]))
     assert [line.split(",")[0] for line in both] == ["Row 1 of captions", "Row 1 of clips"]
 

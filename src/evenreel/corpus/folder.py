@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,8 +19,8 @@ _CLIPS_DIGEST = "evenreel.clips_sha256"
 def save_corpus(corpus: Corpus, folder: str | Path) -> None:
     """Write both tables, each whole or not at all.
 
-    The captions carry the digest of their clips, so that new clips with old captions, which a crash between the two
-    leaves, are not taken for a corpus.
+    The captions carry the digest of their clips. Where a crash puts the new clips in their place and not the new
+    captions, `load_corpus` finds these under the name that they were written with.
 
     Raises:
         CorpusError: the folder cannot be written.
@@ -27,11 +28,12 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        clips, captions = (folder / f".{name}.part" for name in (CLIPS, CAPTIONS))
+        _finish_save(folder)
+        clips, captions = (_part(folder, name) for name in (CLIPS, CAPTIONS))
         corpus.clips.write_parquet(clips)
         corpus.captions.write_parquet(captions, metadata={_CLIPS_DIGEST: _digest(clips)})
         for name in (CLIPS, CAPTIONS):
-            (folder / f".{name}.part").replace(folder / name)
+            _part(folder, name).replace(folder / name)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The corpus cannot be written to {folder} ({error}).") from error
 
@@ -44,24 +46,44 @@ def load_corpus(folder: str | Path) -> Corpus:
     """
     folder = Path(folder)
     for name in (CLIPS, CAPTIONS):
-        if not (folder / name).is_file():
+        if not (folder / name).is_file() and not (name == CAPTIONS and _part(folder, name).is_file()):
             raise CorpusError(
                 f"There is no corpus in {folder}: {name} is missing; make one with `evenreel corpus import`."
             )
     try:
-        clips, captions = (pl.read_parquet(folder / name) for name in (CLIPS, CAPTIONS))
-        of_one_save = pl.read_parquet_metadata(folder / CAPTIONS).get(_CLIPS_DIGEST) in (None, _digest(folder / CLIPS))
+        path = _captions_of_clips(folder)
+        if path is None:
+            raise CorpusError(
+                f"The corpus in {folder} is half of one save and half of another ({CAPTIONS} is of other clips than "
+                f"{CLIPS}); import it again."
+            )
+        clips, captions = pl.read_parquet(folder / CLIPS), pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The corpus in {folder} cannot be read ({error}); import it again.") from error
-    if not of_one_save:
-        raise CorpusError(
-            f"The corpus in {folder} is half of one save and half of another ({CAPTIONS} is of other clips than "
-            f"{CLIPS}); import it again."
-        )
     try:
         return make_corpus(clips, captions)
     except CorpusError as error:
         raise CorpusError(f"The corpus in {folder} breaks its rules:", *error.args) from error
+
+
+def _captions_of_clips(folder: Path) -> Path | None:
+    """The captions that were saved with the clips; tables of another program carry no digest and are believed."""
+    digest = _digest(folder / CLIPS)
+    place, part = folder / CAPTIONS, _part(folder, CAPTIONS)
+    if place.is_file() and pl.read_parquet_metadata(place).get(_CLIPS_DIGEST) in (None, digest):
+        return place
+    return part if part.is_file() and pl.read_parquet_metadata(part).get(_CLIPS_DIGEST) == digest else None
+
+
+def _finish_save(folder: Path) -> None:
+    """Put captions that a crash left under their first name in place, before a new save writes over them."""
+    with contextlib.suppress(FileNotFoundError, pl.exceptions.PolarsError):  # no corpus yet, or none worth keeping
+        if _captions_of_clips(folder) == _part(folder, CAPTIONS):
+            _part(folder, CAPTIONS).replace(folder / CAPTIONS)
+
+
+def _part(folder: Path, name: str) -> Path:
+    return folder / f".{name}.part"
 
 
 def _digest(path: Path) -> str:

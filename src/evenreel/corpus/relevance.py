@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evenreel.errors import CorpusError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
 VerbForm = Literal["equal", "iou"]
+_Sets = Sequence[Sequence[int]]
 
 
 class Relevance(Protocol):
@@ -120,20 +121,26 @@ def class_relevance(
 
     Raises:
         CorpusError: an id is not in the corpus, or no caption or no clip has classes.
+        UsageError: there is no such form of the verbs' half.
     """
+    if verbs not in get_args(VerbForm):
+        raise UsageError(f"There is no form {verbs!r} of the verbs' half; choose {' or '.join(get_args(VerbForm))}.")
     captions = _classes(corpus.captions, "caption_id", caption_ids)
     videos = _classes(corpus.clips, "clip_id", video_ids)
-    tables = [
-        sparse_sets(side, most)
-        for kind in ("verb_classes", "noun_classes")
-        for most in [max((c for table in (captions, videos) for row in table[kind] for c in row), default=-1) + 1]
-        for side in (captions[kind], videos[kind])
-    ]
-    caption_verbs, video_verbs, caption_nouns, video_nouns = tables
+    caption_verbs, video_verbs = _both_sets(captions["verb_classes"], videos["verb_classes"])
+    caption_nouns, video_nouns = _both_sets(captions["noun_classes"], videos["noun_classes"])
     return ClassRelevance(caption_verbs, caption_nouns, video_verbs, video_nouns, verbs)
 
 
-def sparse_sets(sets: Sequence[Sequence[int]], count: int) -> sparse.csr_array:
+def _both_sets(first: _Sets, second: _Sets) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Sets of any numbers as tables with a column for each different one: huge numbers make no wide table."""
+    there = sorted({number for one in (*first, *second) for number in one})
+    place = {number: column for column, number in enumerate(there)}
+    tables = [sparse_sets([[place[number] for number in one] for one in side], len(there)) for side in (first, second)]
+    return tables[0], tables[1]
+
+
+def sparse_sets(sets: _Sets, count: int) -> sparse.csr_array:
     """N sets of numbers below `count` -> (N, count), 1 where a set has the number.
 
     >>> sparse_sets([[0, 2], [], [2, 2]], 3).toarray().tolist()

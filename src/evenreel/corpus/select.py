@@ -6,10 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
+
+_MARKS = (("clip ", "clip_id"), ("clip ", "pair_id"), ("path ", "path"))
+"""Columns by which clips belong together; ids and paths are different names."""
 
 
 def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = None) -> Corpus:
@@ -33,16 +39,21 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
         raise CorpusError(f"The clips cannot be selected by {where} ({error}).") from error
     if clips.height == 0:
         there = ", ".join(sorted(corpus.clips["split"].drop_nulls().unique())) or "none"
-        raise CorpusError(f"No clip is left (split {split!r}, condition {where}); the splits are: {there}.")
+        by = [] if split is None else [f"split {split!r}"]
+        by += [] if where is None else [f"condition {where}"]
+        raise CorpusError(f"No clip is left ({', '.join(by)}); the splits are: {there}.")
     return Corpus(clips, corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode())))
 
 
 def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corpus:
-    """Deal the clips to splits at random; clips of one video (equal `path`) stay together.
+    """Deal the clips to splits at random.
+
+    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`):
+    a model that was trained on one of them has seen the others.
 
     Args:
         corpus: taken from; a split that it has is replaced.
-        shares: share of the videos of each split, which sum to 1, for example `{"train": 0.8, "test": 0.2}`.
+        shares: share of the videos, or groups of videos, of each split, which sum to 1, for example `{"train": 0.8, "test": 0.2}`.
         seed: of the random order.
 
     Raises:
@@ -50,13 +61,24 @@ def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corp
     """
     if not (shares and min(shares.values()) >= 0 and abs(sum(shares.values()) - 1) <= 1e-9):  # so that NaN fails
         raise CorpusError(f"The shares of the splits are {dict(shares)}; they must not be negative and sum to 1.")
-    video = corpus.clips.select(pl.coalesce("path", "clip_id"))["path"]
-    videos = video.unique(maintain_order=True)
-    order = np.random.default_rng(seed).permutation(len(videos))
-    edges = np.round(np.cumsum([0.0, *shares.values()]) * len(videos)).astype(int)
-    names = np.empty(len(videos), dtype=object)
+    group = _groups(corpus.clips)
+    count = group.max() + 1
+    order = np.random.default_rng(seed).permutation(count)
+    edges = np.round(np.cumsum([0.0, *shares.values()]) * count).astype(int)
+    names = np.empty(count, dtype=object)
     for name, start, stop in zip(shares, edges, edges[1:], strict=False):
         names[order[start:stop]] = name
-    of_video = dict(zip(videos, names, strict=True))
-    column = pl.Series("split", [of_video[one] for one in video], dtype=pl.String)
+    column = pl.Series("split", names[group], dtype=pl.String)
     return make_corpus(corpus.clips.with_columns(column), corpus.captions)
+
+
+def _groups(clips: pl.DataFrame) -> NDArray[np.int64]:
+    """A number for each of H clips, equal for those that share a video or a real clip, directly or through others."""
+    marks = pl.concat([prefix + clips[column] for prefix, column in _MARKS])
+    kept = marks.is_not_null().to_numpy()
+    mark = marks.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1
+    clip = np.tile(np.arange(clips.height), len(_MARKS))[kept]
+    size = clips.height + int(mark.max()) + 1
+    graph = sparse.coo_array((np.ones(len(mark)), (clip, clips.height + mark)), shape=(size, size))
+    labels = connected_components(graph, directed=False)[1][: clips.height]
+    return np.unique(labels, return_inverse=True)[1]

@@ -29,7 +29,8 @@ CLIP_COLUMNS: dict[str, pl.DataType] = {
 """Columns of `Corpus.clips`; only `clip_id` must be filled.
 
 `path` is the video, relative to the folder that the user keeps it in; `start_s` and `end_s` are the clip's part of it.
-`source` is `camera` or the name of a generator; `pair_id` is the real clip that a generated one mirrors.
+`source` is `camera` or the name of a generator; `pair_id` is the real clip that a generated one mirrors, which need not
+be in the corpus: a part of a corpus may hold the generated clips alone.
 """
 
 CAPTION_COLUMNS: dict[str, pl.DataType] = {
@@ -65,10 +66,10 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
     """
     clips = _in_form(clips, CLIP_COLUMNS, ("clip_id",), "clips")
     captions = _in_form(captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
-    found = list(violations(clips, captions))
-    if found:
-        more = [f"... and {len(found) - _SHOWN:,} more."] if len(found) > _SHOWN else []
-        raise CorpusError(*found[:_SHOWN], *more)
+    found = violations(clips, captions)
+    if shown := list(islice(found, _SHOWN)):
+        more = sum(1 for _ in found)
+        raise CorpusError(*shown, *([f"... and {more:,} more."] if more else []))
     return Corpus(clips, captions)
 
 
@@ -89,6 +90,8 @@ def violations(clips: pl.DataFrame, captions: pl.DataFrame) -> Iterator[str]:
             "the clip or drop the caption."
         )
     yield from _bad_numbers(clips)
+    yield from _bad_classes(clips, "clips")
+    yield from _bad_classes(captions, "captions")
 
 
 def _bad_numbers(clips: pl.DataFrame) -> Iterator[str]:
@@ -110,6 +113,16 @@ def _bad_numbers(clips: pl.DataFrame) -> Iterator[str]:
             yield f"Row {row + 1} of clips, column {column}, is {clips[column][row]}; it must be more than 0."
 
 
+def _bad_classes(table: pl.DataFrame, name: str) -> Iterator[str]:
+    wrong = pl.element().is_null() | (pl.element() < 0)
+    for column in ("verb_classes", "noun_classes"):
+        for row in _rows(table[column].list.eval(wrong).list.any()):
+            yield (
+                f"Row {row + 1} of {name}, column {column}, is {table[column][row].to_list()}; a class is a whole "
+                "number of 0 or more."
+            )
+
+
 def _in_form(
     table: pl.DataFrame, columns: dict[str, pl.DataType], required: tuple[str, ...], name: str
 ) -> pl.DataFrame:
@@ -122,6 +135,8 @@ def _in_form(
     own = [column for column in table.columns if column not in columns]
     casts = []
     for column, kind in columns.items():
+        if filled[column].dtype.is_nested() and kind != CLASSES:  # some casts of these look inside
+            raise CorpusError(_no_cast(filled[column], kind, name))
         try:
             casts.append(filled[column].cast(kind))
         except pl.exceptions.PolarsError as error:
@@ -158,6 +173,6 @@ def _repeated(table: pl.DataFrame, name: str, column: str) -> Iterator[str]:
         first.setdefault(value, row)
 
 
-def _rows(mask: pl.Series, limit: int = 1000) -> Iterator[int]:
-    """Numbers of the rows that are True, not more than anyone reads."""
-    yield from islice(mask.fill_null(False).arg_true(), limit)
+def _rows(mask: pl.Series) -> Iterator[int]:
+    """Numbers of the rows that are True."""
+    yield from mask.fill_null(False).arg_true()
