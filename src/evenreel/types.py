@@ -197,7 +197,8 @@ class Scores:
     """A similarity matrix with the ids of its rows and columns; it is a `ScoreBlocks`.
 
     Attributes:
-        values: (Q, V), a caption a row and a video a column; higher is better, minus infinity is never retrieved.
+        values: (Q, V), a caption a row and a video a column; higher is better, minus infinity is never retrieved: it
+            has a rank, behind all others, but is no hit and earns nothing.
         caption_ids: Q ids of captions.
         video_ids: V ids of clips.
         uses: what went into the values beside the caption and the video itself, `other queries` for example; it

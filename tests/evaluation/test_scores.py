@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.matching import from_matcher
 from evenreel.evaluation.scores import load_scores, save_scores
@@ -159,6 +160,29 @@ def test_blocks_of_lists_are_cut_from_the_whole() -> None:
         )
 
 
+def test_ids_of_captions_and_clips_alike_are_taken_by_their_names(tmp_path: Path) -> None:
+    both = make_corpus(
+        pl.DataFrame({"clip_id": ["a", "b"]}),
+        pl.DataFrame({"caption_id": ["a", "b"], "clip_id": ["a", "b"], "text": ["x", "y"]}),
+    )
+    save_scores(Scores(np.array([[1, 2], [3, 4]]), ["b", "a"], ["a", "b"]), tmp_path / "s.npz")
+    notices: list[str] = []
+    found = by_id(load_scores(tmp_path / "s.npz", both, notice=notices.append))
+    assert found["b", "a"] == 1
+    assert "taken at their word" in notices[0]
+    pl.DataFrame({"caption_id": ["a"], "clip_id": ["b"], "score": [5.0]}).write_parquet(tmp_path / "s.parquet")
+    for queries in ("t2v", "v2t"):
+        lists = load_scores(tmp_path / "s.parquet", both, queries=queries, notice=notices.append)  # type: ignore[arg-type]
+        assert isinstance(lists, ListedScores)
+        assert (by_id(lists)["a", "b"], lists.queries) == (5, queries)
+
+
+@pytest.mark.parametrize("values", [np.full((2, 3), "x"), np.ones((2, 3)) + 1j, np.ones(3)])
+def test_a_bank_that_holds_no_numbers_gets_a_sentence(values: NDArray[Any], tmp_path: Path) -> None:
+    with pytest.raises(ScoresError, match="scores are numbers with two axes"):
+        load_bank(save(tmp_path / "b.npz", values=values, video_ids=CLIPS), CLIPS)
+
+
 def broken(path: Path, data: bytes) -> Path:
     path.write_bytes(data)
     return path
@@ -203,7 +227,17 @@ BAD_FILES: dict[str, tuple[str, Any, str]] = {
     "pickled ids": (
         "s.npz",
         lambda p: save(p, values=VALUES, caption_ids=np.array(CAPTIONS, dtype=object), video_ids=CLIPS),
-        "cannot be read as .npz",
+        r"cannot be read as .npz .*save the ids with .astype\(str\)",
+    ),
+    "uses with no axis": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=CLIPS, uses="other"),
+        "array uses of .* must be a row of text",
+    ),
+    "uses that are numbers": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=CAPTIONS, video_ids=CLIPS, uses=[0.5]),
+        "array uses of .* must be a row of text",
     ),
     "ids with two axes": (
         "s.npz",
@@ -240,6 +274,40 @@ BAD_FILES: dict[str, tuple[str, Any, str]] = {
         "s.parquet",
         lambda p: long_table().with_columns(score=pl.lit(None, pl.Float64)).write_parquet(p),
         "Row 1 of .* no number",
+    ),
+    "a row of no caption": (
+        "s.parquet",
+        lambda p: (
+            long_table()
+            .with_columns(caption_id=pl.when(pl.int_range(12) != 4).then(pl.col("caption_id")))
+            .write_parquet(p)
+        ),
+        "Row 5 of .* has no caption_id",
+    ),
+    "a row of no caption in a wide table": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": ["c0", None], "v0": [1, 2]}).write_parquet(p),
+        "Row 2 of .* has no caption_id",
+    ),
+    "lists for ids": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": [["c0"]], "clip_id": ["v0"], "score": [1]}).write_parquet(p),
+        "Column 'caption_id' of .* List.String.; it must hold one id a row",
+    ),
+    "structs for clips": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": ["c0"], "clip_id": [{"a": 1}], "score": [1]}).write_parquet(p),
+        "Column 'clip_id' of .* one id a row",
+    ),
+    "lists for scores": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": ["c0"], "clip_id": ["v0"], "score": [[1.0]]}).write_parquet(p),
+        "Column 'score' of .* must hold numbers",
+    ),
+    "bytes for ids": (
+        "s.parquet",
+        lambda p: pl.DataFrame({"caption_id": [b"\xff"], "clip_id": ["v0"], "score": [1.0]}).write_parquet(p),
+        "Column 'caption_id' of .* no text",
     ),
     "words in a wide table": (
         "s.parquet",

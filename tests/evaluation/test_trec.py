@@ -58,14 +58,38 @@ def test_videos_as_queries_are_known_by_their_ids(corpus: Corpus, tmp_path: Path
     np.testing.assert_array_equal(part.block(slice(0, 3), slice(0, 2)), HELD[:, 1:])
 
 
-def test_ids_that_name_captions_and_clips_alike_are_captions_first(tmp_path: Path) -> None:
+def test_ids_that_name_captions_and_clips_alike_are_asked_about(tmp_path: Path) -> None:
     both = make_corpus(
         pl.DataFrame({"clip_id": ["a", "b"]}),
         pl.DataFrame({"caption_id": ["a", "b"], "clip_id": ["a", "b"], "text": ["x", "y"]}),
     )
-    found = read_run(written(tmp_path / "a.run", "a Q0 b 1 2 t\n"), both)
-    assert found.queries == "t2v"
-    assert found.block(slice(0, 1), slice(1, 2))[0, 0] == 2
+    run = written(tmp_path / "a.run", "a Q0 b 1 2 t\n")
+    with pytest.raises(ScoresError, match="Line 1 of .* captions and of clips alike; .* queries='t2v'.* --direction"):
+        read_run(run, both)
+    ahead, back = (read_run(run, both, queries=side) for side in ("t2v", "v2t"))  # type: ignore[arg-type]
+    assert (ahead.queries, back.queries) == ("t2v", "v2t")
+    assert ahead.block(slice(0, 1), slice(1, 2))[0, 0] == back.block(slice(1, 2), slice(0, 1))[0, 0] == 2
+
+
+def test_what_scores_use_is_read_from_our_own_tags(corpus: Corpus, tmp_path: Path) -> None:
+    uses = ("other queries", "bank of 5 captions")
+    write_run(Scores(VALUES, CAPTIONS, CLIPS, uses), tmp_path / "a.run")
+    assert read_run(tmp_path / "a.run", corpus).uses == uses
+    write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run")
+    assert read_run(tmp_path / "a.run", corpus).uses == ()
+    assert read_run(written(tmp_path / "b.run", RUN), corpus).uses == ()
+
+
+def test_the_mark_that_some_programs_begin_a_file_with_is_no_part_of_it(corpus: Corpus, tmp_path: Path) -> None:
+    found = read_run(written(tmp_path / "a.run", "\ufeff" + RUN), corpus)
+    np.testing.assert_array_equal(found.block(slice(0, 3), slice(0, 3)), HELD)
+
+
+def test_a_file_of_another_kind_is_told_what_is_read(corpus: Corpus, tmp_path: Path) -> None:
+    for name, content in (("a.csv", b"caption_id,v0,v1\n"), ("a.h5", b"\x89HDF\xff\n")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ScoresError, match="Scores are read from .npz, .npy, .parquet and TREC runs"):
+            read_run(tmp_path / name, corpus)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError
-from evenreel.evaluation.scores import read_arrays, read_matrix
+from evenreel.evaluation.scores import check_matrix, read_arrays, read_matrix, row_of_text
 
 
 def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
@@ -22,7 +22,7 @@ def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
         video_ids: V ids of the gallery.
 
     Raises:
-        ScoresError: the file cannot be read, or lacks a clip of the gallery.
+        ScoresError: the file cannot be read, holds no numbers, or lacks a clip of the gallery.
     """
     if not path.is_file():
         raise ScoresError(f"There is no file {path}.")
@@ -31,9 +31,10 @@ def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
     arrays = read_arrays(path)
     if "values" not in arrays or "video_ids" not in arrays:
         raise ScoresError(f"{path} has no arrays values and video_ids (it has: {', '.join(arrays) or 'none'}).")
-    place = {str(one): column for column, one in enumerate(arrays["video_ids"])}
+    check_matrix(path, arrays["values"])
+    place = {one: column for column, one in enumerate(row_of_text(path, "video_ids", arrays["video_ids"]))}
     if missing := [one for one in video_ids if one not in place]:
         raise ScoresError(f"{path} has no scores for the clip {missing[0]!r} ({len(missing):,} missing in all).")
-    if arrays["values"].ndim != 2 or arrays["values"].shape[1] != len(place):
+    if arrays["values"].shape[1] != len(place):
         raise ScoresError(f"{path} has values of {arrays['values'].shape} for {len(place):,} different video ids.")
     return np.asarray(arrays["values"][:, [place[one] for one in video_ids]])

@@ -1,4 +1,4 @@
-"""Scores of the pairs that a system has listed; every other pair is minus infinity."""
+"""Scores of the pairs that a system has listed; every other pair is minus infinity, never retrieved."""
 
 from __future__ import annotations
 
@@ -70,36 +70,59 @@ class ListedScores:
         return len(self.caption_ids), len(self.video_ids)
 
 
-def make_listed(listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False) -> ListedScores:
+def make_listed(
+    listing: Listing, corpus: Corpus, place: Place, *, partial: bool = False, queries: Direction | None = None
+) -> ListedScores:
     """Check lists against a corpus. A query without a list stays in, as one that found nothing.
 
-    Captions are the queries, unless more of the queries are clips of the corpus than captions of it.
+    The ids tell whether captions or clips are the queries.
 
     Args:
         listing: the pairs, in any order.
         corpus: whose captions and clips are meant, all of them, whether listed or not.
         place: words for where a row was read, `Line 7 of a.run`, from its number.
         partial: leave queries out that have no list.
+        queries: `t2v` for captions, `v2t` for clips, where the ids are those of both.
 
     Raises:
-        ScoresError: an id is not in the corpus, a pair is listed twice, or a score is no number.
+        ScoresError: an id is not in the corpus, a pair is listed twice, a score is no number, or the ids fit both ways
+            and `queries` does not say which is meant.
     """
     captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
-    names = listing["query"].unique(maintain_order=True)
-    of_clips, of_captions = (int(names.is_in(ids.implode()).sum()) for ids in (clips, captions))
-    turned = of_clips > of_captions
-    queries, items = (clips, captions) if turned else (captions, clips)
-    _check(listing, (queries, items), ("clip", "caption") if turned else ("caption", "clip"), place)
+    turned = _are_clips_queries(listing, captions, clips, place, queries)
+    asking, items = (clips, captions) if turned else (captions, clips)
+    _check(listing, (asking, items), ("clip", "caption") if turned else ("caption", "clip"), place)
     if partial:
-        queries = queries.filter(queries.is_in(names.implode()))
+        asking = asking.filter(asking.is_in(listing["query"].implode()))
     places = [
         listing.select(pl.col(side).replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64)).to_series()
-        for side, ids in (("query", queries), ("item", items))
+        for side, ids in (("query", asking), ("item", items))
     ]
     rows, columns = (place.to_numpy() for place in (places[::-1] if turned else places))
-    captions, clips = (items, queries) if turned else (queries, items)
+    captions, clips = (items, asking) if turned else (asking, items)
     values = listing["score"].to_numpy()
     return ListedScores(rows, columns, values, captions.to_list(), clips.to_list(), "v2t" if turned else "t2v")
+
+
+def _are_clips_queries(
+    listing: Listing, captions: pl.Series, clips: pl.Series, place: Place, queries: Direction | None
+) -> bool:
+    """Whether the lists fit the corpus better with clips as the queries."""
+    asking, items = (listing[side].unique(maintain_order=True) for side in ("query", "item"))
+    ahead, back = (
+        sum(int(ids.is_in(known.implode()).sum()) for ids, known in zip((asking, items), sides, strict=True))
+        for sides in ((captions, clips), (clips, captions))
+    )
+    if ahead != back or ahead < len(asking) + len(items):
+        return back > ahead
+    if queries is None:
+        first = listing.row(0, named=True)
+        raise ScoresError(
+            f"{place(first['number'])} lists {first['item']!r} for {first['query']!r}, and here as everywhere the ids "
+            "are those of captions and of clips alike; say which are the queries: queries='t2v' for captions, 'v2t' "
+            "for clips, or --direction on the command line."
+        )
+    return queries == "v2t"
 
 
 def _check(listing: Listing, known: tuple[pl.Series, pl.Series], names: tuple[str, str], place: Place) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import read_run
 from evenreel.evaluation.writing import replacing
 from evenreel.types import Corpus, ScoreBlocks, Scores
@@ -27,7 +28,12 @@ _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
 
 
 def load_scores(
-    path: str | Path, corpus: Corpus, *, partial: bool = False, notice: Notice = _logger.warning
+    path: str | Path,
+    corpus: Corpus,
+    *,
+    partial: bool = False,
+    queries: Direction | None = None,
+    notice: Notice = _logger.warning,
 ) -> Scores | ListedScores:
     """Read scores and check their ids against a corpus.
 
@@ -39,12 +45,14 @@ def load_scores(
     - anything else is read as a TREC run, see `read_run`; `.gz` is fine.
 
     Rows and columns go by their ids, in whatever order they are. Lists (a run, or a row a pair) may leave pairs out,
-    which then score minus infinity.
+    which then score minus infinity: they are never retrieved, and earn nothing.
 
     Args:
         path: of the file.
         corpus: the part of it that is meant, such as one split.
         partial: leave queries out that a run has no list for.
+        queries: whether captions (`t2v`) or videos (`v2t`) have the lists of a run whose ids fit both ways, or of a
+            Parquet table with a row a pair (by default captions).
         notice: is called with a sentence about anything the reader should know.
 
     Raises:
@@ -60,7 +68,8 @@ def load_scores(
         return _from_npy(path, corpus, notice)
     if kind == ".npz":
         return _by_ids(path, _from_npz(path), corpus, notice)
-    found = _from_parquet(path, corpus, partial) if kind == ".parquet" else read_run(path, corpus, partial=partial)
+    read = _from_parquet if kind == ".parquet" else read_run
+    found = read(path, corpus, partial=partial, queries=queries)
     if isinstance(found, Scores):
         return _by_ids(path, found, corpus, notice)
     _tell_of_gaps(path, found, notice)
@@ -110,12 +119,9 @@ def _from_npz(path: Path) -> Scores:
             "caption_ids and video_ids."
         )
     values, *ids = (arrays[name] for name in _ARRAYS)
-    uses = np.atleast_1d(arrays.get("uses", [])).astype(np.str_).tolist()
-    _check_matrix(path, values)
-    for array, name in zip(ids, _ARRAYS[1:], strict=True):
-        if array.ndim != 1 or array.dtype.kind not in "Uiu":
-            raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text.")
-    captions, videos = (array.astype(np.str_).tolist() for array in ids)
+    check_matrix(path, values)
+    captions, videos = (row_of_text(path, name, array) for name, array in zip(_ARRAYS[1:], ids, strict=True))
+    uses = row_of_text(path, "uses", arrays["uses"]) if "uses" in arrays else []
     if values.shape != (len(captions), len(videos)):
         raise ScoresError(
             f"The values of {path} are {_size(*values.shape)} for {len(captions):,} captions and {len(videos):,} "
@@ -134,7 +140,7 @@ def read_matrix(path: Path) -> NDArray[Any]:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except _UNREADABLE as error:
         raise ScoresError(f"{path} cannot be read as .npy ({_reason(error)}).") from error
-    _check_matrix(path, values)
+    check_matrix(path, values)
     return np.asanyarray(values)
 
 
@@ -150,25 +156,57 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays}
     except _UNREADABLE as error:
-        raise ScoresError(f"{path} cannot be read as .npz ({_reason(error)}).") from error
+        way = "; save the ids with .astype(str)" if "allow_pickle" in str(error) else ""
+        raise ScoresError(f"{path} cannot be read as .npz ({_reason(error)}){way}.") from error
 
 
-def _from_parquet(path: Path, corpus: Corpus, partial: bool) -> Scores | ListedScores:
+def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
+    """An array of ids or labels as text; whole numbers become their digits.
+
+    Raises:
+        ScoresError: it is of another kind, or has not one axis.
+    """
+    if array.ndim != 1 or (array.dtype.kind not in "Uiu" and array.size):
+        raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text.")
+    words: list[str] = array.astype(np.str_).tolist()
+    return words
+
+
+def _from_parquet(path: Path, corpus: Corpus, *, partial: bool, queries: Direction | None) -> Scores | ListedScores:
     try:
         table = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
     if "caption_id" not in table.columns:
         raise ScoresError(f"{path} has no column caption_id; it has: {', '.join(table.columns[:10]) or 'none'}.")
-    item = next((name for name in ("clip_id", "video_id") if name in table.columns), None)
-    if item is None or "score" not in table.columns:
+    clip = next((name for name in ("clip_id", "video_id") if name in table.columns), None)
+    if clip is None or "score" not in table.columns:
         return _from_wide(path, table)
-    listing = table.select(
-        pl.col("caption_id").cast(pl.String).alias("query"),
-        pl.col(item).cast(pl.String).alias("item"),
-        pl.col("score").cast(pl.Float64, strict=False),
+    if table["score"].dtype.is_nested():
+        raise ScoresError(f"Column 'score' of {path} holds {table['score'].dtype}; it must hold numbers.")
+    queries = queries or "t2v"
+    query, item = ("caption_id", clip) if queries == "t2v" else (clip, "caption_id")
+    listing = pl.DataFrame(
+        {
+            "query": _text_column(path, table, query),
+            "item": _text_column(path, table, item),
+            "score": table["score"].cast(pl.Float64, strict=False),
+        }
     ).with_row_index("number", offset=1)
-    return make_listed(listing, corpus, lambda number: f"Row {number} of {path}", partial=partial)
+    return make_listed(listing, corpus, lambda number: f"Row {number} of {path}", partial=partial, queries=queries)
+
+
+def _text_column(path: Path, table: pl.DataFrame, name: str) -> pl.Series:
+    """A column of ids as text; every row has one."""
+    column = table[name]
+    if column.dtype.is_nested():
+        raise ScoresError(f"Column {name!r} of {path} holds {column.dtype}; it must hold one id a row.")
+    if column.null_count():
+        raise ScoresError(f"Row {int(column.is_null().arg_true()[0]) + 1} of {path} has no {name}; every row has one.")
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError as error:
+        raise ScoresError(f"Column {name!r} of {path} holds {column.dtype}, which is no text.") from error
 
 
 def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
@@ -179,11 +217,15 @@ def _from_wide(path: Path, table: pl.DataFrame) -> Scores:
                 f"Column {column.name!r} of {path} is not full of numbers; a table of scores is caption_id and then a "
                 "column of numbers for each clip."
             )
-    ids = table["caption_id"].cast(pl.String).to_list()
-    return Scores(values.to_numpy(), ids, values.columns)
+    return Scores(values.to_numpy(), _text_column(path, table, "caption_id").to_list(), values.columns)
 
 
-def _check_matrix(path: Path, values: NDArray[Any]) -> None:
+def check_matrix(path: Path, values: NDArray[Any]) -> None:
+    """Hold an array to what scores are.
+
+    Raises:
+        ScoresError: it does not hold numbers, or has not two axes.
+    """
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ScoresError(
             f"{path} is an array of {values.dtype} with the shape {values.shape}; scores are numbers with two axes."
@@ -194,7 +236,13 @@ def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Score
     """The scores, turned where the ids say that a video is a row; each id known and there once."""
     captions, clips = set(corpus.captions["caption_id"]), set(corpus.clips["clip_id"])
     rows, columns = set(scores.caption_ids), set(scores.video_ids)
-    if rows <= clips and columns <= captions and not (rows <= captions and columns <= clips):
+    ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
+    if ahead and back:
+        notice(
+            f"The ids of {path} are those of captions and of clips alike, so its names are taken at their word: a "
+            "caption a row, a clip a column."
+        )
+    elif back:
         notice(f"{path} has a video a row, as its ids say; it is turned.")
         scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.uses)
     for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
@@ -211,7 +259,7 @@ def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Score
 
 
 def _tell_of_gaps(path: Path, lists: ListedScores, notice: Notice) -> None:
-    """Say how much is not listed, because a rank beyond the lists is a guess among equals."""
+    """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
     if lists.complete:
         return
     places, ids, what = (
@@ -222,7 +270,8 @@ def _tell_of_gaps(path: Path, lists: ListedScores, notice: Notice) -> None:
     without = len(ids) - len(np.unique(places))
     share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
     notice(
-        f"{path} lists {share:.1%} of all pairs; the others are equal, at minus infinity."
+        f"{path} lists {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank behind "
+        "what is listed."
         + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
     )
 

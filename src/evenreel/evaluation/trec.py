@@ -6,7 +6,8 @@ A run has a line `query Q0 item rank score tag` for each listed pair, a file of 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,17 +25,22 @@ from evenreel.types import Corpus, ScoreBlocks
 GRADES = 100
 """Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
 
-_LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+\S+\s*$"
+_LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
+_TAG = "evenreel"
+READABLE = "Scores are read from .npz, .npy, .parquet and TREC runs."
 _BAND_BYTES = 32 * 2**20
 
 
-def read_run(path: Path, corpus: Corpus, *, partial: bool = False) -> ListedScores:
+def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
     """Read a run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
+
+    What the scores use is taken from tags that `write_run` has written.
 
     Args:
         path: of the run.
         corpus: whose captions and clips are meant; see `make_listed` for which of them are the queries.
         partial: leave queries out that have no list.
+        queries: which they are, where the ids fit both ways; see `make_listed`.
 
     Raises:
         ScoresError: the file cannot be read, a line is no line of a run, or the lists do not fit the corpus.
@@ -42,7 +48,8 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False) -> ListedScor
     try:
         lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as a run ({error}).") from error
+        raise ScoresError(f"{path} cannot be read as a run ({error}). {READABLE}") from error
+    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
     lines = lines.filter(pl.col("line").str.strip_chars() != "")
     if lines.height == 0:
         raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
@@ -50,10 +57,11 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False) -> ListedScor
     if len(wrong := listing["query"].is_null().arg_true()):
         raise ScoresError(
             f"Line {listing['number'][wrong[0]]} of {path} has not the six words of a run, which are query, Q0, item, "
-            "rank, score and tag."
+            f"rank, score and tag. {READABLE}"
         )
     listing = listing.with_columns(pl.col("score").cast(pl.Float64, strict=False))
-    return make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial)
+    found = make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial, queries=queries)
+    return replace(found, uses=_uses_of(listing["tag"].unique(maintain_order=True)))
 
 
 def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: Direction = "t2v") -> None:
@@ -75,7 +83,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     if depth < 1:
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
-    tag = "-".join(["evenreel", *getattr(scores, "uses", ())]).replace(" ", "-")
+    tag = _tag_of(getattr(scores, "uses", ()))
     with replacing(path) as part, _opened(part, path) as file:
         for start, band in _bands(scores.block, (len(queries), len(gallery)), direction):
             _check_numbers(band, start, queries, gallery)
@@ -126,6 +134,21 @@ def write_qrels(
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
             pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
     return full
+
+
+def _tag_of(uses: Sequence[str]) -> str:
+    """One word.
+
+    >>> _tag_of(["other queries", "a bank"]), _uses_of(["evenreel-other-queries+a-bank", "t"])
+    ('evenreel-other-queries+a-bank', ('other queries', 'a bank'))
+    """
+    return f"{_TAG}-{'+'.join(uses)}".replace(" ", "-") if uses else _TAG
+
+
+def _uses_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """What the tags that `_tag_of` made say, each once; a hyphen within a word comes back as a space."""
+    written = [tag.removeprefix(f"{_TAG}-") for tag in tags if tag.startswith(f"{_TAG}-")]
+    return tuple(dict.fromkeys(one.replace("-", " ") for words in written for one in words.split("+")))
 
 
 def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Direction) -> tuple[pl.Series, pl.Series]:
