@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import FORMATS, load_corpus, load_texts, summarise
+from evenreel.corpus.annotation import save_class_names
 from evenreel.corpus.summary import lengths_s
 from evenreel.corpus.tables import make_corpus
 from tests.corpus.test_formats_official import textvr, write
@@ -39,6 +40,17 @@ def test_import_writes_a_corpus_and_says_what_it_holds(table: Path, tmp_path: Pa
         "  test: 1 clip, 1 caption",
     ]
     assert load_corpus(tmp_path / "out").captions["annotator"].to_list() == ["kim", "lee", "kim", "kim"]
+
+
+def test_import_over_another_corpus_says_so_and_leaves_nothing_of_it(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    evenreel("corpus", "import", "table", table, "--out", out)
+    save_class_names(out, ["run"], ["dog"], "tagger")
+    done = evenreel("corpus", "import", "table", table, "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = " ".join(done.stdout.split())
+    assert f"note: What was in {out} is replaced: captions.parquet, classes.parquet, clips.parquet." in told
+    assert sorted(path.name for path in out.iterdir()) == ["captions.parquet", "clips.parquet"]
 
 
 def test_import_as_json_and_one_split(table: Path, tmp_path: Path) -> None:
@@ -74,7 +86,7 @@ def test_what_is_left_out_is_said_and_is_exit_status_3(tmp_path: Path) -> None:
         "corpus", "import", "textvr", tmp_path / "in" / "TextVR_test.json", "--out", tmp_path / "out", "--json"
     )
     assert again.returncode == 3
-    assert [notice["left_out"] for notice in json.loads(again.stdout)["notices"]] == [False, True]
+    assert [notice["left_out"] for notice in json.loads(again.stdout)["notices"]] == [False, True, False]
     assert load_texts(tmp_path / "out") is None  # the words of the corpus before are gone with it
 
 
@@ -88,7 +100,7 @@ def test_notices_of_a_split_that_is_not_kept_do_not_count(tmp_path: Path) -> Non
     whole = evenreel("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "out")
     assert whole.returncode == 3
     assert "1 of its 9,000 official clips" in whole.stdout
-    part = evenreel("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "out", "--split", "test")
+    part = evenreel("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "part", "--split", "test")
     assert (part.returncode, part.stdout.count("\n")) == (0, 2)
 
 

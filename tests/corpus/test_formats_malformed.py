@@ -102,7 +102,7 @@ def test_a_path_that_is_not_there(name: str, tmp_path: Path) -> None:
         ("table", "mine.csv", "clip_id,text,verb_classes\na,b,3\n", "Row 1, column verb_classes, is 3; it must be"),
         ("table", "mine.csv", "clip_id,text\na,b\n,c\n", "mine.csv, row 2 after the header, names no clip in clip_id"),
         ("table", "mine.csv", "caption_id,clip_id,text\n1,a,b\n1,a,c\n", "every caption_id is unique"),
-        ("table", "m.jsonl", '{"path":"a","text":["b"]}\n{"path":"c","text":"d"}', "2, field text, .* and before it a list"),
+        ("table", "m.jsonl", '{"path":"a","text":["b"]}\n{"path":"c","text":"d"}', "field text, .* before it a list"),
         ("table", "m.jsonl", '{"path":"a","text":{"b":1}}', "The column text of .* holds Struct.*; it must hold text"),
         ("table", "m.jsonl", '{"path":"a","text":7}', "The column text of .* holds Int64; it must hold text"),
         ("table", "m.jsonl", '{"video_id":["a"],"text":"b"}', "The column video_id of .*m.jsonl holds List"),

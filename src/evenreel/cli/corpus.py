@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evenreel.corpus.summary import CorpusSummary, SplitCounts, Spread
 
 MANY_GROUPS = 12
+CORPUS_FILES = ("clips.parquet", "captions.parquet", "texts.parquet", "classes.parquet")
 
 corpus_app = typer.Typer(help="Make a corpus of a benchmark's files or of your own tables, and look at it.")
 
@@ -35,14 +36,17 @@ def import_corpus(
 ) -> None:
     """Read a benchmark's official files, and say what is missing or left out. Exit status 3 if anything is."""
     from evenreel.corpus import FORMATS, save_corpus, save_texts
+    from evenreel.corpus.annotation import drop_class_names
 
     if format_name not in FORMATS:
         raise UsageError(f"There is no format {format_name!r}; there are: {', '.join(FORMATS)}.")
     done = FORMATS[format_name](paths)
     if split:
         done = _only(done, split)
+    done = _with_replaced(done, out)
     save_corpus(done.corpus, out)
     save_texts(done.texts, out)
+    drop_class_names(out)
     _show_import(done, out, as_json)
     if any(notice.left_out for notice in done.notices):
         raise typer.Exit(EXIT_SET_ASIDE)
@@ -72,6 +76,17 @@ def _only(done: Imported, splits: Sequence[str]) -> Imported:
     kept = pl.col("clip_id").is_in(corpus.clips["clip_id"].implode())
     notices = tuple(notice for notice in done.notices if notice.split is None or notice.split in splits)
     return Imported(corpus, notices, None if done.texts is None else done.texts.filter(kept))
+
+
+def _with_replaced(done: Imported, out: Path) -> Imported:
+    """The import with a notice of the files that it takes the place of."""
+    from evenreel.corpus import Imported, Notice
+
+    there = sorted(name for name in CORPUS_FILES if (out / name).is_file())
+    if not there:
+        return done
+    replaced = Notice(f"What was in {out} is replaced: {', '.join(there)}.")
+    return Imported(done.corpus, (*done.notices, replaced), done.texts)
 
 
 def _show_import(done: Imported, out: Path, as_json: bool) -> None:

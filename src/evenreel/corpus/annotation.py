@@ -40,6 +40,18 @@ def with_classes(
     )
 
 
+def drop_class_names(folder: Path) -> None:
+    """Remove the names of an earlier corpus's classes, which number others than those of the one there now.
+
+    Raises:
+        CorpusError: the folder cannot be written.
+    """
+    try:
+        (folder / CLASS_NAMES).unlink(missing_ok=True)
+    except OSError as error:
+        raise CorpusError(f"{folder / CLASS_NAMES} of an earlier corpus cannot be removed ({error}).") from error
+
+
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
     """Write what each number means and which tagger found it: columns `kind`, `number`, `name`, `tagger`.
 

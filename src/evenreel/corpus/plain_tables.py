@@ -126,9 +126,13 @@ def read_table(path: Path) -> pl.DataFrame:
 
 def _read_csv(path: Path) -> pl.DataFrame:
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = [{k: v or None for k, v in row.items()} for _, row in csv_rows(path, (), separator=separator)]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return table(rows, {name: pl.String() for name in names})
+    names: list[str] = []
+    rows = []
+    for _, row in csv_rows(path, (), separator=separator):
+        names = names or list(row)
+        rows.append(tuple(row.values()))
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+    return frame.with_columns(pl.all().replace("", None))
 
 
 def _read_jsonl(path: Path) -> pl.DataFrame:
@@ -241,9 +245,9 @@ def _flat(frame: pl.DataFrame, where: str, *more: str) -> pl.DataFrame:
     """The table, whose standard columns hold one value a row, but for classes and texts."""
     for name in {*CLIP_COLUMNS, *CAPTION_COLUMNS, *more} - {"text"}:
         kind = frame.schema.get(name, pl.Null())
-        in_lists = name in CLASS_NAMES
-        if kind.is_nested() and not (in_lists and isinstance(kind, pl.List)):
-            wanted = "lists of whole numbers" if in_lists else "one value a row"
+        one = kind.inner if name in CLASS_NAMES and isinstance(kind, pl.List) else kind
+        if one.is_nested():
+            wanted = "lists of whole numbers" if name in CLASS_NAMES else "one value a row"
             raise CorpusError(f"The column {name} of {where} holds {kind}; it must hold {wanted}.")
     return frame
 
