@@ -74,12 +74,12 @@ def test_the_table_has_each_metric_with_its_interval_in_both_directions(place: P
     recall = 100 * np.mean(ranks(values(0, 1.0)) == 1)
     assert lines[0] == "old.npz"
     assert lines[1].startswith(
-        f"{recall:.1f}% of 30 captions find their answer first among 30 candidates (95% interval "
+        f"{recall:.2f}% of 30 captions find their answer first among 30 candidates (95% interval "
     )
     shown = {line.split()[0]: line.split() for line in lines if line.strip()}
     for word in DEFAULT_WORDS:
         assert shown[word].count("to") == 2
-    assert shown["R@1"][1] == f"{recall:.1f}"
+    assert shown["R@1"][1] == f"{recall:.2f}"
     assert shown["MeanR"][1] == f"{ranks(values(0, 1.0)).mean():.1f}"
     assert "t2v caption: each caption is a query; 30 queries among 30." in lines
 
@@ -235,3 +235,13 @@ def test_a_bar_is_drawn_only_for_those_who_wait(
         report(0.25)
         report(0.75)
     assert ("ranking a.npz" in capsys.readouterr().err) == drawn
+
+
+def test_the_bar_shows_a_name_as_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(waiting, "PATIENCE_S", -1.0)
+    with waiting.share_bar("ranking \x1b]0;owned\x07[bold]a.npz") as report:
+        report(0.5)
+    drawn = capsys.readouterr().err
+    assert "\x1b]0;" not in drawn
+    assert "[bold]a.npz" in drawn

@@ -17,15 +17,18 @@ import pytest
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError
-from evenreel.evaluation import Evaluation, EvaluationSettings, evaluate
+from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, evaluate, parse_metric
 from evenreel.evaluation.comparison import compare
+from evenreel.evaluation.results import VideoProtocol
 from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, write_page
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
 from evenreel.report.page import render
+from evenreel.report.words import interval, main_sentence, number, signed
 from evenreel.types import Corpus, Scores
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> & \"quoted\" %{x} <b>bold</b>"
+NEW = '<i>"new" it\'s %{x}</i>'
 COUNT = 40
 
 
@@ -47,8 +50,8 @@ def evaluation(seed: int, settings: EvaluationSettings) -> Evaluation:
 def page() -> str:
     settings = EvaluationSettings(resamples=100)
     first, second = evaluation(0, settings), evaluation(1, settings)
-    comparison = compare(first, {"<i>new</i>": second}, settings)
-    return render(evaluation_page({"old": first, "<i>new</i>": second}, corpus(), comparison, settings))
+    comparison = compare(first, {NEW: second}, settings)
+    return render(evaluation_page({"old": first, NEW: second}, corpus(), comparison, settings))
 
 
 class Elements(HTMLParser):
@@ -81,7 +84,7 @@ def test_words_from_outside_are_text(page: str) -> None:
     assert not {"img", "i", "b", "iframe", "link"} & set(tags)
     charts = len(chart_data(page))
     assert tags.count("script") == charts + 2  # Plotly once, the data, what draws
-    assert "<i>new</i>" in elements.words
+    assert NEW in elements.words
     assert "</script><script>document.title" not in page
     hover = json.dumps([trace.get("customdata") for chart in chart_data(page) for trace in chart["data"]])
     assert "&lt;/script&gt;" in hover
@@ -114,7 +117,8 @@ def test_one_system_without_intervals_has_a_page_too() -> None:
     settings = EvaluationSettings(resamples=0, t2v_protocol="video-mean", directions=("t2v",))
     page = render(evaluation_page({"only": evaluation(0, settings)}, corpus(), None, settings))
     words = Elements(page).words
-    assert "of 40 clips find" in words
+    assert "On average over 40 clips, " in words
+    assert "% of a clip's captions find it first among 40 candidates." in words
     assert "Differences" not in words
     assert len(chart_data(page)) == 2
 
@@ -130,6 +134,36 @@ def test_the_curve_passes_through_recall() -> None:
     assert recall[-1] == 100
     assert ((low <= recall) & (recall <= high)).all()
     assert (np.diff(recall) >= 0).all()
+
+
+def test_the_curve_agrees_with_the_table_where_scores_are_tied() -> None:
+    own = corpus()
+    scores = Scores(np.zeros((COUNT, COUNT)), own.captions["caption_id"].to_list(), own.clips["clip_id"].to_list())
+    result = evaluate(scores, own, EvaluationSettings(resamples=50)).directions["t2v"]
+    depths, recall, _, _ = curve_points(result, 0.95, 0)
+    assert result.summary["R@10"].value == pytest.approx(25)
+    assert list(recall) == pytest.approx([100 * k / COUNT for k in depths])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "sentence"),
+    [
+        ("every-caption", "% of a clip's captions are found among the first 5 of the captions that do not answer it."),
+        ("best-caption", "% of 40 clips find their answer among the first 5 of 40 candidates."),
+    ],
+)
+def test_the_main_sentence_is_of_what_is_counted(protocol: VideoProtocol, sentence: str) -> None:
+    settings = EvaluationSettings(
+        metrics=(parse_metric("R@5"),), resamples=0, v2t_protocol=protocol, directions=("v2t",)
+    )
+    assert main_sentence(evaluation(0, settings)).endswith(sentence)
+
+
+def test_small_figures_keep_their_digits() -> None:
+    share = parse_metric("mAP")
+    assert interval(Interval(0.38, 0.372, 0.391), share) == "0.37 to 0.39"
+    assert signed(0.04, share) == "+0.04"
+    assert number(12.34, parse_metric("MeanR")) == "12.3"
 
 
 def test_the_bins_hold_every_query_once() -> None:
@@ -164,6 +198,7 @@ def test_a_large_scatter_is_a_seeded_sample(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_long_words_are_cut_and_folded() -> None:
+    assert wrapped('say "it\'s" & <b>') == 'say "it\'s" &amp; &lt;b&gt;'
     lines = wrapped("word " * 200).split("<br>")
     assert len(lines) <= 5
     assert max(map(len, lines)) <= 60
@@ -194,6 +229,9 @@ def test_chromium_draws_every_chart_and_runs_no_caption(page: str, tmp_path: Pat
     assert f'data-drawn="{len(chart_data(page))}"' in done.stdout
     assert "<title>owned" not in done.stdout
     assert "<title>Evaluation of old" in done.stdout
+    drawn = done.stdout.partition("<svg")[2].partition("<script")[0]
+    assert drawn.count(f'&lt;i&gt;"new" it\'s %{{x}}&lt;/i&gt;</text>') >= 2  # the legends of both recall curves
+    assert "&amp;quot;" not in drawn
 
 
 def test_a_chart_s_data_cannot_end_its_script() -> None:

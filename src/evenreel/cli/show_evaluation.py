@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evenreel.cli.show import console, print_json, safe
-from evenreel.evaluation import Evaluation
+from evenreel.evaluation import Evaluation, parse_metric
 from evenreel.evaluation.comparison import Comparison, Difference
 from evenreel.report.words import (
     PROTOCOLS,
@@ -60,7 +60,8 @@ def _figures(evaluation: Evaluation) -> Table:
         table.add_column(f"{evaluation.confidence:.0%} interval", justify="right", style="dim")
     for metric in evaluation.metrics:
         figures = [result.summary[str(metric)] for result in evaluation.directions.values()]
-        table.add_row(str(metric), *(words for one in figures for words in (number(one.value), interval(one))))
+        words = ((number(one.value, metric), interval(one, metric)) for one in figures)
+        table.add_row(str(metric), *(word for pair in words for word in pair))
     return table
 
 
@@ -80,12 +81,13 @@ def _differences(direction: str, rows: Sequence[Difference], confidence: float) 
     for name in ("difference", f"{confidence:.0%} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse"):
         table.add_column(name, justify="right")
     for row in rows:
-        sure = row.p_holm <= 1 - confidence
+        metric = parse_metric(row.metric)
+        difference, sure = signed(row.difference.value, metric), row.p_holm <= 1 - confidence
         table.add_row(
             row.metric,
             safe(row.system),
-            f"[bold]{signed(row.difference.value)}[/]" if sure else signed(row.difference.value),
-            interval(row.difference),
+            f"[bold]{difference}[/]" if sure else difference,
+            interval(row.difference, metric),
             *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
             f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
         )

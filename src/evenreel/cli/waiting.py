@@ -11,15 +11,21 @@ PATIENCE_S = 2.0
 
 @contextlib.contextmanager
 def share_bar(words: str) -> Iterator[Callable[[float], None]]:
-    """A function to call with the share that is done; a bar is drawn after `PATIENCE_S`, where someone is looking."""
+    """A function to call with the share that is done; a bar is drawn after `PATIENCE_S`, where someone is looking.
+
+    Args:
+        words: what is done; a file's name in them is shown as text.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from evenreel.library.catalog import printable
+
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with contextlib.ExitStack() as stack:
         bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        task = bar.add_task(words, total=1.0)
+        task = bar.add_task(printable(words), total=1.0)
         started = time.monotonic()
 
         def report(share: float) -> None:

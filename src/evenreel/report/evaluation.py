@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
+from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.words import (
@@ -89,7 +90,7 @@ def _direction(
         ),
         Chart(recall_curve(results, first.confidence, settings.seed)),
         Text(
-            f"Recall by expected rank; the band is the {first.confidence:.0%} interval at each k, from "
+            f"R@k for every k, as in the table; the band is the {first.confidence:.0%} interval at each k, from "
             f"{CURVE_RESAMPLES} samples of clips.",
             "note",
         ),
@@ -125,7 +126,8 @@ def _figures_table(results: Mapping[str, DirectionResult], first: Evaluation) ->
     rows = []
     for metric in first.metrics:
         figures = [result.summary[str(metric)] for result in results.values()]
-        rows.append([str(metric), *(word for one in figures for word in (number(one.value), interval(one)))])
+        words = ((number(one.value, metric), interval(one, metric)) for one in figures)
+        rows.append([str(metric), *(word for pair in words for word in pair)])
     return Table(columns, rows, "Shares in percent; ranks begin at 1.")
 
 
@@ -134,15 +136,16 @@ def _differences_table(rows: Sequence[Difference], baseline: str, confidence: fl
         "metric", "system", "difference", f"{confidence:.0%} interval", "p", "p (Holm)", "p (Wilcoxon)",
         "wins", "ties", "losses",
     ]  # fmt: skip
-    words = [
-        [
-            *(row.metric, row.system, signed(row.difference.value), interval(row.difference)),
-            *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
-            *(f"{queries:,}" for queries in (row.wins, row.ties, row.losses)),
-        ]
-        for row in rows
+    return Table(columns, [_difference(row) for row in rows], f"Differences from {baseline}, query by query.")
+
+
+def _difference(row: Difference) -> list[str]:
+    metric = parse_metric(row.metric)
+    return [
+        *(row.metric, row.system, signed(row.difference.value, metric), interval(row.difference, metric)),
+        *(p_value(p) for p in (row.p_randomisation, row.p_holm, row.p_wilcoxon)),
+        *(f"{queries:,}" for queries in (row.wins, row.ties, row.losses)),
     ]
-    return Table(columns, words, f"Differences from {baseline}, query by query.")
 
 
 def _method(

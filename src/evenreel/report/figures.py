@@ -25,12 +25,12 @@ _HOVER_WORDS = 240
 
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed: int) -> go.Figure:
-    """Share of the queries whose first relevant item is at rank k or better, over k, with a pointwise interval."""
+    """R@k over k, the chance of an answer among the first k, with a pointwise interval."""
     figure = go.Figure(layout=_layout("k", "R@k, %", log_x=True))
     for number, (name, result) in enumerate(results.items()):
         colour = COLOURS[number % len(COLOURS)]
         depths, recall, low, high = curve_points(result, confidence, seed)
-        shown = escape(name)
+        shown = plain(name)
         figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
         figure.add_scatter(
             x=depths, y=low, mode="lines", line_width=0, showlegend=False, hoverinfo="skip", fill="tonexty",
@@ -50,9 +50,9 @@ def curve_points(
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Depths k, recall in percent, and the ends of its interval over samples of clips."""
     known = ~np.isnan(result.first_rank)
-    ranks, groups = result.first_rank[known], result.groups[known]
+    groups = result.groups[known]
     depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
-    hits = 100.0 * (ranks[:, None] <= depths)
+    hits = np.stack([result.hit_chance(int(k))[known] for k in depths], axis=1)
     drawn = np.concatenate(
         [
             weights @ hits / weights.sum(axis=1, keepdims=True)
@@ -71,7 +71,7 @@ def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
     for number, (name, result) in enumerate(results.items()):
         labels, shares = rank_shares(result)
         figure.add_bar(
-            x=labels, y=shares, name=escape(name), marker_color=COLOURS[number % len(COLOURS)],
+            x=labels, y=shares, name=plain(name), marker_color=COLOURS[number % len(COLOURS)],
             hovertemplate="rank %{x}: %{y:.1f} % of the queries",
         )  # fmt: skip
     figure.update_xaxes(type="category", showgrid=False)
@@ -105,7 +105,7 @@ def query_scatter(
     rows = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
     if len(rows) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
-    names = [escape(name) for name, _ in (first, second)]
+    names = [plain(name) for name, _ in (first, second)]
     figure = go.Figure(layout=_layout(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
     figure.update_yaxes(type="log", dtick=1)
     furthest = float(max(first[1].gallery_size, 2))
@@ -121,10 +121,19 @@ def query_scatter(
         figure.add_scatter(
             x=x[these], y=y[these], mode="markers", name=f"{name} in {names[1]}",
             marker={"color": colour, "size": 7, "opacity": 0.45},
-            customdata=[wrapped(labels[row]) for row in these],
-            hovertemplate=f"%{{customdata}}<br>{names[0]} %{{x}}, {names[1]} %{{y}}<extra></extra>",
+            customdata=[wrapped(labels[row]) for row in these], meta=names,
+            hovertemplate="%{customdata}<br>%{meta[0]} %{x}, %{meta[1]} %{y}<extra></extra>",
         )  # fmt: skip
     return figure, len(rows)
+
+
+def plain(words: str) -> str:
+    """Words from outside for Plotly, which knows some tags and no entity for a quotation mark.
+
+    >>> plain('<b>"bold"</b>')
+    '&lt;b&gt;"bold"&lt;/b&gt;'
+    """
+    return escape(words, quote=False)
 
 
 def wrapped(words: str) -> str:
@@ -134,7 +143,7 @@ def wrapped(words: str) -> str:
     '&lt;b&gt;bold&lt;/b&gt;'
     """
     cut = textwrap.shorten(words, _HOVER_WORDS, placeholder=" ...")
-    return "<br>".join(escape(line) for line in textwrap.wrap(cut, 60)) or "(no words)"
+    return "<br>".join(plain(line) for line in textwrap.wrap(cut, 60)) or "(no words)"
 
 
 def _layout(x: str, y: str, *, log_x: bool = False) -> go.Layout:

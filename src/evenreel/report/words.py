@@ -1,9 +1,9 @@
-"""Figures as words, the same on a page and in a terminal."""
+"""Figures as words, the same on a page and in a terminal; JSON has them unrounded."""
 
 from __future__ import annotations
 
 from evenreel.evaluation.comparison import Difference
-from evenreel.evaluation.metrics import parse_metric
+from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.evaluation.results import Evaluation, Interval
 
 PROTOCOLS = {
@@ -21,38 +21,41 @@ RELEVANCES = {
     "given": "degrees of relevance that were given",
 }
 TIES = {
-    "expected": "items with equal scores are in random order, and figures are the mean over all orders",
+    "expected": "items with equal scores are in random order, and each query counts with its mean over all orders",
     "optimistic": "of items with equal scores the more relevant come first",
     "pessimistic": "of items with equal scores the more relevant come last",
 }
 
 
-def number(value: float) -> str:
-    """A figure as tables show it.
+def number(value: float, metric: Metric) -> str:
+    """A figure as tables show it: two decimals, one for a rank.
 
-    >>> number(43.14), number(1234.5), number(-0.01)
-    ('43.1', '1,234.5', '0.0')
+    >>> number(43.148, parse_metric("R@1")), number(1234.5, parse_metric("MedR")), number(-0.001, parse_metric("mAP"))
+    ('43.15', '1,234.5', '0.00')
     """
-    return f"{round(value, 1) + 0.0:,.1f}"
+    digits = 2 if metric.higher_is_better else 1
+    return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
-def interval(figure: Interval) -> str:
+def interval(figure: Interval, metric: Metric) -> str:
     """The ends of an interval; empty where there is none.
 
-    >>> interval(Interval(5.0, 4.25, 6.0)), interval(Interval(5.0))
-    ('4.2 to 6.0', '')
+    >>> interval(Interval(5.0, 4.25, 6.0), parse_metric("mAP")), interval(Interval(5.0), parse_metric("mAP"))
+    ('4.25 to 6.00', '')
     """
-    return "" if figure.low is None or figure.high is None else f"{number(figure.low)} to {number(figure.high)}"
+    if figure.low is None or figure.high is None:
+        return ""
+    return f"{number(figure.low, metric)} to {number(figure.high, metric)}"
 
 
-def signed(value: float) -> str:
+def signed(value: float, metric: Metric) -> str:
     """A difference with its sign.
 
-    >>> signed(1.26), signed(-0.5), signed(0.0)
-    ('+1.3', '-0.5', '0.0')
+    >>> [signed(one, parse_metric("R@5")) for one in (1.256, -0.5, 0.001)]
+    ['+1.26', '-0.50', '0.00']
     """
-    words = number(value)
-    return f"+{words}" if value > 0 and words != "0.0" else words
+    words = number(value, metric)
+    return f"+{words}" if float(words.replace(",", "")) > 0 else words
 
 
 def p_value(p: float) -> str:
@@ -69,25 +72,32 @@ def main_sentence(evaluation: Evaluation) -> str:
     direction, result = next(iter(evaluation.directions.items()))
     metric = evaluation.metrics[0]
     figure = result.summary[str(metric)]
-    ends = interval(figure)
+    value, ends = number(figure.value, metric), interval(figure, metric)
     sure = f" ({evaluation.confidence:.0%} interval {ends})" if ends else ""
-    queries = f"{len(result.query_ids):,} {'captions' if result.protocol == 'caption' else 'clips'}"
-    gallery = f"{result.gallery_size:,} candidates"
-    if metric.name == "R":
-        where = "first among" if metric.cutoff == 1 else f"among the first {metric.cutoff} of"
-        return f"{number(figure.value)}% of {queries} find their answer {where} {gallery}{sure}."
-    return f"{metric} of {direction} is {number(figure.value)}{sure}, over {queries} and {gallery}."
+    count, gallery = f"{len(result.query_ids):,}", f"{result.gallery_size:,} candidates"
+    what = "captions" if result.protocol == "caption" else "clips"
+    if metric.name != "R":
+        return f"{metric} of {direction} is {value}{sure}, over {count} {what} and {gallery}."
+    where = "first among" if metric.cutoff == 1 else f"among the first {metric.cutoff} of"
+    if result.protocol == "video-mean":
+        return f"On average over {count} clips, {value}% of a clip's captions find it {where} {gallery}{sure}."
+    if result.protocol == "every-caption":
+        others = "captions that do not answer it"
+        return f"On average over {count} clips, {value}% of a clip's captions are found {where} the {others}{sure}."
+    return f"{value}% of {count} {what} find their answer {where} {gallery}{sure}."
 
 
 def difference_sentence(row: Difference, confidence: float) -> str:
     """One comparison as a plain sentence."""
-    better = parse_metric(row.metric).higher_is_better == (row.difference.value > 0)
+    metric = parse_metric(row.metric)
+    better = metric.higher_is_better == (row.difference.value > 0)
     verdict = "does better than the baseline" if better else "does worse than the baseline"
     if row.p_holm > 1 - confidence:
         verdict = "cannot be told from the baseline"
+    ends = interval(row.difference, metric)
     return (
-        f"{row.system} {verdict} in {row.metric} of {row.direction}: {signed(row.difference.value)} "
-        f"({interval(row.difference)}), p = {p_value(row.p_holm)} after Holm's correction."
+        f"{row.system} {verdict} in {row.metric} of {row.direction}: {signed(row.difference.value, metric)}"
+        f"{f' ({ends})' if ends else ''}, p = {p_value(row.p_holm)} after Holm's correction."
     ).replace("p = <", "p < ")
 
 
