@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evenreel.cli.classes import find_classes
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.errors import CorpusError, UsageError
 from tests.test_cli import evenreel, printed_json
 
 TEXTS = ["cut tomato", "a man chops two tomatoes", "turn on the tap", "a sofa"]
@@ -67,6 +69,28 @@ def test_a_share_and_synonyms_of_ones_own(corpus: Path, tmp_path: Path) -> None:
     assert [[nouns[number] for number in one] for one in load_corpus(corpus).clips["noun_classes"]] == [
         ["vegetable"], [], []
     ]  # fmt: skip
+
+
+def test_captions_that_are_not_english_are_noted(tmp_path: Path) -> None:
+    texts = ["мужчина режет помидоры", "женщина играет на гитаре", "a dog runs"]
+    captions = pl.DataFrame({"caption_id": list("012"), "clip_id": "a", "text": texts})
+    save_corpus(make_corpus(pl.DataFrame({"clip_id": ["a"]}), captions), tmp_path)
+    done = evenreel("corpus", "classes", tmp_path, "--tagger", "pattern")
+    assert done.returncode == 0
+    assert "note: the dictionary does not know 78% of the nouns" in done.stdout
+    again = printed_json(evenreel("corpus", "classes", tmp_path, "--tagger", "pattern", "--replace", "--json"))
+    assert again["unknown_share"] == pytest.approx(7 / 9)
+
+
+def test_options_are_checked_before_the_work(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("captions were tagged")
+
+    monkeypatch.setattr("evenreel.cli.classes._tagged", refuse)
+    with pytest.raises(UsageError, match="more than 0 and at most 1"):
+        find_classes(corpus, "pattern", share=1.5)
+    with pytest.raises(CorpusError, match="cannot be read"):
+        find_classes(corpus, "pattern", synonyms=corpus / "missing.txt")
 
 
 @pytest.mark.parametrize(

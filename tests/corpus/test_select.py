@@ -110,7 +110,7 @@ def test_a_clip_without_a_path_is_a_video_of_its_own() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_generated_clip_stays_with_its_real_one_and_its_video(seed: int) -> None:
-    """Also through others: g1 mirrors a, which is of the video of b, which g2 mirrors; g3 and g4 mirror one not there."""
+    """Also through others: g1 mirrors a, of the video of b, which g2 mirrors; g3 and g4 mirror one that is gone."""
     table = pl.DataFrame(
         {
             "clip_id": ["a", "b", "g1", "g2", "g3", "g4", "v", "w"],

@@ -46,6 +46,17 @@ def test_synonyms_are_one_class_and_stop_words_none() -> None:
     ]
 
 
+@pytest.mark.parametrize("heads_only", [True, False])
+def test_an_amount_is_no_class_before_what_it_is_of(heads_only: bool) -> None:
+    rules = ClassRules(heads_only=heads_only)
+    captions = ["a piece of wood", "two pairs of scissors", "a number of ferrets", "a couple of dogs", "a couple"]
+    assert [nouns for _, nouns in named(captions, rules)] == [{"wood"}, {"scissors"}, {"ferret"}, {"dog"}, {"couple"}]
+    assert [nouns for _, nouns in named(["a group of men", "a cup of tea"], rules)] == [
+        {"group", "man"},
+        {"cup", "tea"},
+    ]
+
+
 def test_lemmas_alone_and_every_noun() -> None:
     rules = ClassRules(synonyms=NO_SYNONYMS, stop_verbs=frozenset(), stop_nouns=frozenset(), heads_only=False)
     assert named(["a man is slicing tomato sauce"], rules) == [({"be", "slice"}, {"man", "tomato", "sauce"})]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenreel.language import Tagged, lemmas, load_tagger, stop_verbs
+from evenreel.language import Tagged, lemmas, load_tagger, stop_verbs, unknown_share
 from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
 from evenreel.language.tokens import split_words
 
@@ -62,6 +62,13 @@ def tag(caption: str) -> Tagged:
         ("a man tries to save a woman", "try save", "man woman", ""),
         ("add spices to bowl", "add", "spice bowl", ""),
         ("a number of ferrets sleep", "sleep", "number ferret", ""),
+        ("a cat and dog play together", "play", "cat dog", ""),
+        ("a wolf and a bear run around", "run", "wolf bear", ""),
+        ("a man and a woman kiss", "kiss", "man woman", ""),
+        ("two boys swing in a park.", "swing", "boy park", ""),
+        ("a group of kids dance", "dance", "group kid", ""),
+        ("a man sings and two women dance", "sing dance", "man woman", ""),
+        ("a man eats bread and cheese slice", "eat", "man bread cheese slice", ""),
         ("rinse", "rinse", "", ""),
         ("a small dog barks", "bark", "dog", "small"),
     ],
@@ -143,6 +150,14 @@ def test_leaving_rules_out_changes_nothing(words: list[str]) -> None:
 
 def test_symbols_are_no_nouns() -> None:
     assert lemmas(tag("😀 dog ♥ runs !!!"), "noun") == ["dog"]
+
+
+@pytest.mark.parametrize(
+    ("captions", "share"),
+    [(["a dog runs", "the cats"], 0), (["un hombre toca la guitarra"], 0.8), (["собака бежит"], 1), (["the of"], 0)],
+)
+def test_words_of_another_language_are_unknown(captions: list[str], share: float) -> None:
+    assert unknown_share(TAGGER.tag(captions)) == pytest.approx(share, abs=0.2)
 
 
 def test_load_tagger_gives_it_by_name() -> None:

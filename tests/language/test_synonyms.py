@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.errors import CorpusError
-from evenreel.language import caption_synonyms, read_synonyms, stop_nouns, stop_verbs
+from evenreel.language import amounts, caption_synonyms, read_synonyms, stop_nouns, stop_verbs
 
 
 def test_groups_are_named_by_their_first_word(tmp_path: Path) -> None:
@@ -19,6 +19,12 @@ def test_groups_are_named_by_their_first_word(tmp_path: Path) -> None:
     both = caption_synonyms().updated(own)
     assert both.verbs["hew"] == both.verbs["cut"] == "cut"
     assert both.verbs["grab"] == "take"
+
+
+def test_a_mark_before_the_text_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("verb: cut, hew\n", encoding="utf-8-sig")
+    assert read_synonyms(path).verbs == {"cut": "cut", "hew": "cut"}
 
 
 @pytest.mark.parametrize("line", ["cut, hew", "adverb: slowly", "verb: cut,, hew", "verb:", "noun: a,"])
@@ -53,3 +59,6 @@ def test_the_packaged_groups() -> None:
     assert known.nouns["man"] != known.nouns["woman"]
     assert not stop_verbs() & set(known.verbs)
     assert not stop_nouns() & set(known.nouns)
+    assert not stop_nouns() & amounts()
+    assert known.verbs["shoot"] != known.verbs["film"]
+    assert known.verbs["win"] != known.verbs["score"]

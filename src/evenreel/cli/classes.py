@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2000
 _SHOWN = 12
+_MANY_UNKNOWN = 0.2
 
 
 @corpus_app.command("classes")
@@ -36,18 +37,21 @@ def find_classes(
     """Fill the verb and noun classes of captions and clips, for `evenreel evaluate --relevance classes`."""
     from evenreel.corpus import load_corpus, save_corpus
     from evenreel.corpus.annotation import save_class_names, with_classes
-    from evenreel.language import classes_of, clip_classes, load_tagger
+    from evenreel.language import check_share, classes_of, clip_classes, load_tagger, unknown_share
 
+    check_share(share)
+    rules = _rules(synonyms, min_captions)
     corpus = load_corpus(folder)
     if not replace and _annotated(corpus):
         raise UsageError(f"The corpus in {folder} has classes already; --replace finds new ones.")
     chosen = load_tagger(cast("TaggerName", tagger))  # it says which there are, of a word it does not know
-    found = classes_of(_tagged(corpus, chosen), _rules(synonyms, min_captions))
+    tagged = _tagged(corpus, chosen)
+    found = classes_of(tagged, rules)
     clips = clip_classes(found, corpus.captions["clip_id"].to_list(), share)
     of_clip = dict(zip(clips.clip_ids, zip(clips.verbs, clips.nouns, strict=True), strict=True))
     save_corpus(with_classes(corpus, (found.verbs, found.nouns), of_clip), folder)
     save_class_names(folder, found.verb_names, found.noun_names, chosen.name)
-    _show(found, chosen, as_json)
+    _show(found, unknown_share(tagged), chosen, as_json)
 
 
 def _annotated(corpus: Corpus) -> bool:
@@ -74,12 +78,13 @@ def _rules(synonyms: Path | None, min_captions: int) -> ClassRules:
     return ClassRules(groups.updated(read_synonyms(synonyms)) if synonyms else groups, min_captions=min_captions)
 
 
-def _show(found: VerbNounClasses, tagger: Tagger, as_json: bool) -> None:
+def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:
     from evenreel.cli.show import console, count, print_json, safe
 
     without = sum(not verbs and not nouns for verbs, nouns in zip(found.verbs, found.nouns, strict=True))
     if as_json:
         figures: dict[str, Any] = {"tagger": tagger.name, "captions": len(found.verbs), "without": without}
+        figures["unknown_share"] = unknown
         print_json(figures | {"verbs": list(found.verb_names), "nouns": list(found.noun_names)})
         return
     console().print(f"{count(len(found.verbs), 'caption')}, read by {safe(tagger.name)}")
@@ -88,3 +93,8 @@ def _show(found: VerbNounClasses, tagger: Tagger, as_json: bool) -> None:
         console().print(f"  {len(names):,} classes of {what}: {safe(', '.join(names[:_SHOWN]))}{more}")
     if without:
         console().print(f"  {count(without, 'caption')} without any")
+    if unknown > _MANY_UNKNOWN:
+        console().print(
+            f"  note: the dictionary does not know {unknown:.0%} of the nouns, verbs, adjectives and adverbs; it is of "
+            "English alone, and classes of other words are each word by itself"
+        )

@@ -53,7 +53,8 @@ def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corp
 
     Args:
         corpus: taken from; a split that it has is replaced.
-        shares: share of the videos, or groups of videos, of each split, which sum to 1, for example `{"train": 0.8, "test": 0.2}`.
+        shares: share of the videos, or groups of them, of each split, which sum to 1, for example
+            `{"train": 0.8, "test": 0.2}`.
         seed: of the random order.
 
     Raises:

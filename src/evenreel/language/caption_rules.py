@@ -23,7 +23,9 @@ _FORMS_OF_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "'s
 _FINITE = ("VBZ", "VBP", "VBD", "MD")
 _NOUNS = ("NN", "NNS", "NNP", "NNPS")
 _OPENERS = ("DT", "PRP$", "POS")
+_CLAUSE_WORDS = frozenset({"while", "as", "when", "where", "that"})
 _SINGULAR = frozenset({"a", "an", "one", "this", "another", "each"})
+_JOINS = frozenset({"and", "of"})
 _AUXILIARIES = frozenset({"be", "have", "get"})
 
 
@@ -52,6 +54,17 @@ class _Caption:
             if self.tags[before] in ("CC", ",", ".", "WDT", "WP", "WRB") or self.words[before] in ("while", "as"):
                 return False
         return False
+
+    def has_plural_subject(self, place: int) -> bool:
+        """Whether `two dogs`, `a cat and a dog` or `a group of dogs` stands right before, where a clause starts."""
+        start = place
+        while start > 0 and (
+            self.tags[start - 1] in (*_NOUNS, *_OPENERS, "JJ", "CD") or self.words[start - 1] in _JOINS
+        ):
+            start -= 1
+        if start > 0 and self.tags[start - 1] not in (",", ".") and self.words[start - 1] not in _CLAUSE_WORDS:
+            return self.words[start] == "and" and self.tag(place - 1) == "NNS"
+        return self.tag(place - 1) == "NNS" or "and" in self.words[start + 1 : place]
 
     def opener(self, place: int) -> str:
         """The determiner of the noun phrase that ends before a place."""
@@ -192,12 +205,17 @@ def _third_person(caption: _Caption, place: int) -> str | None:
 
 
 def _bare_verb(caption: _Caption, place: int) -> str | None:
-    """`a man cut the cake`, `two dogs attack a shark`: a base form between a subject and what opens an object."""
+    """`a man cut the cake`, `a cat and dog play together`: a base form after a subject, before what opens an object.
+
+    After a plural subject it may end the clause or stand before an adverb or preposition too.
+    """
     if caption.tag(place) not in ("NN", "VB") or caption.tag(place - 1) not in _NOUNS:
         return None
     if caption.is_command or caption.has_finite_verb(place) or not _is_base(caption.word(place)):
         return None
-    return "VBP" if caption.tag(place + 1) in ("DT", "PRP$", "PRP") else None
+    follower = caption.tag(place + 1)
+    ends = follower in ("", ",", ".", "RB", "RP", "IN", "TO", "CC")
+    return "VBP" if follower in ("DT", "PRP$", "PRP") or (ends and caption.has_plural_subject(place)) else None
 
 
 def _progressive(caption: _Caption, place: int) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from evenreel.errors import UsageError
 from evenreel.language.caption_rules import PARTICLES
 from evenreel.language.phrases import OPENERS, phrases, verb_particle
-from evenreel.language.synonyms import Synonyms, caption_synonyms, stop_nouns, stop_verbs
+from evenreel.language.synonyms import Synonyms, amounts, caption_synonyms, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
 
 
@@ -24,6 +24,7 @@ class ClassRules:
     Attributes:
         synonyms: groups of words that are one class.
         stop_verbs, stop_nouns: names that are no class.
+        amounts: nouns that are no class before `of`.
         min_captions: a class that fewer captions have is dropped.
         heads_only: only the last noun of a noun phrase counts: `tomato sauce` is a sauce.
     """
@@ -31,6 +32,7 @@ class ClassRules:
     synonyms: Synonyms = field(default_factory=caption_synonyms)
     stop_verbs: frozenset[str] = field(default_factory=stop_verbs)
     stop_nouns: frozenset[str] = field(default_factory=stop_nouns)
+    amounts: frozenset[str] = field(default_factory=amounts)
     min_captions: int = 1
     heads_only: bool = True
 
@@ -103,14 +105,23 @@ def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: floa
     >>> clip_classes(three, ["a", "a", "a"], share=0.5)
     ClipClasses(clip_ids=['a'], verbs=[[0]], nouns=[[]])
     """
-    if not 0 < share <= 1:
-        raise UsageError(f"The share of a clip's captions is {share}; it must be more than 0 and at most 1.")
+    check_share(share)
     if len(clip_ids) != len(captions.verbs):
         raise UsageError(f"There are {len(clip_ids)} clip ids for {len(captions.verbs)} captions; give one for each.")
     sizes = Counter(clip_ids)
     verbs = _frequent(clip_ids, captions.verbs, sizes, share)
     nouns = _frequent(clip_ids, captions.nouns, sizes, share)
     return ClipClasses(list(sizes), [verbs[clip] for clip in sizes], [nouns[clip] for clip in sizes])
+
+
+def check_share(share: float) -> None:
+    """Refuse what is no share of a clip's captions.
+
+    Raises:
+        UsageError: it is not more than 0 and at most 1.
+    """
+    if not 0 < share <= 1:
+        raise UsageError(f"The share of a clip's captions is {share}; it must be more than 0 and at most 1.")
 
 
 def annotate(
@@ -154,9 +165,11 @@ def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
     known = rules.synonyms.nouns
     if rules.heads_only:
         entities = [one for one in phrases(tokens) if one.kind == "entity"]
-        found = [known.get(one.text, known.get(one.head, one.head)) for one in entities]
+        nouns = [(one.text if one.text in known else one.head, one.stop) for one in entities]
     else:
-        found = [known.get(token.lemma, token.lemma) for token in tokens if token.part == "noun"]
+        nouns = [(token.lemma, place + 1) for place, token in enumerate(tokens) if token.part == "noun"]
+    of = {place for place, token in enumerate(tokens) if token.lemma == "of"}
+    found = [known.get(noun, noun) for noun, stop in nouns if not (stop in of and noun in rules.amounts)]
     return [name for name in found if name not in rules.stop_nouns]
 
 

@@ -55,6 +55,12 @@ def stop_nouns() -> frozenset[str]:
     return frozenset(packaged_lines("stop_nouns.txt"))
 
 
+@lru_cache(maxsize=1)
+def amounts() -> frozenset[str]:
+    """Nouns that name nothing before `of`: piece, pair, number and their like."""
+    return frozenset(packaged_lines("amounts.txt"))
+
+
 def packaged_lines(name: str) -> list[str]:
     """Lines of a text file of this package, without the comments and empty ones."""
     return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
@@ -69,7 +75,7 @@ def read_synonyms(path: Path) -> Synonyms:
         CorpusError: the file cannot be read, a line has another form, or a word is in two groups.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the text
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"The synonyms in {path} cannot be read as UTF-8 text ({error}).") from error
     return _parse(text, str(path))
