@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation import DirectionResult, EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation import DirectionResult, EvaluationSettings, compare, evaluate, parse_metrics
 from evenreel.types import Scores
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
@@ -234,6 +234,67 @@ def test_equal_scores_find_k_of_a_thousand_videos_in_k_tenths_of_a_percent() -> 
     for result in done.directions.values():
         figures = {word: figure.value for word, figure in result.summary.items()}
         assert figures == pytest.approx({"R@1": 0.1, "R@5": 0.5, "R@10": 1.0, "MedR": 500.5, "MeanR": 500.5})
+
+
+def test_relevance_may_be_an_array() -> None:
+    values, table = np.random.default_rng(0).random((6, 4)), np.random.default_rng(1).choice([0, 0.5, 1], (6, 4))
+    corpus = corpus_of(CLIPS, 4)
+    found, other = (evaluate(scores_of(values), corpus, PLAIN, relevance=one) for one in (table, Degrees(table)))
+    assert found.to_json() == other.to_json()
+    for wrong, sentence in (
+        (table.T, "has the shape .4, 6."),
+        (table * 2, "range from 0.0 to 2.0"),
+        (np.where(table == 1, np.nan, table), "between 0 and 1"),
+        (table[0], "numbers, a caption a row"),
+        (table.astype(str), "numbers, a caption a row"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            evaluate(scores_of(values), corpus, PLAIN, relevance=wrong)
+
+
+def test_metrics_may_be_words_and_scores_lists() -> None:
+    asked = EvaluationSettings(metrics=("R@1", "R@1", "MedR"), resamples=0)  # type: ignore[arg-type]
+    assert asked.metrics == parse_metrics(["R@1", "MedR"])
+    with pytest.raises(UsageError, match="no metric"):
+        EvaluationSettings(metrics=("best",))  # type: ignore[arg-type]
+    values = [[1.0, 0.0], [0.0, 1.0]]
+    done = evaluate(Scores(values, ["c0", "c1"], ["v0", "v1"]), corpus_of([0, 1], 2), asked)  # type: ignore[arg-type]
+    assert done.directions["t2v"].summary["R@1"].value == 100
+    with pytest.raises(ScoresError, match="no table of numbers"):
+        evaluate(Scores([[1], [1, 2]], ["c0", "c1"], ["v0", "v1"]), corpus_of([0, 1], 2))  # type: ignore[arg-type]
+
+
+def test_galleries_are_told_apart_whatever_their_order() -> None:
+    values = np.random.default_rng(0).random((4, 4))
+    corpus, asked = corpus_of([0, 0, 1, 1], 6), replace(PLAIN, partial=True)
+
+    def ranked(clips: list[str]) -> Any:
+        return evaluate(Scores(values, ["c0", "c1", "c2", "c3"], clips), corpus, asked)
+
+    base, mixed, other = (ranked(["v0", "v1", *more]) for more in (["v2", "v3"], ["v3", "v2"], ["v4", "v5"]))
+    compare(base, {"x": mixed})
+    with pytest.raises(ScoresError, match="different items in t2v"):
+        compare(base, {"x": other})
+
+
+def test_intervals_that_say_nothing_are_told() -> None:
+    asked = EvaluationSettings(parse_metrics(["R@1", "MedR"]), resamples=50)
+    few = evaluate(scores_of(np.eye(9)), corpus_of(range(9), 9), asked).notices
+    assert any("t2v: the queries are of 9 clips only" in notice for notice in few)
+    many = evaluate(scores_of(np.eye(12)), corpus_of(range(12), 12), asked).notices
+    assert [notice.split(",")[0] for notice in many] == [f"{d}: all queries have the same R@1" for d in ("t2v", "v2t")]
+    spread = np.random.default_rng(0).random((30, 30)) + np.eye(30) / 2
+    assert evaluate(scores_of(spread), corpus_of(range(30), 30), asked).notices == ()
+    assert evaluate(scores_of(np.eye(9)), corpus_of(range(9), 9), replace(asked, resamples=0)).notices == ()
+
+
+def test_a_gallery_that_is_not_searched_may_be_small() -> None:
+    asked = replace(PLAIN, partial=True)
+    for missing, searched in (("clips", "t2v"), ("captions", "v2t")):
+        corpus = corpus_of([0, 1] if missing == "clips" else [0, 1, 1], 3 if missing == "clips" else 2)
+        for direction in ("t2v", "v2t"):
+            done = evaluate(scores_of(np.eye(2)), corpus, replace(asked, directions=(direction,)))
+            assert ("smaller gallery" in " ".join(done.notices)) == (direction == searched)
 
 
 def test_one_caption_and_one_video() -> None:

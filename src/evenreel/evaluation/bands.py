@@ -107,6 +107,11 @@ def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress:
     return Ranked.joined(done)
 
 
+def part_of(progress: Progress | None, number: int, parts: int) -> Progress:
+    """What one of several equal parts reports its own share to."""
+    return lambda share: progress((number + share) / parts) if progress else None
+
+
 def _pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:
     """Scores and items of a few queries at a time, in order."""
     queries, row_bytes = len(search.query_ids), search.row_scores * _WIDEST

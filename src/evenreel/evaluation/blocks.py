@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
-from evenreel.errors import ScoresError
+from evenreel.errors import ScoresError, UsageError
 from evenreel.types import ScoreBlocks, Scores
 
 
@@ -23,6 +24,8 @@ class CheckedScores:
     """
 
     def __init__(self, scores: ScoreBlocks) -> None:
+        if isinstance(scores, Scores):
+            scores = replace(scores, values=_as_table(scores.values))
         self._scores = scores
         self.caption_ids: Sequence[str] = scores.caption_ids
         self.video_ids: Sequence[str] = scores.video_ids
@@ -57,6 +60,14 @@ class CheckedScores:
                 "mend what calculates it, or write minus infinity for a video that is never to be found."
             )
         return values
+
+
+def _as_table(values: Any) -> NDArray[Any]:
+    """Lists and tensors as arrays."""
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ScoresError(f"The scores are no table of numbers ({error}); give an array with two axes.") from error
 
 
 def _rankable(values: NDArray[Any]) -> NDArray[Any]:
@@ -123,6 +134,36 @@ class GroupedScores:
         return self.groups.best(self.scores.block(slice(0, len(self.groups.order)), videos))[captions]
 
 
+class GivenRelevance:
+    """Degrees of relevance from a table of one's own; it is a `Relevance`.
+
+    Raises:
+        UsageError: it is no table of numbers from 0 to 1.
+    """
+
+    def __init__(self, table: NDArray[Any]) -> None:
+        if table.ndim != 2 or table.dtype.kind not in "fiub":
+            raise UsageError(
+                f"The relevance is an array of {table.dtype} with the shape {table.shape}; it must be numbers, a "
+                "caption a row and a video a column."
+            )
+        if table.size and not (table.min() >= 0 and table.max() <= 1):  # NaN too
+            raise UsageError(
+                f"Degrees of relevance lie between 0 and 1; these range from {table.min()} to {table.max()}."
+            )
+        self._table = table
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Captions and videos."""
+        rows, columns = self._table.shape
+        return rows, columns
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """See `Relevance.block`."""
+        return self._table[captions, videos].astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class GroupedRelevance:
     """Relevance of groups of captions, a group's being the highest of its captions'; it is a `Relevance`."""
@@ -178,9 +219,19 @@ class Search:
         return self.scores.video_ids if self.turned else self.scores.caption_ids
 
     @property
+    def gallery_ids(self) -> Sequence[str]:
+        """Ids of the items that each query is ranked against."""
+        return self.scores.caption_ids if self.turned else self.scores.video_ids
+
+    @property
     def gallery_size(self) -> int:
-        """How many items each query is ranked against."""
-        return len(self.scores.caption_ids if self.turned else self.scores.video_ids)
+        """How many they are."""
+        return len(self.gallery_ids)
+
+    @property
+    def gallery_digest(self) -> str:
+        """Of their ids, in whatever order they are."""
+        return sha256("\0".join(sorted(self.gallery_ids)).encode()).hexdigest()
 
     @property
     def row_scores(self) -> int:

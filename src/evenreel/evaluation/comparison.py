@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.bands import Progress, part_of
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import (
+    Columns,
     Vector,
     holm,
     percentile_ends,
     randomisation_test,
-    resampled_weights,
     same,
+    sampled_figures,
     wilcoxon_test,
 )
 
@@ -62,11 +64,13 @@ class Comparison:
         rows: one a system, direction and metric.
         confidence: of the intervals.
         resamples: arrangements and bootstrap samples that were drawn.
+        notices: sentences that belong beside the differences.
     """
 
     rows: tuple[Difference, ...]
     confidence: float
     resamples: int
+    notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Numbers, words and lists only."""
@@ -74,7 +78,11 @@ class Comparison:
 
 
 def compare(
-    baseline: Evaluation, others: Mapping[str, Evaluation], settings: EvaluationSettings | None = None
+    baseline: Evaluation,
+    others: Mapping[str, Evaluation],
+    settings: EvaluationSettings | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Test each system against the baseline; p-values are adjusted by Holm over the systems of a direction and metric.
 
@@ -82,6 +90,7 @@ def compare(
         baseline: what is compared with.
         others: by their names, evaluated on the same queries and galleries with the same metrics and rules.
         settings: `resamples` and `seed`; the confidence is the baseline's.
+        progress: called now and then with the share that is done, 0 to 1.
 
     Raises:
         ScoresError: the systems were not asked the same.
@@ -93,34 +102,53 @@ def compare(
     aligned = {name: _aligned(baseline, other, name) for name, other in others.items()}
     settings = replace(settings, confidence=baseline.confidence)
     rows: list[Difference] = []
-    for direction, base in baseline.directions.items():
-        for metric in baseline.metrics:
-            found = [_difference(metric, base, results[direction], name, settings) for name, results in aligned.items()]
-            adjusted = holm([one.p_randomisation for one in found])
-            rows += [replace(one, p_holm=p) for one, p in zip(found, adjusted, strict=True)]
-    return Comparison(tuple(rows), settings.confidence, settings.resamples)
+    for number, direction in enumerate(baseline.directions):
+        part = part_of(progress, number, len(baseline.directions))
+        results = {name: one[direction] for name, one in aligned.items()}
+        rows += _differences(baseline.metrics, baseline.directions[direction], results, settings, part)
+    return Comparison(tuple(rows), settings.confidence, settings.resamples, _unlike_uses(baseline, others))
+
+
+def _differences(
+    metrics: Sequence[Metric],
+    base: DirectionResult,
+    others: Mapping[str, DirectionResult],
+    settings: EvaluationSettings,
+    progress: Progress,
+) -> list[Difference]:
+    """Of one direction, by metric, then system; every metric is sampled together."""
+    systems = [Columns(one.per_query, base.groups) for one in (base, *others.values())]
+    drawn = sampled_figures(metrics, systems, settings)
+    rows: list[Difference] = []
+    for number, metric in enumerate(metrics, 1):
+        first, *samples = drawn[str(metric)]
+        found = [
+            _difference(metric, base, other, sample - first, settings)
+            for other, sample in zip(others.values(), samples, strict=True)
+        ]
+        adjusted = holm([one.p_randomisation for one in found])
+        rows += [replace(one, system=name, p_holm=p) for one, name, p in zip(found, others, adjusted, strict=True)]
+        progress(number / len(metrics))
+    return rows
 
 
 def _difference(
-    metric: Metric, base: DirectionResult, other: DirectionResult, name: str, settings: EvaluationSettings
+    metric: Metric, base: DirectionResult, other: DirectionResult, drawn: Vector, settings: EvaluationSettings
 ) -> Difference:
+    """Still without the system's name and Holm's correction; `drawn` (B,) are the samples' differences."""
     before, after = base.per_query, other.per_query
     values = [float(metric.summary(columns)[0]) for columns in (before, after)]
-    drawn = [
-        metric.summary(after, weights) - metric.summary(before, weights)
-        for weights in resampled_weights(base.groups, settings.resamples, settings.seed)
-    ]
     totals = [np.sum([columns[word] for word in metric.columns], axis=0) for columns in (before, after)]
     tied = same(totals[0], totals[1])
     gains: Vector = np.where(tied, 0.0, totals[1] - totals[0]) * (1 if metric.higher_is_better else -1)
     p = randomisation_test(metric, before, after, base.groups, settings)
     return Difference(
-        name,
+        "",
         base.direction,
         str(metric),
         values[0],
         values[1],
-        Interval(values[1] - values[0], *percentile_ends(np.concatenate(drawn), settings.confidence)),
+        Interval(values[1] - values[0], *percentile_ends(drawn, settings.confidence)),
         p,
         wilcoxon_test(gains, base.groups),
         p,
@@ -128,6 +156,20 @@ def _difference(
         int(tied.sum()),
         int((gains < 0).sum()),
     )
+
+
+def _unlike_uses(baseline: Evaluation, others: Mapping[str, Evaluation]) -> tuple[str, ...]:
+    """Who looks at more than caption and video, where not all look at the same."""
+    return tuple(
+        f"{name} uses {_words(other.uses)} and the baseline {_words(baseline.uses)}: part of the difference may be due "
+        "to that."
+        for name, other in others.items()
+        if set(other.uses) != set(baseline.uses)
+    )
+
+
+def _words(uses: Sequence[str]) -> str:
+    return " and ".join(uses) or "nothing but captions and videos"
 
 
 def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Direction, DirectionResult]:
@@ -164,6 +206,11 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
         raise ScoresError(
             f"The baseline and {name} were ranked differently in {base.direction} ({base.protocol} among "
             f"{base.gallery_size:,}, {other.protocol} among {other.gallery_size:,}); evaluate both alike."
+        )
+    if base.gallery_digest != other.gallery_digest:
+        raise ScoresError(
+            f"The baseline and {name} were ranked among different items in {base.direction}, though as many; score the "
+            "same captions and clips with both."
         )
     order = np.array([place[one] for one in base.query_ids], dtype=np.intp)
     columns = {word: values[order] for word, values in other.per_query.items()}

@@ -6,20 +6,30 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.bands import Plan, Progress, Ranked, rank_all
-from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, Search, group_relevance
-from evenreel.evaluation.metrics import mean_of
+from evenreel.evaluation.bands import Plan, Progress, Ranked, part_of, rank_all
+from evenreel.evaluation.blocks import (
+    CaptionGroups,
+    CheckedScores,
+    GivenRelevance,
+    GroupedScores,
+    Search,
+    group_relevance,
+)
+from evenreel.evaluation.metrics import mean_of, parse_metric
 from evenreel.evaluation.ordered import Tables
-from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
+from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import bootstrap_intervals
 from evenreel.types import Corpus, ScoreBlocks
+
+_FEWEST_CLIPS = 10
+"""Samples of fewer clips than about this are too alike for their spread to mean anything."""
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]
 
@@ -38,7 +48,7 @@ def evaluate(
     corpus: Corpus,
     settings: EvaluationSettings | None = None,
     *,
-    relevance: RelevanceName | Relevance = "clip",
+    relevance: RelevanceName | Relevance | NDArray[Any] = "clip",
     progress: Progress | None = None,
 ) -> Evaluation:
     """Rank, both ways, and summarise with intervals.
@@ -50,7 +60,8 @@ def evaluate(
         scores: of Q captions and V videos, `Scores` or anything that has them in blocks.
         corpus: whose captions and clips they are; select the split first.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
-        relevance: a name of `RELEVANCE`, or degrees of one's own, (Q, V) in the order of the scores' ids.
+        relevance: a name of `RELEVANCE`, or degrees of one's own from 0 to 1, an array or anything that has them
+            in blocks, (Q, V) in the order of the scores' ids.
         progress: called now and then with the share that is done, 0 to 1.
 
     Returns:
@@ -60,7 +71,7 @@ def evaluate(
     Raises:
         ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to calculate a metric from.
         CorpusError: degrees of relevance are asked for of a corpus without classes.
-        UsageError: the relevance is not known or has another shape.
+        UsageError: the relevance is not known, has another shape, or degrees outside 0 to 1.
 
     >>> import polars as pl
     >>> from evenreel.corpus import make_corpus
@@ -75,14 +86,15 @@ def evaluate(
     """
     settings = settings or EvaluationSettings()
     checked = CheckedScores(scores)
-    notices = _misfits(checked, corpus, settings.partial)
+    notices = _misfits(checked, corpus, settings)
     case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):
-        part = _part(progress, number, len(settings.directions))
+        part = part_of(progress, number, len(settings.directions))
         result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
         notices += _left_out(result)
         directions[direction] = _summarised(result, settings)
+        notices += _uninformative(directions[direction], settings)
     return Evaluation(
         directions,
         settings.metrics,
@@ -140,6 +152,7 @@ def _result(
         {name: values[found] for name, values in ranked.columns.items()},
         {},
         search.gallery_size,
+        search.gallery_digest,
         ranked.hits.renumbered(np.cumsum(found) - 1),
         tuple(compress(ids, ~found)),
     )
@@ -188,16 +201,39 @@ def _left_out(result: DirectionResult) -> list[str]:
     return notices
 
 
-def _part(progress: Progress | None, number: int, parts: int) -> Progress:
-    """What one of several equal parts reports its own share to."""
-    return lambda share: progress((number + share) / parts) if progress else None
+def _uninformative(result: DirectionResult, settings: EvaluationSettings) -> list[str]:
+    """What has to be said of intervals that look surer than anything can be."""
+    if not settings.resamples:
+        return []
+    notices = []
+    clips = len(np.unique(result.groups))
+    if clips < _FEWEST_CLIPS:
+        notices.append(
+            f"{result.direction}: the queries are of {clips} clips only, too few to draw from; do not rely on the "
+            "intervals."
+        )
+    if flat := [word for word, figure in result.summary.items() if _is_at_an_end(word, figure)]:
+        notices.append(
+            f"{result.direction}: all queries have the same {', '.join(flat)}, 0 or the most there is, so samples of "
+            "them cannot differ; an interval without width says nothing about other clips."
+        )
+    return notices
 
 
-def _relevance_of(relevance: RelevanceName | Relevance, corpus: Corpus, scores: CheckedScores) -> Relevance:
+def _is_at_an_end(word: str, figure: Interval) -> bool:
+    most = {"Rsum": 300.0}.get(word, 100.0)
+    return parse_metric(word).higher_is_better and figure.low == figure.high and figure.value in (0.0, most)
+
+
+def _relevance_of(
+    relevance: RelevanceName | Relevance | NDArray[Any], corpus: Corpus, scores: CheckedScores
+) -> Relevance:
     if isinstance(relevance, str):
         if relevance not in RELEVANCE:
             raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
         return RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
+    if isinstance(relevance, np.ndarray):
+        relevance = GivenRelevance(relevance)
     size = (len(scores.caption_ids), len(scores.video_ids))
     if relevance.shape != size:
         raise UsageError(f"The relevance has the shape {relevance.shape}; it must be that of the scores, {size}.")
@@ -209,12 +245,12 @@ def _clips_of(corpus: Corpus, scores: CheckedScores) -> list[str]:
     return [clip_of[caption] for caption in scores.caption_ids]
 
 
-def _misfits(scores: CheckedScores, corpus: Corpus, partial: bool) -> list[str]:
+def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings) -> list[str]:
     """Notices about what the scores leave out; unknown and repeated ids, and gaps unless `partial`, are errors."""
     notices = []
-    for ids, known, what in (
-        (scores.caption_ids, corpus.captions["caption_id"].to_list(), "caption"),
-        (scores.video_ids, corpus.clips["clip_id"].to_list(), "clip"),
+    for ids, known, what, searched in (
+        (scores.caption_ids, corpus.captions["caption_id"].to_list(), "caption", "v2t"),
+        (scores.video_ids, corpus.clips["clip_id"].to_list(), "clip", "t2v"),
     ):
         scored, there = set(ids), set(known)
         if len(scored) < len(ids):
@@ -229,9 +265,12 @@ def _misfits(scores: CheckedScores, corpus: Corpus, partial: bool) -> list[str]:
             sentence = (
                 f"{len(missing):,} of {len(known):,} {what}s of the corpus have no scores, the first {missing[0]!r}"
             )
-            if not partial:
+            if not settings.partial:
                 raise ScoresError(
                     f"{sentence}; score them, select the split that was scored, or ask for a partial evaluation."
                 )
-            notices.append(f"{sentence}; a smaller gallery makes every figure look better.")
+            smaller = searched in settings.directions
+            notices.append(
+                f"{sentence}{f'; a smaller gallery makes every figure of {searched} look better' if smaller else ''}."
+            )
     return notices

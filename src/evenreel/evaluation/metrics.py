@@ -78,6 +78,11 @@ class Metric:
         return self.name not in ("MedR", "MeanR", "Rsum")
 
     @property
+    def is_of_means(self) -> bool:
+        """Whether the means of `columns` are all that the figure depends on; the median's are not."""
+        return self.name != "MedR"
+
+    @property
     def explanation(self) -> str:
         """What it is, in a line."""
         return _CUT.get(self.name) or _PLAIN[self.name]
@@ -99,10 +104,13 @@ class Metric:
         first = per_query[self.columns[0]]
         if weights is None:
             weights = np.ones((1, len(first)))
-        if self.name == "MedR":
+        if not self.is_of_means:
             return _weighted_median(first, weights)
-        means = np.stack([_weighted_mean(per_query[column], weights) for column in self.columns])
-        figures = np.cbrt(means.prod(axis=0)) if self.name == "GeoR" else means.sum(axis=0)
+        return self.of_means([_weighted_mean(per_query[column], weights) for column in self.columns])
+
+    def of_means(self, means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """(B,) means of each of `columns` -> (B,) figures."""
+        figures = np.cbrt(np.prod(means, axis=0)) if self.name == "GeoR" else np.sum(means, axis=0)
         return np.asarray(figures, dtype=np.float64)
 
 
@@ -126,15 +134,15 @@ def parse_metric(word: str) -> Metric:
     )
 
 
-def parse_metrics(words: Sequence[str]) -> tuple[Metric, ...]:
-    """Each word's metric, in order, one that is named twice only once.
+def parse_metrics(words: Sequence[str | Metric]) -> tuple[Metric, ...]:
+    """Each word's metric, in order, one that is named twice only once; metrics stay as they are.
 
     Raises:
         UsageError: a word is no metric, or there is none.
     """
     if not words:
         raise UsageError("No metric is named; name at least one, R@1 for example.")
-    return tuple(dict.fromkeys(parse_metric(word) for word in words))
+    return tuple(dict.fromkeys(word if isinstance(word, Metric) else parse_metric(word) for word in words))
 
 
 DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"])

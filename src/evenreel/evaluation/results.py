@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of
+from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of, parse_metrics
 from evenreel.evaluation.places import Ties
 
 Direction = Literal["t2v", "v2t"]
@@ -33,7 +33,7 @@ class EvaluationSettings:
     """What is calculated, and how.
 
     Attributes:
-        metrics: figures, in the order they are shown.
+        metrics: figures, in the order they are shown; words such as `R@1` become metrics.
         directions: `t2v`, captions look for videos, and `v2t`, videos look for captions.
         t2v_protocol: how several captions of a video count. `caption`: each caption is a query (CLIP4Clip, X-CLIP,
             HGR, EPIC-KITCHENS). `video-mean`: each video counts once, with the mean over its captions.
@@ -75,6 +75,7 @@ class EvaluationSettings:
                 raise UsageError(f"{value!r} is no {what}; there are: {', '.join(get_args(known))}.")
         if not self.metrics or not self.directions:
             raise UsageError("Nothing is asked for; name at least one metric and one direction.")
+        object.__setattr__(self, "metrics", parse_metrics(self.metrics))
         ordered = [str(metric) for metric in self.metrics if metric.needs_order]
         if ordered and self.v2t_protocol == "every-caption" and "v2t" in self.directions:
             raise UsageError(
@@ -102,6 +103,7 @@ class DirectionResult:
             that need an item of degree 1 where a query has items of lower degrees only.
         summary: a figure for each metric, by its word.
         gallery_size: items that each query is ranked against.
+        gallery_digest: of their ids in any order; equal for systems that ranked the same items.
         hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
@@ -114,6 +116,7 @@ class DirectionResult:
     per_query: dict[str, NDArray[np.float64]]
     summary: dict[str, Interval]
     gallery_size: int
+    gallery_digest: str
     hits: Hits
     without_relevant: tuple[str, ...] = ()
 

@@ -48,24 +48,61 @@ def bootstrap_intervals(
     figures = {str(metric): float(metric.summary(per_query)[0]) for metric in metrics}
     if settings.resamples == 0:
         return {word: Interval(value) for word, value in figures.items()}
-    drawn: dict[str, list[Vector]] = {word: [] for word in figures}
-    for weights in resampled_weights(groups, settings.resamples, settings.seed):
-        for metric in metrics:
-            drawn[str(metric)].append(metric.summary(per_query, weights))
+    drawn = sampled_figures(metrics, [Columns(per_query, groups)], settings)
     return {
-        word: Interval(value, *percentile_ends(np.concatenate(drawn[word]), settings.confidence))
-        for word, value in figures.items()
+        word: Interval(value, *percentile_ends(drawn[word][0], settings.confidence)) for word, value in figures.items()
     }
 
 
-def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float]:
-    """Ends of the middle `confidence` of the drawn figures, of those that a sample had.
+class Columns:
+    """A system's (n,) columns, and their sums over each of G groups, which are all that a mean needs of them."""
+
+    def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
+        self.member, self.count = numbered(groups)
+        self._per_query = per_query
+        self._sums: dict[str, tuple[Vector, Vector]] = {}
+
+    def figure(self, metric: Metric, times: Vector) -> Vector:
+        """(B, G) times that each group counts -> (B,)."""
+        if not metric.is_of_means:
+            return metric.summary(self._per_query, times[:, self.member])
+        return metric.of_means([self._mean(column, times) for column in metric.columns])
+
+    def _mean(self, name: str, times: Vector) -> Vector:
+        if name not in self._sums:
+            values = self._per_query[name]
+            known = ~np.isnan(values)
+            member = self.member[known]
+            known_queries = np.bincount(member, minlength=self.count).astype(np.float64)
+            self._sums[name] = np.bincount(member, values[known], self.count), known_queries
+        total, known_queries = self._sums[name]
+        with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
+            return np.asarray(times @ total / (times @ known_queries), dtype=np.float64)
+
+
+def sampled_figures(
+    metrics: Sequence[Metric], systems: Sequence[Columns], settings: EvaluationSettings
+) -> dict[str, NDArray[np.float64]]:
+    """By each metric's word, (S, B) figures of S systems with the same groups, on the same B samples."""
+    drawn: dict[str, list[NDArray[np.float64]]] = {str(metric): [] for metric in metrics}
+    first = systems[0]
+    for times in _resampled_groups(first.count, len(first.member), settings.resamples, settings.seed):
+        for metric in metrics:
+            drawn[str(metric)].append(np.stack([system.figure(metric, times) for system in systems]))
+    return {word: np.concatenate(parts, axis=1) for word, parts in drawn.items()}
+
+
+def percentile_ends(drawn: Vector, confidence: float) -> tuple[float, float] | tuple[None, None]:
+    """Ends of the middle `confidence` of the drawn figures, of those that a sample had; None if none had one.
 
     >>> percentile_ends(np.arange(101.0), 0.5)
     (25.0, 75.0)
     """
+    known = drawn[~np.isnan(drawn)]
+    if len(known) == 0:
+        return None, None
     outside = (1 - confidence) / 2
-    low, high = np.quantile(drawn[~np.isnan(drawn)], [outside, 1 - outside])
+    low, high = np.quantile(known, [outside, 1 - outside])
     return float(low), float(high)
 
 
@@ -75,12 +112,17 @@ def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> I
     As many groups are drawn as there are, so samples of unequal groups differ in their number of queries.
     """
     member, count = numbered(groups)
+    for times in _resampled_groups(count, len(member), resamples, seed):
+        yield times[:, member]
+
+
+def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> Iterator[Vector]:
+    """How many times each of `count` groups is drawn, (b, count) at a time, so few that (b, queries) fits too."""
     generator = np.random.default_rng(seed)
-    for rows in _chunks(resamples, max(len(member), count)):
+    for rows in _chunks(resamples, max(queries, count)):
         picks = generator.integers(0, count, size=(rows, count))
         picks += np.arange(rows)[:, None] * count
-        times = np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
-        yield times[:, member]
+        yield np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
 
 
 def randomisation_test(
@@ -103,19 +145,22 @@ def randomisation_test(
     differs = np.any([~same(first[name], second[name]) for name in metric.columns], axis=0)
     if not differs.any():
         return 1.0
-    both = {name: np.concatenate([first[name], second[name]]) for name in metric.columns}
+    member, every = numbered(groups)
+    both = Columns(
+        {name: np.concatenate([first[name], second[name]]) for name in metric.columns},
+        np.concatenate([member, member + every]),
+    )
     # Swapping a group that both systems answer alike changes nothing: only the others make arrangements.
-    swappable = np.isin(groups, groups[differs])
-    member, count = numbered(groups[swappable])
-    observed = abs(_difference(metric, both, np.zeros((1, len(groups)))))[0]
+    swappable = np.unique(member[differs])
+    observed = abs(_difference(metric, both, np.zeros((1, every))))[0]
     hits = total = 0
-    for flips in _arrangements(count, len(groups), settings):
-        swapped = np.zeros((len(flips), len(groups)))
-        swapped[:, swappable] = flips[:, member]
+    for flips in _arrangements(len(swappable), len(groups), settings):
+        swapped = np.zeros((len(flips), every))
+        swapped[:, swappable] = flips
         found = abs(_difference(metric, both, swapped))
         hits += int((found >= observed * (1 - _ROUNDING)).sum())
         total += len(flips)
-    exact = 2**count <= settings.resamples
+    exact = 2 ** len(swappable) <= settings.resamples
     return hits / total if exact else (1 + hits) / (1 + total)
 
 
@@ -124,11 +169,11 @@ def same(first: Vector, second: Vector) -> NDArray[np.bool_]:
     return np.isclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
-def _difference(metric: Metric, both: PerQuery, swapped: Vector) -> Vector:
-    """(2n,) columns of two systems, one after the other, and (b, n) swaps, 0 or 1 -> (b,) differences."""
+def _difference(metric: Metric, both: Columns, swapped: Vector) -> Vector:
+    """(2n,) columns of two systems, one after the other, and (b, G) swaps, 0 or 1 -> (b,) differences."""
     kept = 1 - swapped
     ones, others = np.hstack([kept, swapped]), np.hstack([swapped, kept])
-    return np.asarray(metric.summary(both, others) - metric.summary(both, ones))
+    return np.asarray(both.figure(metric, others) - both.figure(metric, ones))
 
 
 def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Iterator[NDArray[np.bool_]]:
