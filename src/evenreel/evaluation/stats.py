@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.metrics import Metric, PerQuery
@@ -55,29 +56,45 @@ def bootstrap_intervals(
 
 
 class Columns:
-    """A system's (n,) columns, and their sums over each of G groups, which are all that a mean needs of them."""
+    """A system's (n,) columns, gathered by G groups: a sample is how many times each group counts."""
 
     def __init__(self, per_query: PerQuery, groups: NDArray[np.int64]) -> None:
         self.member, self.count = numbered(groups)
         self._per_query = per_query
         self._sums: dict[str, tuple[Vector, Vector]] = {}
+        self._values: dict[str, tuple[Vector, sparse.csr_array]] = {}
 
     def figure(self, metric: Metric, times: Vector) -> Vector:
         """(B, G) times that each group counts -> (B,)."""
-        if not metric.is_of_means:
-            return metric.summary(self._per_query, times[:, self.member])
-        return metric.of_means([self._mean(column, times) for column in metric.columns])
+        if metric.is_of_means:
+            return metric.of_means([self._mean(column, times) for column in metric.columns])
+        (column,) = metric.columns
+        values, held = self._distinct(column)
+        return metric.summary({column: values}, times @ held)
 
     def _mean(self, name: str, times: Vector) -> Vector:
+        """A group's sum and number of known queries are all that a mean needs of it."""
         if name not in self._sums:
-            values = self._per_query[name]
-            known = ~np.isnan(values)
-            member = self.member[known]
-            known_queries = np.bincount(member, minlength=self.count).astype(np.float64)
-            self._sums[name] = np.bincount(member, values[known], self.count), known_queries
-        total, known_queries = self._sums[name]
+            member, values = self._known(name)
+            known = np.bincount(member, minlength=self.count).astype(np.float64)
+            self._sums[name] = np.bincount(member, values, self.count).astype(np.float64), known
+        total, known = self._sums[name]
         with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
-            return np.asarray(times @ total / (times @ known_queries), dtype=np.float64)
+            return np.asarray(times @ total / (times @ known), dtype=np.float64)
+
+    def _distinct(self, name: str) -> tuple[Vector, sparse.csr_array]:
+        """(U,) distinct values, and how many times each group has each: (G, U)."""
+        if name not in self._values:
+            member, every = self._known(name)
+            values, which = np.unique(every, return_inverse=True)
+            held = sparse.csr_array((np.ones(len(member)), (member, which)), shape=(self.count, len(values)))
+            self._values[name] = values, held
+        return self._values[name]
+
+    def _known(self, name: str) -> tuple[NDArray[np.intp], Vector]:
+        values = self._per_query[name]
+        known = ~np.isnan(values)
+        return self.member[known], values[known]
 
 
 def sampled_figures(
