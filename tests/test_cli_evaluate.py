@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenreel.cli import evaluate as evaluate_module
 from evenreel.cli import waiting
 from evenreel.cli.app import app
-from evenreel.cli.evaluate import DEFAULT_WORDS
+from evenreel.cli.evaluate import DEFAULT_WORDS, METRIC_HELP
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
-from evenreel.evaluation import DEFAULT_METRICS
+from evenreel.evaluation import DEFAULT_METRICS, parse_metrics
+from evenreel.evaluation.rescoring import RESCORINGS
 from evenreel.evaluation.scores import save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import Scores
@@ -177,10 +180,12 @@ def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: st
         ("old.npz --t2v-protocol x", UsageError, "'x' is no protocol of captions"),
         ("old.npz --rescore magic", UsageError, "'magic' is no re-scoring"),
         ("old.npz --rescore nnn", UsageError, "NNN needs a bank"),
-        ("old.npz --rescore qb-norm --direction v2t", UsageError, "QB-Norm corrects t2v only"),
+        ("old.npz --rescore dsl --bank bank.npz", UsageError, "dual softmax takes no bank"),
         ("old.npz --bank bank.npz", UsageError, "use --bank with --rescore"),
         ("old.npz --rescore nnn --bank bad.npz", ScoresError, "is no zip file"),
-        ("old.npz --rescore nnn --bank old.npy --direction v2t", ScoresError, "a bank of captions"),
+        ("old.npz --rescore nnn --bank old.npy --direction v2t", UsageError, "a bank of captions"),
+        ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 captions"),
+        ("old.npz --confidence 95", UsageError, "must lie between 0 and 1"),
         ("old.npz --against old.npz", UsageError, "is named twice"),
         ("old.npz --against new.npz --resamples 0", UsageError, "at least one resample"),
         ("old.npz --split none", CorpusError, "No clip is left"),
@@ -195,6 +200,99 @@ def test_what_is_wrong_is_said_in_a_sentence(
     split = [] if "--split" in words else ["--split", "test"]
     with pytest.raises(error, match=sentence):
         app(["evaluate", *words, "--corpus", str(place / "corpus"), *split], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--html old.npz/page.html", "page.html cannot be written"),
+        ("--per-query corpus.csv", "cannot be written (it is a folder)"),
+        ("--per-query table.json", "ends neither in .csv nor in .parquet"),
+        ("--run x.run --qrels x.run", "Two of the files to write are one"),
+        ("--against new.npz --resamples 0", "at least one resample"),
+        ("--against missing.npz", "There is no file"),
+        ("--rescore magic", "'magic' is no re-scoring"),
+        ("--rescore nnn --bank missing.npz", "There is no file"),
+        ("--relevance taste", "'taste' is no kind of relevance"),
+    ],
+)
+def test_what_must_fail_fails_before_anything_is_read(
+    place: Path, tmp_path: Path, arguments: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.npz", "new.npz"):
+        (tmp_path / name).symlink_to(place / name)
+    (tmp_path / "corpus.csv").mkdir()
+    with pytest.raises(EvenreelError, match=re.escape(sentence)):
+        app(["evaluate", "old.npz", *arguments.split(), "--corpus", "no corpus is read"], standalone_mode=False)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["corpus.csv", "new.npz", "old.npz"]
+
+
+def test_the_table_is_printed_before_a_page_that_fails(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ScoresError("The disk is full.")
+
+    monkeypatch.setattr(evaluate_module, "write_html", fail)
+    words = ["evaluate", place / "old.npz", "--corpus", place / "corpus", "--split", "test", "--html", place / "p.html"]
+    with pytest.raises(ScoresError, match="disk"):
+        app(list(map(str, words)), standalone_mode=False)
+    assert "R@1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_every_query_s_columns_are_written(place: Path, tmp_path: Path, name: str) -> None:
+    done = evaluate(place, "old.npz", "--against", "new.npz", "--per-query", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    table = (pl.read_csv if name.endswith("csv") else pl.read_parquet)(tmp_path / name)
+    assert table.height == 2 * 2 * COUNT
+    one = table.filter(system="old.npz", direction="t2v")
+    assert one["query_id"].to_list() == CAPTIONS
+    assert one["rank"].to_list() == ranks(values(0, 1.0)).tolist()
+    assert one["R@1"].to_list() == (100.0 * (ranks(values(0, 1.0)) == 1)).tolist()
+    assert table.filter(system="new.npz", direction="v2t")["query_id"].to_list() == CLIPS
+
+
+@pytest.mark.parametrize("direction", ["t2v", "v2t"])
+def test_a_run_and_judgements_are_written(place: Path, tmp_path: Path, direction: str) -> None:
+    out = ("--direction", direction, "--rescore", "csls", "--run", tmp_path / "o.run", "--qrels", tmp_path / "o.qrels")
+    done = evaluate(place, "old.npz", *out)
+    assert done.returncode == 0, done.stderr
+    before = figures(place, "old.npz", *out[:4])["systems"][0]
+    after = figures(place, tmp_path / "o.run", "--direction", direction)["systems"][0]
+    assert after["directions"][direction]["summary"] == before["directions"][direction]["summary"]
+    assert after["uses"] == ["other queries"]
+    pairs = {tuple(line.split()) for line in (tmp_path / "o.qrels").read_text().splitlines()}
+    sides = zip(*((CAPTIONS, CLIPS) if direction == "t2v" else (CLIPS, CAPTIONS)), strict=True)
+    assert pairs == {(query, "0", item, "1") for query, item in sides}
+
+
+def test_a_bank_without_ids_has_a_notice(place: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "bank.npy", values(5, 0.0).repeat(5, axis=0))
+    system = figures(place, "old.npz", "--rescore", "qb-norm", "--bank", tmp_path / "bank.npy")["systems"][0]
+    assert any("in the order of the scores' columns" in notice for notice in system["notices"])
+
+
+def test_confidence_widens_the_interval(place: Path) -> None:
+    wide, narrow = (
+        figures(place, "old.npz", "-m", "MeanR", "--confidence", share)["systems"][0]["directions"]["t2v"]["summary"]
+        for share in ("0.99", "0.5")
+    )
+    assert wide["MeanR"]["low"] < narrow["MeanR"]["low"]
+    assert "95% interval" not in evaluate(place, "old.npz", "--confidence", "0.9").stdout
+
+
+def test_lists_whose_ids_fit_both_sides_go_by_the_direction(tmp_path: Path) -> None:
+    clips = pl.DataFrame({"clip_id": CLIPS})
+    captions = pl.DataFrame({"caption_id": CLIPS, "clip_id": CLIPS, "text": CLIPS})
+    save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
+    write_run(Scores(values(0, 1.0), CLIPS, CLIPS), tmp_path / "v.run", direction="v2t")
+    command = ("evaluate", tmp_path / "v.run", "--corpus", tmp_path / "corpus", "-m", "MeanR")
+    assert "fit both" in " ".join(evenreel(*command, "--help").stdout.split())
+    assert evenreel(*command).returncode == 1
+    found = printed_json(evenreel(*command, "--direction", "v2t", "--json"))["systems"][0]
+    assert found["directions"]["v2t"]["summary"]["MeanR"]["value"] == ranks(values(0, 1.0).T).mean()
 
 
 def test_scores_of_another_split_are_refused_and_partial_ones_only_if_asked(place: Path) -> None:
@@ -221,8 +319,16 @@ def test_neither_torch_nor_a_decoder_is_imported(place: Path) -> None:
     assert json.loads(done.stderr) == []
 
 
-def test_the_help_names_the_default_metrics() -> None:
+def test_the_help_names_metrics_and_corrections() -> None:
     assert [str(metric) for metric in DEFAULT_METRICS] == DEFAULT_WORDS
+    done = evenreel("evaluate", "--help")
+    words = " ".join(re.sub("[│|]", " ", done.stdout).split())
+    assert f"[default: {' '.join(DEFAULT_WORDS)}]" in words
+    assert "[default: both]" in words
+    listed = METRIC_HELP.partition(";")[0].replace("@k", "@7").split(", ")
+    assert [str(metric) for metric in parse_metrics(listed)] == listed
+    for word in (*RESCORINGS, "mAP-EPIC"):
+        assert word in words
 
 
 @pytest.mark.parametrize(("patience_s", "drawn"), [(-1.0, True), (1000.0, False)])

@@ -232,7 +232,7 @@ def test_wrong_calls_get_a_sentence() -> None:
         rescore("dsl", s, "t2v", bank_of(0))
     with pytest.raises(ScoresError, match=r"shape \(9, 4\)"):
         querybank_norm(s, bank_of(0, 9, 4))
-    with pytest.raises(UsageError, match="best 128 of 9"):
+    with pytest.raises(UsageError, match="best 128 of the bank, which has 9"):
         nearest_neighbour_norm(s, bank_of(0))
     with pytest.raises(UsageError, match="1 to 5"):
         csls(s, 6)

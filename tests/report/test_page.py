@@ -230,7 +230,7 @@ def test_chromium_draws_every_chart_and_runs_no_caption(page: str, tmp_path: Pat
     assert "<title>owned" not in done.stdout
     assert "<title>Evaluation of old" in done.stdout
     drawn = done.stdout.partition("<svg")[2].partition("<script")[0]
-    assert drawn.count(f'&lt;i&gt;"new" it\'s %{{x}}&lt;/i&gt;</text>') >= 2  # the legends of both recall curves
+    assert drawn.count('&lt;i&gt;"new" it\'s %{x}&lt;/i&gt;</text>') >= 2  # the legends of both recall curves
     assert "&amp;quot;" not in drawn
 
 

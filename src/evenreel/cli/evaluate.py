@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from evenreel.cli.evaluation_files import Files, write_html, write_per_query, write_trec
 from evenreel.errors import ScoresError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
-    from evenreel.evaluation.results import Direction, TextProtocol, Ties, VideoProtocol
+    from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
+    from evenreel.evaluation.places import Ties
+    from evenreel.evaluation.results import Direction, TextProtocol, VideoProtocol
     from evenreel.types import Corpus, ScoreBlocks
 
-RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
 DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
+# A bracket begins markup in a help text, so each is escaped.
+METRIC_HELP = (
+    "R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. "
+    rf"\[default: {' '.join(DEFAULT_WORDS)}]"
+)
+DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
+RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
+QRELS_HELP = "Also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100."
 
 
 def evaluate(
@@ -27,11 +36,8 @@ def evaluate(
         list[Path] | None, typer.Option(help="Another system's scores, tested against SCORES; may be given again.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", "-m", help=f"May be given again. [default: {' '.join(DEFAULT_WORDS)}]"),
-    ] = None,
-    direction: Annotated[list[str] | None, typer.Option(help="t2v or v2t. [default: both]")] = None,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)] = None,
+    direction: Annotated[list[str] | None, typer.Option(help=DIRECTION_HELP)] = None,
     t2v_protocol: Annotated[str, typer.Option("--t2v-protocol", help="caption or video-mean.")] = "caption",
     v2t_protocol: Annotated[
         str, typer.Option("--v2t-protocol", help="best-caption, caption-group or every-caption.")
@@ -42,20 +48,23 @@ def evaluate(
     bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Accept scores that leave captions or clips out.")] = False,
     resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples and arrangements; 0: no interval.")] = 1000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
     html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+    per_query: Annotated[
+        Path | None, typer.Option("--per-query", help="Also write a row a query, csv or parquet.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Also write the best 1,000 of SCORES as a TREC run, of the first direction.")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help=QRELS_HELP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.show_evaluation import show_evaluation
     from evenreel.corpus import load_corpus, select
     from evenreel.evaluation import EvaluationSettings, parse_metrics
-    from evenreel.evaluation.comparison import compare
 
-    if bank and (against or not rescore):
-        raise UsageError(
-            "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
-        )
     settings = EvaluationSettings(
         metrics=parse_metrics(metric or DEFAULT_WORDS),
         directions=cast("tuple[Direction, ...]", tuple(dict.fromkeys(direction or ("t2v", "v2t")))),
@@ -64,19 +73,27 @@ def evaluate(
         ties=cast("Ties", ties),
         resamples=resamples,
         seed=seed,
+        confidence=confidence,
         partial=partial,
     )
+    files = Files(html, per_query, run, qrels)
+    paths = _names([scores, *(against or [])])
+    _check(paths, settings, relevance)
+    _check_correction(rescore, bank, direction or (), alone=not against)
+    files.check()
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
     job = _Job(part, settings, relevance, rescore, bank, asked=bool(direction))
-    evaluations = {name: job.evaluate(path) for name, path in _names([scores, *(against or [])]).items()}
-    name, *others = evaluations
-    comparison = compare(evaluations[name], {one: evaluations[one] for one in others}, settings) if others else None
-    if html:
-        from evenreel.report import evaluation_page, write_page
-
-        write_page(evaluation_page(evaluations, part, comparison, settings), html)
+    evaluations = {name: job.evaluate(path) for name, path in paths.items()}
+    comparison = _compared(evaluations, settings)
     show_evaluation(evaluations, comparison, as_json)
+    if html:
+        write_html(html, evaluations, part, comparison, settings)
+    if per_query:
+        write_per_query(per_query, evaluations)
+    if run or qrels:
+        first = next(iter(next(iter(evaluations.values())).directions))
+        write_trec(files, job.scores_of(scores, first), part, job.relevance, first)
 
 
 def _names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -86,6 +103,52 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     if len(set(long)) < len(long):
         raise UsageError(f"{max(long, key=long.count)} is named twice; compare different files.")
     return dict(zip(short if len(set(short)) == len(short) else long, paths, strict=True))
+
+
+def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
+    """What would else be found out after the first system is ranked."""
+    from evenreel.evaluation import RELEVANCE
+
+    if relevance not in RELEVANCE:
+        raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
+    if len(paths) > 1 and not settings.resamples:
+        raise UsageError("A comparison needs at least one resample; leave --resamples 0 or --against out.")
+    if missing := [path for path in paths.values() if not path.is_file()]:
+        raise ScoresError(f"There is no file {missing[0]}.")
+
+
+def _check_correction(word: str | None, bank: Path | None, directions: Sequence[str], *, alone: bool) -> None:
+    """That there is such a correction, and a bank if and only if it uses one."""
+    from evenreel.evaluation.rescoring import RESCORINGS
+
+    if bank and not (word and alone):
+        raise UsageError(
+            "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
+        )
+    if word is None:
+        return
+    if word not in RESCORINGS:
+        raise UsageError(f"{word!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+    method = RESCORINGS[word]
+    if method.needs_bank and bank is None:
+        raise UsageError(f"{method.name} needs a bank; name the scores of other captions with --bank.")
+    if bank and not method.needs_bank:
+        raise UsageError(f"{method.name} takes no bank; leave --bank out.")
+    if bank and "v2t" in directions:
+        raise UsageError(f"{bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
+    if bank and not bank.is_file():
+        raise ScoresError(f"There is no file {bank}.")
+
+
+def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
+    from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation import compare
+
+    name, *others = evaluations
+    if not others:
+        return None
+    with share_bar(f"comparing with {name}") as progress:
+        return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
 
 
 class _Job:
@@ -101,23 +164,39 @@ class _Job:
         *,
         asked: bool,
     ) -> None:
-        self._corpus, self._settings, self._relevance = corpus, settings, relevance
+        self._corpus, self._settings = corpus, settings
+        self.relevance = cast("RelevanceName", relevance)  # `_check` has looked
         self._rescoring, self._bank, self._asked = rescoring, bank, asked
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
         from evenreel.cli.waiting import share_bar
-        from evenreel.evaluation.scores import load_scores
 
         notices: list[str] = []
-        scores = load_scores(path, self._corpus, partial=self._settings.partial, notice=notices.append)
+        scores = self._load(path, notices.append)
         directions = self._directions(scores, path, notices)
         with share_bar(f"ranking {path.name}") as progress:
             if self._rescoring is None:
                 found = self._figures(scores, directions, progress)
             else:
                 found = self._corrected(scores, directions, self._rescoring, progress)
-        return replace(found, notices=(*notices, *found.notices))
+        return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
+
+    def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
+        """The scores of one file as they are ranked in one direction."""
+        from evenreel.evaluation.rescoring import rescore
+
+        scores = self._load(path, lambda _: None)
+        if self._rescoring is None:
+            return scores
+        return rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
+
+    def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
+        from evenreel.evaluation import load_scores
+
+        asked = self._settings.directions
+        queries = asked[0] if self._asked and len(asked) == 1 else None
+        return load_scores(path, self._corpus, partial=self._settings.partial, queries=queries, notice=notice)
 
     def _directions(self, scores: ScoreBlocks, path: Path, notices: list[str]) -> tuple[Direction, ...]:
         """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
@@ -135,8 +214,7 @@ class _Job:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self._settings, directions=directions)
-        relevance = cast("RelevanceName", self._relevance)  # it says which there are, of a word it does not know
-        return evaluate_scores(scores, self._corpus, settings, relevance=relevance, progress=progress)
+        return evaluate_scores(scores, self._corpus, settings, relevance=self.relevance, progress=progress)
 
     def _corrected(
         self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Callable[[float], None]
@@ -144,25 +222,25 @@ class _Job:
         """A correction is for one direction, so each is evaluated with its own."""
         from evenreel.evaluation.rescoring import RESCORINGS, rescore
 
-        method = RESCORINGS.get(word)
+        method = RESCORINGS[word]
+        notices = [f"The scores are corrected by {method.name}."]
         # A bank is one of captions, so what needs it corrects their searches alone.
-        served = ("t2v",) if method and method.needs_bank and not self._asked else directions
-        found = []
-        for one in served:
-            corrected = rescore(word, scores, one, self._bank_values(scores, one))
-            found.append(self._figures(corrected, (one,), progress))
-        notices = [f"The scores are corrected by {RESCORINGS[word].name}."]
+        served: tuple[Direction, ...] = ("t2v",) if method.needs_bank else directions
         if left := [one for one in directions if one not in served]:
-            notices.append(f"{RESCORINGS[word].name} is given a bank of captions, so {left[0]} is left out.")
+            notices.append(f"{method.name} is given a bank of captions, so {left[0]} is left out.")
+        bank = self._bank_values(scores, notices)
+        found = [self._figures(rescore(word, scores, one, bank), (one,), progress) for one in served]
         merged = {one: result for part in found for one, result in part.directions.items()}
-        said = dict.fromkeys((*notices, *(sentence for part in found for sentence in part.notices)))
-        return replace(found[0], directions=merged, notices=tuple(said))
+        said = (*notices, *(sentence for part in found for sentence in part.notices))
+        return replace(found[0], directions=merged, notices=said)
 
-    def _bank_values(self, scores: ScoreBlocks, direction: Direction) -> Any:
+    def _bank_values(self, scores: ScoreBlocks, notices: list[str]) -> Any:
         if self._bank is None:
             return None
         from evenreel.evaluation.bank import load_bank
 
-        if direction != "t2v":
-            raise ScoresError(f"{self._bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
+        if self._bank.suffix.lower() == ".npy":
+            notices.append(
+                f"{self._bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
+            )
         return load_bank(self._bank, scores.video_ids)

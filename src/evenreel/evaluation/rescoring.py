@@ -186,8 +186,8 @@ def csls(scores: Scores, neighbours: int = 10) -> Scores:
     values = _numbers(scores.values, scores)
     if not 1 <= neighbours <= min(values.shape):
         raise UsageError(
-            f"CSLS is asked for {neighbours} neighbours; with {values.shape[0]} captions and {values.shape[1]} videos "
-            f"it can be 1 to {min(values.shape)}."
+            f"CSLS looks at the best {neighbours} scores of each caption and video, but there are {values.shape[0]} "
+            f"captions and {values.shape[1]} videos; score at least {neighbours} of both, or look at fewer."
         )
     of_captions, of_videos = _mean_of_best(values.T, neighbours), _mean_of_best(values, neighbours)
     result = 2 * values
@@ -249,7 +249,10 @@ def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
     if np.isnan(bank).any() or np.isposinf(bank).any():
         raise ScoresError("The bank has scores that are NaN or infinite; nothing can be corrected by them.")
     if not 1 <= top <= most:
-        raise UsageError(f"The best {top} of {most} are asked for; with this bank it can be 1 to {most}.")
+        raise UsageError(
+            f"The correction looks at the best {top} of the bank, which has {most}; give a bank of at least "
+            f"{top} captions, or choose a top of 1 to {most}."
+        )
     return bank if bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating) else bank.astype(np.float64)
 
 

@@ -1,0 +1,102 @@
+"""Files that `evenreel evaluate` writes: the page, every query's columns, a run and judgements for trec_eval."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenreel.errors import ScoresError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
+    from evenreel.evaluation.comparison import Comparison
+    from evenreel.evaluation.results import Direction
+    from evenreel.types import Corpus, ScoreBlocks
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where to write what; None is not asked for."""
+
+    html: Path | None
+    per_query: Path | None
+    run: Path | None
+    qrels: Path | None
+
+    def check(self) -> None:
+        """Find out that a file cannot be written before hours are spent on what belongs in it.
+
+        Raises:
+            ScoresError: it cannot be written.
+            UsageError: two files are one, or the name of the table says no format.
+        """
+        asked = [path for path in (self.html, self.per_query, self.run, self.qrels) if path]
+        if len({path.resolve() for path in asked}) < len(asked):
+            raise UsageError("Two of the files to write are one; give each a name of its own.")
+        if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
+            raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
+        for path in asked:
+            _check_place(path)
+
+
+def _check_place(path: Path) -> None:
+    why = "it is a folder" if path.is_dir() else ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+    if why:
+        raise ScoresError(f"{path} cannot be written ({why}); choose another place.")
+
+
+def write_html(
+    path: Path,
+    evaluations: Mapping[str, Evaluation],
+    corpus: Corpus,
+    comparison: Comparison | None,
+    settings: EvaluationSettings,
+) -> None:
+    """The page with figures."""
+    from evenreel.report import evaluation_page, write_page
+
+    write_page(evaluation_page(evaluations, corpus, comparison, settings), path)
+
+
+def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
+    """A row a system, direction and query, with the columns that the figures are calculated from."""
+    import polars as pl
+
+    from evenreel.evaluation.writing import replacing
+
+    tables = [
+        pl.DataFrame({"query_id": list(result.query_ids), **result.per_query}).select(
+            pl.lit(system).alias("system"), pl.lit(direction).alias("direction"), pl.all()
+        )
+        for system, evaluation in evaluations.items()
+        for direction, result in evaluation.directions.items()
+    ]
+    table = pl.concat(tables)
+    with replacing(path) as part:
+        if path.suffix.lower() == ".csv":
+            table.write_csv(part)
+        else:
+            table.write_parquet(part)
+
+
+def write_trec(
+    files: Files, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
+) -> None:
+    """The run of one direction, and what is relevant in it."""
+    from evenreel.evaluation import RELEVANCE
+    from evenreel.evaluation.trec import write_qrels, write_run
+
+    if files.run:
+        write_run(scores, files.run, direction=direction)
+    if files.qrels:
+        judged = RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
+        write_qrels(judged, scores.caption_ids, scores.video_ids, files.qrels, direction=direction)
