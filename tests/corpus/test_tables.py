@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -233,3 +235,12 @@ def test_a_repeated_or_unknown_id_never_passes(both: tuple[pl.DataFrame, pl.Data
         sentences(clip_table, caption_table.with_columns(clip_id=pl.Series([*ids[:row], stranger, *ids[row + 1 :]])))
     )
     assert "every clip_id is unique" in str(sentences(pl.concat([clip_table, clip_table.tail(1)]), caption_table))
+
+
+@pytest.mark.parametrize(
+    "classes", [[[1.5], [2.0], [3.0]], [["cut"], ["eat"], []], [[{"a": 1}], [], []], [[[1]], [], []]]
+)
+def test_classes_are_lists_of_whole_numbers(classes: list[Any]) -> None:
+    [sentence] = sentences(clips(verb_classes=classes))
+    assert sentence.startswith("Column verb_classes of clips holds List(")
+    assert sentence.endswith("it must be a list of whole numbers.")

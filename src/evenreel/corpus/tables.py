@@ -133,20 +133,28 @@ def _in_form(
         pl.lit(None, dtype=kind).alias(column) for column, kind in columns.items() if column not in table.columns
     )
     own = [column for column in table.columns if column not in columns]
-    casts = []
-    for column, kind in columns.items():
-        if filled[column].dtype.is_nested() and kind != CLASSES:  # some casts of these look inside
-            raise CorpusError(_no_cast(filled[column], kind, name))
-        try:
-            casts.append(filled[column].cast(kind))
-        except pl.exceptions.PolarsError as error:
-            raise CorpusError(_no_cast(filled[column], kind, name)) from error
-        if kind.is_integer() and filled[column].dtype.is_float():
-            for row in _rows(casts[-1] != filled[column]):
-                raise CorpusError(
-                    f"Row {row + 1} of {name}, column {column}, is {filled[column][row]}; it must be a whole number."
-                )
-    return pl.DataFrame(casts + [filled[column] for column in own])
+    return pl.DataFrame(
+        [_cast(filled[column], kind, name) for column, kind in columns.items()] + [filled[column] for column in own]
+    )
+
+
+def _cast(values: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
+    """A column in its type; what a cast would change on the way is refused."""
+    held = values.dtype
+    inner = held.inner if isinstance(held, pl.List) else None
+    whole = inner is not None and (inner.is_integer() or inner == pl.Null)
+    if held.is_nested() and not (kind == CLASSES and whole):
+        raise CorpusError(_no_cast(values, kind, name))
+    try:
+        done = values.cast(kind)
+    except pl.exceptions.PolarsError as error:
+        raise CorpusError(_no_cast(values, kind, name)) from error
+    if kind.is_integer() and held.is_float():
+        for row in _rows(done != values):
+            raise CorpusError(
+                f"Row {row + 1} of {name}, column {values.name}, is {values[row]}; it must be a whole number."
+            )
+    return done
 
 
 def _no_cast(values: pl.Series, kind: pl.DataType, name: str) -> str:
