@@ -119,6 +119,15 @@ def test_against_another_system(place: Path) -> None:
     assert first["p_randomisation"] < 0.05
 
 
+def test_what_makes_a_comparison_unfair_is_said_beside_it(place: Path, tmp_path: Path) -> None:
+    save_scores(Scores(values(1, 2.0), CAPTIONS, CLIPS, ("other queries",)), tmp_path / "helped.npz")
+    out = ("--against", tmp_path / "helped.npz", "--html", tmp_path / "page.html")
+    done = evaluate(place, "old.npz", *out)
+    (notice,) = figures(place, "old.npz", *out)["comparison"]["notices"]
+    assert notice in done.stdout.partition("Differences from old.npz")[2]
+    assert notice in (tmp_path / "page.html").read_text()
+
+
 def test_a_short_run_serves_its_own_direction_unless_asked(place: Path) -> None:
     system = figures(place, "short.run", "-m", "R@1")["systems"][0]
     assert list(system["directions"]) == ["t2v"]

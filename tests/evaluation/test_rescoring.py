@@ -234,7 +234,7 @@ def test_wrong_calls_get_a_sentence() -> None:
         querybank_norm(s, bank_of(0, 9, 4))
     with pytest.raises(UsageError, match="best 128 of the bank, which has 9"):
         nearest_neighbour_norm(s, bank_of(0))
-    with pytest.raises(UsageError, match="1 to 5"):
+    with pytest.raises(UsageError, match="score at least 6 of both"):
         csls(s, 6)
     for bad in (np.nan, np.inf):
         values = s.values.copy()

@@ -67,6 +67,8 @@ def _figures(evaluation: Evaluation) -> Table:
 
 def _show_comparison(out: Console, baseline: str, comparison: Comparison) -> None:
     out.print(f"[bold]Differences from {safe(baseline)}[/], query by query")
+    for notice in comparison.notices:
+        out.print(f"[yellow]{safe(notice)}[/]")
     for direction in dict.fromkeys(row.direction for row in comparison.rows):
         rows = [row for row in comparison.rows if row.direction == direction]
         out.print(_differences(direction, rows, comparison.confidence))

@@ -69,6 +69,7 @@ def _notices(evaluations: Mapping[str, Evaluation], comparison: Comparison | Non
         for name, one in evaluations.items()
         for sentence in (*([uses_sentence(one.uses)] if one.uses else []), *one.notices)
     ]
+    said += comparison.notices if comparison else ()
     return verdicts + [Text(sentence, "notice") for sentence in said]
 
 
