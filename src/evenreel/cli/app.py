@@ -29,7 +29,7 @@ app.command()(evaluate)
 
 LibraryOption = Annotated[
     Path | None,
-    typer.Option("--library", "-l", help="Folder of the library. [default: EVENREEL_LIBRARY or your data folder]"),
+    typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 ModelOption = Annotated[
