@@ -269,6 +269,9 @@ def test_the_command_line_says_what_it_can() -> None:
     for command in ("index", "search", "info", "verify", "repair", "demo"):
         assert command in done.stdout
         assert evenreel(command, "--help").returncode == 0
+    assert "[default: EVENREEL_LIBRARY or your" in " ".join(
+        evenreel("search", "--help").stdout.replace("│", " ").split()
+    )
     assert evenreel("--version").stdout.startswith("evenreel 0.")
     assert evenreel("nonsense").returncode == 2
 

@@ -142,7 +142,7 @@ def _cast(values: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     """A column in its type; what a cast would change on the way is refused."""
     held = values.dtype
     inner = held.inner if isinstance(held, pl.List) else None
-    whole = inner is not None and (inner.is_integer() or inner == pl.Null)
+    whole = inner is not None and (inner.is_integer() or inner in (pl.Null, pl.String))
     if held.is_nested() and not (kind == CLASSES and whole):
         raise CorpusError(_no_cast(values, kind, name))
     try:
