@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,11 @@ def shared_data() -> Path:
 def real_clips(shared_data: Path) -> Path:
     """The folder of real video clips."""
     return shared_data / "videos"
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own answer to SIGINT, which a job in the background of a shell begins without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

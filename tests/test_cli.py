@@ -222,6 +222,7 @@ def test_the_output_does_not_depend_on_the_environment(place: Path, environment:
     assert (odd.returncode, odd.stdout, odd.stderr) == (0, usual.stdout, "")
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Signals) -> None:
     """Hazard 33."""

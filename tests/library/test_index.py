@@ -8,7 +8,7 @@ import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -636,14 +636,6 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
         assert len(opened.search("clip").hits) == 4
     assert index(videos, library).indexed == 1
     assert verify(library) == []
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Python's own answer to SIGINT, which a job in the background of a shell begins without."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def write_video(path: Path, seed: int, seconds: float = 2.0, fps: int = 5, size: int = 64) -> Path:
-    """A square that moves over a background; equal seeds give equal bytes."""
+    """A square that moves over a background; equal seeds look alike, though bytes of two encodings may differ."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     background, square = rng.integers(0, 255, 3), rng.integers(0, 255, 3)
