@@ -57,28 +57,16 @@ def main() -> int:
 
 
 def _begin(videos: Path, clips: int) -> None:
-    """A fresh folder; every video is written once and copied, for two encodings of one picture may differ in bytes."""
-    originals = _originals(videos)
-    if not originals.exists():
-        write_folder(originals, clips)
-        write_video(originals / "edited.mp4", seed=1000)
-        write_video(originals / "added.mp4", seed=1001)
     shutil.rmtree(videos, ignore_errors=True)
-    videos.mkdir()
-    for number in range(clips):
-        shutil.copy(originals / f"clip_{number:02}.mp4", videos)
-
-
-def _originals(videos: Path) -> Path:
-    return videos.with_name("originals")
+    write_folder(videos, clips)
 
 
 def _edit(videos: Path) -> None:
-    shutil.copy(_originals(videos) / "edited.mp4", videos / "clip_00.mp4")
+    write_video(videos / "clip_00.mp4", seed=1000)
     (videos / "clip_01.mp4").unlink()
     (videos / "clip_02.mp4").rename(videos / "renamed.mp4")
     shutil.copy(videos / "clip_03.mp4", videos / "copy.mp4")
-    shutil.copy(_originals(videos) / "added.mp4", videos)
+    write_video(videos / "added.mp4", seed=1001)
 
 
 def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Random) -> int:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-import av
 import numpy as np
+
+from evenreel.planted import write_clip
+from evenreel.types import Pixels
 
 
 def write_video(path: Path, seed: int, seconds: float = 2.0, fps: int = 5, size: int = 64) -> Path:
-    """A square that moves over a background; equal seeds look alike, though bytes of two encodings may differ."""
+    """A square that moves over a background; equal seeds give equal bytes, which FFmpeg's defaults do not."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_clip(path, _pictures(seed, round(seconds * fps), size), fps)
+    return path
+
+
+def _pictures(seed: int, count: int, size: int) -> Iterator[Pixels]:
     rng = np.random.default_rng(seed)
     background, square = rng.integers(0, 255, 3), rng.integers(0, 255, 3)
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=fps, options={"threads": "1"})
-        stream.width = stream.height = size
-        stream.pix_fmt = "yuv420p"
-        for number in range(round(seconds * fps)):
-            picture = np.tile(background.astype(np.uint8), (size, size, 1))
-            left = 3 * number % (size - 16)
-            picture[20:36, left : left + 16] = square
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
-        container.mux(stream.encode())
-    return path
+    for number in range(count):
+        picture = np.tile(background.astype(np.uint8), (size, size, 1))
+        left = 3 * number % (size - 16)
+        picture[20:36, left : left + 16] = square
+        yield picture
 
 
 def write_folder(folder: Path, count: int, seconds: float = 2.0) -> list[Path]:
