@@ -213,3 +213,41 @@ class Scores:
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """A view of some rows and columns."""
         return self.values[captions, videos]
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFeatures:
+    """Frames of V videos as a frozen image tower saw them, and on-screen text as its text tower read it.
+
+    Attributes:
+        ids: V ids of clips.
+        frames: (V, T, D) float16 or float32, rows of unit length; zero where there is no frame.
+        frame_mask: (V, T) True = real; every video has at least one frame.
+        times_s: (V, T) float64, time of each frame in its clip; zero where there is no frame.
+        windows: (V, O, D) features of the texts of on-screen windows, rows of unit length; None where nobody read them.
+        window_mask: (V, O) True = some text was read in the window; None together with `windows`.
+    """
+
+    ids: tuple[str, ...]
+    frames: NDArray[Any]
+    frame_mask: NDArray[np.bool_]
+    times_s: NDArray[np.float64]
+    windows: NDArray[Any] | None = None
+    window_mask: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TextFeatures:
+    """Q captions as a frozen text tower read them.
+
+    Attributes:
+        ids: Q ids of captions.
+        words: (Q, W, D) float16 or float32, of any length; zero where there is no word.
+        word_mask: (Q, W) True = real; every caption has at least one.
+        sentence: (Q, D), rows of unit length.
+    """
+
+    ids: tuple[str, ...]
+    words: NDArray[Any]
+    word_mask: NDArray[np.bool_]
+    sentence: NDArray[Any]

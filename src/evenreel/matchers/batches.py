@@ -1,0 +1,113 @@
+"""What matchers take: features of some captions, of some videos, or of pairs of both, as tensors with their ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenreel.types import TextFeatures, VideoFeatures
+
+Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """Captions.
+
+    Attributes:
+        ids: Q ids of captions.
+        words: (Q, W, D) of any length, zero where there is no word.
+        word_mask: (Q, W) True = real, at least one a row.
+        sentence: (Q, D), rows of unit length.
+    """
+
+    ids: tuple[str, ...]
+    words: Tensor
+    word_mask: Tensor
+    sentence: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class VideoBatch:
+    """Videos.
+
+    Attributes:
+        ids: V ids of clips.
+        frames: (V, T, D), rows of unit length, zero where there is no frame.
+        frame_mask: (V, T) True = real, at least one a row.
+        times_s: (V, T) time of each frame in its clip.
+        windows: (V, O, D) texts of on-screen windows, rows of unit length; None where nobody read them.
+        window_mask: (V, O) True = some text was read in the window.
+    """
+
+    ids: tuple[str, ...]
+    frames: Tensor
+    frame_mask: Tensor
+    times_s: Tensor
+    windows: Tensor | None = None
+    window_mask: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """B captions, each with the video at the same place.
+
+    Attributes:
+        text: the captions.
+        video: the videos; one that several captions describe stands there several times.
+        same: (B, B) True where caption i describes video j, as it does on the diagonal.
+    """
+
+    text: TextBatch
+    video: VideoBatch
+    same: Tensor
+
+
+def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
+    """Some captions of the features, cut to the longest of them, in float32."""
+    mask = features.word_mask[rows]
+    longest = int(mask.sum(axis=1).max(initial=1))
+    return TextBatch(
+        ids=_ids(features.ids, rows),
+        words=_tensor(features.words[rows][:, :longest]),
+        word_mask=torch.from_numpy(np.ascontiguousarray(mask[:, :longest])),
+        sentence=_tensor(features.sentence[rows]),
+    )
+
+
+def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> VideoBatch:
+    """Some videos of the features, cut to the one with the most frames, in float32."""
+    mask = features.frame_mask[rows]
+    longest = int(mask.sum(axis=1).max(initial=1))
+    windows, window_mask = features.windows, features.window_mask
+    return VideoBatch(
+        ids=_ids(features.ids, rows),
+        frames=_tensor(features.frames[rows][:, :longest]),
+        frame_mask=torch.from_numpy(np.ascontiguousarray(mask[:, :longest])),
+        times_s=_tensor(features.times_s[rows][:, :longest]),
+        windows=None if windows is None else _tensor(windows[rows]),
+        window_mask=None if window_mask is None else torch.from_numpy(window_mask[rows]),
+    )
+
+
+def to_device(batch: Batch, device: torch.device | str) -> Batch:
+    """The batch with its tensors on another device."""
+    moved: dict[str, Any] = {
+        field.name: value.to(device)
+        for field in fields(batch)
+        if isinstance(value := getattr(batch, field.name), Tensor)
+    }
+    return replace(batch, **moved)
+
+
+def _tensor(values: NDArray[np.floating]) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32))
+
+
+def _ids(ids: tuple[str, ...], rows: NDArray[np.int64] | slice) -> tuple[str, ...]:
+    return ids[rows] if isinstance(rows, slice) else tuple(ids[row] for row in rows)

@@ -1,0 +1,57 @@
+"""The mean of a clip's frames against the sentence: CLIP4Clip's parameter-free matcher (arXiv 2104.08860, 3.3.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.similarity.pooling import masked_mean
+
+
+@dataclass(frozen=True)
+class MeanPoolSettings:
+    """Nothing to choose but where training starts.
+
+    Attributes:
+        temperature: at the start of training; CLIP ends its own at 0.01.
+    """
+
+    temperature: float = 0.01
+
+
+class Rows(NamedTuple):
+    """(N, D) unit vectors of captions or videos."""
+
+    vectors: Tensor
+
+
+class MeanPool(nn.Module):
+    """Cosine of the sentence and the mean frame."""
+
+    def __init__(self, dimension: int, settings: MeanPoolSettings) -> None:
+        super().__init__()
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> Rows:
+        """Sentences, (Q, D)."""
+        return Rows(F.normalize(text.sentence, dim=-1))
+
+    def encode_video(self, video: VideoBatch) -> Rows:
+        """Means of the unit frames, of unit length, (V, D)."""
+        return Rows(F.normalize(masked_mean(F.normalize(video.frames, dim=-1), video.frame_mask), dim=-1))
+
+    def score(self, text: Rows, video: Rows) -> Tensor:
+        """Cosines, (Q, V)."""
+        return text.vectors @ video.vectors.T
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of the batch."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}

@@ -1,0 +1,43 @@
+"""The matchers by name: what a recipe or a checkpoint calls `matcher`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from evenreel.errors import UsageError
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
+
+
+class Entry(NamedTuple):
+    """A matcher: a class that is built from the dimension D and its settings, and the class of these settings."""
+
+    matcher: type[Any]
+    settings: type[Any]
+
+
+MATCHERS: dict[str, Entry] = {
+    "mean_pool": Entry(MeanPool, MeanPoolSettings),
+}
+
+
+def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None = None) -> Matcher:
+    """A matcher with fresh parameters.
+
+    Args:
+        name: a key of `MATCHERS`.
+        dimension: D, the length of the features it takes.
+        settings: fields of its settings class that differ from the defaults.
+
+    Raises:
+        UsageError: no matcher has this name, or no setting of it.
+    """
+    if name not in MATCHERS:
+        raise UsageError(f"No matcher is called {name!r}; there are {', '.join(MATCHERS)}.")
+    entry = MATCHERS[name]
+    known = set(entry.settings.__dataclass_fields__)
+    if unknown := sorted(set(settings or {}) - known):
+        raise UsageError(f"The matcher {name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    matcher: Matcher = entry.matcher(dimension, entry.settings(**(settings or {})))
+    return matcher

@@ -1,0 +1,23 @@
+"""Averages over the words, frames or windows that are there."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean over the real items.
+
+    Args:
+        values: (N, L, D).
+        mask: (N, L) True = real; a row without any gives zeros.
+
+    Returns:
+        (N, D).
+
+    >>> import torch
+    >>> masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))
+    tensor([[2.]])
+    """
+    weights = mask.to(values.dtype)
+    return (values * weights[..., None]).sum(1) / weights.sum(1, keepdim=True).clamp(min=1)
