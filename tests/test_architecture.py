@@ -17,7 +17,7 @@ import evenreel
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "types", "config"},
+    {"errors", "types", "config", "files"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},
     {"losses", "similarity"},

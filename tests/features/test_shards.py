@@ -28,6 +28,7 @@ from evenreel.features.shards import (
     shard_path,
     write_shard,
 )
+from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.types import TextTrack, VideoInfo
 
 INFO = VideoInfo("mp4", "h264", 320, 240, 3.0, 90, 30.0, 90, ("short: 1.67 of 3.0 s",))
@@ -272,7 +273,7 @@ def test_a_crash_between_write_and_replace_leaves_the_old_shard(tmp_path: Path) 
     child = subprocess.run([sys.executable, "-c", CRASH, tmp_path], check=False)
     assert child.returncode == 9
     read_shard(shard_path(tmp_path, "ab12cd34"), digest)
-    left = [path for path in (tmp_path / "ab").iterdir() if path.suffix == shards.TEMPORARY_SUFFIX]
+    left = [path for path in (tmp_path / "ab").iterdir() if path.suffix == TEMPORARY_SUFFIX]
     assert len(left) == 1
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from evenreel.corpus.tables import CLASSES, make_corpus
 from evenreel.errors import CorpusError
+from evenreel.files import replacing
 from evenreel.types import Corpus
 
 CLASS_NAMES = "classes.parquet"
@@ -64,9 +65,8 @@ def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], t
         for number, name in enumerate(names)
     ]
     table = pl.DataFrame(rows, schema=["kind", "number", "name", "tagger"], orient="row")
-    part = folder / f".{CLASS_NAMES}.part"
     try:
-        table.write_parquet(part)
-        part.replace(folder / CLASS_NAMES)
+        with replacing(folder / CLASS_NAMES) as part:
+            table.write_parquet(part)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The names of the classes cannot be written to {folder} ({error}).") from error

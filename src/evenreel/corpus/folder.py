@@ -10,6 +10,7 @@ import polars as pl
 
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
+from evenreel.files import make_folder, sync_file, sync_folder
 from evenreel.types import Corpus
 
 CLIPS, CAPTIONS = "clips.parquet", "captions.parquet"
@@ -27,13 +28,16 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
     """
     folder = Path(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         _finish_save(folder)
         clips, captions = (_part(folder, name) for name in (CLIPS, CAPTIONS))
         corpus.clips.write_parquet(clips)
         corpus.captions.write_parquet(captions, metadata={_CLIPS_DIGEST: _digest(clips)})
+        for part in (clips, captions):
+            sync_file(part)
         for name in (CLIPS, CAPTIONS):
             _part(folder, name).replace(folder / name)
+            sync_folder(folder)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The corpus cannot be written to {folder} ({error}).") from error
 

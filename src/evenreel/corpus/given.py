@@ -17,13 +17,9 @@ from typing import Any, TypeVar
 
 from evenreel.corpus.imported import Notice
 from evenreel.errors import CorpusError
+from evenreel.files import VIDEO_SUFFIXES
 
 T = TypeVar("T")
-
-VIDEO_SUFFIXES = frozenset(
-    (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".mts", ".m2ts", ".ts", ".3gp", ".3g2")
-    + (".flv", ".gif", ".ogv")
-)
 
 _PICKLES = (".pkl", ".pickle", ".pth", ".pt")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

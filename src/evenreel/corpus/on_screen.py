@@ -13,6 +13,7 @@ import polars as pl
 
 from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
+from evenreel.files import replacing
 
 TEXTS = "texts.parquet"
 
@@ -46,8 +47,8 @@ def save_texts(texts: pl.DataFrame | None, folder: Path) -> None:
         if texts is None:
             (folder / TEXTS).unlink(missing_ok=True)
             return
-        texts.write_parquet(folder / f".{TEXTS}.part")
-        (folder / f".{TEXTS}.part").replace(folder / TEXTS)
+        with replacing(folder / TEXTS) as part:
+            texts.write_parquet(part)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The words on screen cannot be written to {folder} ({error}).") from error
 

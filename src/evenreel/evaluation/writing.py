@@ -1,12 +1,12 @@
-"""Files that are there whole or not at all."""
+"""Files of results that are there whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from evenreel import files
 from evenreel.errors import ScoresError
 
 
@@ -17,16 +17,9 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         ScoresError: the file cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        part.replace(path)
+        with files.replacing(path) as part:
+            yield part
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ScoresError(f"{path} cannot be written ({why}); choose another place.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)

@@ -7,12 +7,9 @@ whose catalog is lost be rebuilt from its shards without trusting a damaged byte
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,15 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, MediaError
+from evenreel.files import write_durably
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1
 """Version of the layout below; a reader refuses a larger one."""
 
 SUFFIX = ".safetensors"
-TEMPORARY_SUFFIX = ".tmp"
-"""Ends the name of a file that was being written; one that is left after a crash may be deleted."""
-
 UNIT_TOLERANCE = 1e-3
 """How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
 
@@ -112,8 +107,12 @@ def write_shard(folder: Path, shard: Shard) -> str:
     """
     if problem := _problem(shard):
         raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
-    payload = _to_bytes(shard)
-    write_durably(shard_path(folder, shard.clip_id), payload)
+    path, payload = shard_path(folder, shard.clip_id), _to_bytes(shard)
+    try:
+        write_durably(path, payload)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
     return hashlib.sha256(payload).hexdigest()
 
 
@@ -146,40 +145,6 @@ def read_shard(path: Path, digest: str | None = None) -> Shard:
     return shard
 
 
-def write_durably(path: Path, payload: bytes) -> None:
-    """Replace a file by another content in one step that survives a power cut.
-
-    Raises:
-        LibraryError: the disk is full, read-only or failing; the old file is untouched, nothing is left over.
-    """
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
-    try:
-        _make_folder(path.parent)
-        with temporary.open("xb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names inside a folder durable; Windows has no such call and needs none."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class _NewerFormatError(Exception):
     """The shard says that it was written by a later version."""
 
@@ -198,15 +163,6 @@ def _read_bytes(path: Path) -> bytes:
             f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
             "then run the same command again."
         ) from error
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder whose own entry survives a power cut."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
 
 
 def _to_bytes(shard: Shard) -> bytes:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
-from evenreel.features.shards import TEMPORARY_SUFFIX, Shard
+from evenreel.features.shards import Shard
+from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.library import catalog
 from evenreel.library.filesystem import content_digest, stamp
 from evenreel.library.lock import writer_lock

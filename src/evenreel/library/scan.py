@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenreel.errors import LibraryError, MediaError
+from evenreel.files import VIDEO_SUFFIXES
 from evenreel.library.filesystem import FileStamp, unreadable
 
-VIDEO_SUFFIXES = frozenset(
-    (".3g2", ".3gp", ".apng", ".asf", ".avi", ".dv", ".flv", ".gif", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4")
-    + (".mpeg", ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv")
-)
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
 
 

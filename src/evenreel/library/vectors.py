@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
-from evenreel.features.shards import sync_folder
+from evenreel.files import sync_folder
 from evenreel.types import FloatArray
 
 HEADER_BYTES = 64

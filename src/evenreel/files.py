@@ -1,0 +1,78 @@
+"""Files that are there whole or not at all, also after a crash or a power cut."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Ends the name of a file that was being written; one that is left after a crash may be deleted."""
+
+VIDEO_SUFFIXES = frozenset(
+    (".3g2", ".3gp", ".apng", ".asf", ".avi", ".dv", ".flv", ".gif", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4")
+    + (".mpeg", ".mpg", ".mts", ".mxf", ".ogv", ".ts", ".vob", ".webm", ".wmv")
+)
+"""Suffixes, in lower case, of files that may be videos."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to; when the block ends well the file takes its place, else it is removed.
+
+    What stood at `path` is untouched until then. Folders that are missing are made.
+
+    Raises:
+        OSError: the disk is full, read-only or failing.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    try:
+        make_folder(path.parent)
+        yield part
+        sync_file(part)
+        part.replace(path)
+        sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, payload: bytes) -> None:
+    """Replace a file by another content in one step that survives a power cut.
+
+    Raises:
+        OSError: the disk is full, read-only or failing; the old file is untouched, nothing is left over.
+    """
+    with replacing(path) as part:
+        part.write_bytes(payload)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder whose own entry survives a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a file durable."""
+    descriptor = os.open(path, os.O_RDWR)  # Windows refuses to flush what was opened to be read
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names inside a folder durable; Windows has no such call and needs none."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
