@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
+from evenreel.matchers.temporal import Temporal, TemporalSettings
 
 
 class Entry(NamedTuple):
@@ -19,6 +20,7 @@ class Entry(NamedTuple):
 
 MATCHERS: dict[str, Entry] = {
     "mean_pool": Entry(MeanPool, MeanPoolSettings),
+    "temporal": Entry(Temporal, TemporalSettings),
 }
 
 

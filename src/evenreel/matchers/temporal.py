@@ -1,0 +1,141 @@
+"""Frames that look at each other before their mean: CLIP4Clip's sequential transformer (arXiv 2104.08860, 3.3.2).
+
+The published block is `frames + transformer(frames + positions)`. Here the residual keeps the frames and what the
+transformer *adds* to its input, so positions guide attention without being added to what is compared, and a new
+block changes nothing: training starts at the mean of the frames that the towers were trained for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.mean_pool import Rows
+from evenreel.similarity.pooling import masked_mean
+
+
+@dataclass(frozen=True)
+class TemporalSettings:
+    """The transformer over the frames of a clip.
+
+    Attributes:
+        layers: transformer blocks.
+        heads: attention heads; a divisor of D.
+        max_frames: most frames a clip may have: one learned position each.
+        dropout: share of values dropped after attention and in the feed-forward part, while training.
+        temperature: at the start of training.
+    """
+
+    layers: int = 4
+    heads: int = 8
+    max_frames: int = 64
+    dropout: float = 0.0
+    temperature: float = 0.01
+
+
+class TemporalTransformer(nn.Module):
+    """Pre-norm transformer blocks with learned frame positions, residual to their input.
+
+    Inside, entries are of size one (unit vectors times the square root of D), as the towers' layers have them.
+
+    Raises:
+        UsageError: D is no multiple of the number of heads.
+    """
+
+    def __init__(self, dimension: int, settings: TemporalSettings) -> None:
+        super().__init__()
+        if dimension % settings.heads:
+            raise UsageError(
+                f"Features of length {dimension} cannot be split among {settings.heads} attention heads; "
+                f"choose a number of heads that divides {dimension}."
+            )
+        self.scale = math.sqrt(dimension)
+        self.positions = nn.Embedding(settings.max_frames, dimension)
+        self.blocks = nn.ModuleList(_block(dimension, settings) for _ in range(settings.layers))
+
+    def forward(self, frames: Tensor, frame_mask: Tensor) -> Tensor:
+        """Frames in the light of the others.
+
+        Args:
+            frames: (V, T, D), rows of unit length.
+            frame_mask: (V, T) True = real.
+
+        Returns:
+            (V, T, D), rows of unit length, zero where there is no frame.
+
+        Raises:
+            UsageError: a clip has more frames than there are positions.
+        """
+        before = frames * self.scale + self.positions(self._order(frame_mask))
+        after = before
+        for block in self.blocks:
+            after = block(after, src_key_padding_mask=~frame_mask)
+        seen = F.normalize(frames * self.scale + (after - before), dim=-1)
+        return seen.masked_fill(~frame_mask[..., None], 0.0)
+
+    def _order(self, frame_mask: Tensor) -> Tensor:
+        """Place of each frame among the real ones, (V, T); padding stands at place 0 or where the last frame does."""
+        places = (frame_mask.cumsum(1) - 1).clamp(min=0)
+        limit = self.positions.num_embeddings
+        if frame_mask.shape[1] > limit and (most := int(places.max()) + 1) > limit:
+            raise UsageError(
+                f"A clip has {most} frames, but this transformer has {limit} frame positions; "
+                f"sample fewer frames, or train with max_frames={most} or more."
+            )
+        return places
+
+
+def quick_gelu(values: Tensor) -> Tensor:
+    """The activation that CLIP was trained with, x sigmoid(1.702 x)."""
+    return values * torch.sigmoid(1.702 * values)
+
+
+def _block(dimension: int, settings: TemporalSettings) -> nn.TransformerEncoderLayer:
+    """One block whose two output projections are zero at first, so that it passes its input on."""
+    block = nn.TransformerEncoderLayer(
+        dimension,
+        settings.heads,
+        dim_feedforward=4 * dimension,
+        dropout=settings.dropout,
+        activation=quick_gelu,
+        batch_first=True,
+        norm_first=True,
+    )
+    nn.init.zeros_(block.self_attn.out_proj.weight)
+    nn.init.zeros_(block.linear2.weight)
+    nn.init.zeros_(block.linear2.bias)
+    return block
+
+
+class Temporal(nn.Module):
+    """Cosine of the sentence and the mean of the frames after the transformer."""
+
+    def __init__(self, dimension: int, settings: TemporalSettings) -> None:
+        super().__init__()
+        self.transformer = TemporalTransformer(dimension, settings)
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> Rows:
+        """Sentences, (Q, D)."""
+        return Rows(F.normalize(text.sentence, dim=-1))
+
+    def encode_video(self, video: VideoBatch) -> Rows:
+        """Means of the transformed unit frames, of unit length, (V, D)."""
+        frames = self.transformer(F.normalize(video.frames, dim=-1), video.frame_mask)
+        return Rows(F.normalize(masked_mean(frames, video.frame_mask), dim=-1))
+
+    def score(self, text: Rows, video: Rows) -> Tensor:
+        """Cosines, (Q, V)."""
+        return text.vectors @ video.vectors.T
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of the batch."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
