@@ -1,0 +1,141 @@
+"""A trainable map in front of a matcher, so that one with few parameters of its own can learn on frozen features.
+
+The map is residual and its last layer starts as zero (as in Houlsby et al., arXiv 1902.00751, and CLIP-Adapter,
+arXiv 2110.04544), so that training starts at the wrapped matcher.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+
+
+@dataclass(frozen=True)
+class AdapterSettings:
+    """The maps of an adapted matcher.
+
+    Attributes:
+        kind: `linear`, or `mlp` with one hidden layer of D units and GELU.
+        shared: one map for both sides, instead of one for what the text tower made (words, sentences, texts of
+            on-screen windows) and one for frames.
+        dropout: share of the hidden units of `mlp` that are dropped while training.
+        windows: let on-screen windows stand beside the frames, for matchers that know nothing of windows.
+    """
+
+    kind: Literal["linear", "mlp"] = "linear"
+    shared: bool = False
+    dropout: float = 0.0
+    windows: bool = False
+
+
+class ResidualMap(nn.Module):
+    """Unit vectors to unit vectors, x -> x + f(x); inside, entries are of size one."""
+
+    def __init__(self, dimension: int, settings: AdapterSettings) -> None:
+        super().__init__()
+        self.scale = math.sqrt(dimension)
+        last = nn.Linear(dimension, dimension)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        before: list[nn.Module] = []
+        if settings.kind == "mlp":
+            before = [nn.Linear(dimension, dimension), nn.GELU(), nn.Dropout(settings.dropout)]
+        self.change = nn.Sequential(*before, last)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Map what is real.
+
+        Args:
+            vectors: (..., D) of any length.
+            mask: (...) True = real.
+
+        Returns:
+            (..., D), rows of unit length, zero where nothing is real.
+        """
+        unit = self.scale * F.normalize(vectors, dim=-1)
+        return F.normalize(unit + self.change(unit), dim=-1).masked_fill(~mask[..., None], 0.0)
+
+
+class Adapted(nn.Module):
+    """A matcher behind residual maps of its features; it is a matcher itself, with the states of the wrapped one.
+
+    Raises:
+        UsageError: the settings name a kind of map that does not exist.
+    """
+
+    def __init__(self, matcher: Matcher, dimension: int, settings: AdapterSettings) -> None:
+        super().__init__()
+        if settings.kind not in ("linear", "mlp"):
+            raise UsageError(f"No adapter is of kind {settings.kind!r}; there are linear and mlp.")
+        self.matcher = matcher
+        self.windows = settings.windows
+        self.text_map = ResidualMap(dimension, settings)
+        self.frame_map = self.text_map if settings.shared else ResidualMap(dimension, settings)
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """That of the wrapped matcher."""
+        return self.matcher.logit_scale
+
+    def encode_text(self, text: TextBatch) -> Any:
+        """The wrapped matcher's state of the mapped captions."""
+        return self.matcher.encode_text(self.adapt_text(text))
+
+    def encode_video(self, video: VideoBatch) -> Any:
+        """The wrapped matcher's state of the mapped videos."""
+        return self.matcher.encode_video(self.adapt_video(video))
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """The wrapped matcher's similarities, (Q, V)."""
+        return self.matcher.score(text, video)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The wrapped matcher's terms for the mapped pairs."""
+        return self.matcher.loss(replace(batch, text=self.adapt_text(batch.text), video=self.adapt_video(batch.video)))
+
+    def adapt_text(self, text: TextBatch) -> TextBatch:
+        """Captions with their words and sentences mapped."""
+        real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
+        return replace(
+            text, words=self.text_map(text.words, text.word_mask), sentence=self.text_map(text.sentence, real)
+        )
+
+    def adapt_video(self, video: VideoBatch) -> VideoBatch:
+        """Videos with their frames and windows mapped, and the windows among the frames where the settings say so."""
+        mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask))
+        if video.windows is not None and video.window_mask is not None:
+            mapped = replace(mapped, windows=self.text_map(video.windows, video.window_mask))
+        return with_windows(mapped) if self.windows else mapped
+
+
+def with_windows(video: VideoBatch) -> VideoBatch:
+    """Videos whose on-screen windows stand behind the frames as if they were frames, at time 0.
+
+    Text on screen then takes part in any matcher that compares frames with words.
+
+    Raises:
+        UsageError: the videos have no windows.
+    """
+    if video.windows is None or video.window_mask is None:
+        raise UsageError(
+            "On-screen windows were asked for, but the features of these videos have none; "
+            "calculate the features with on-screen text, or set windows=false."
+        )
+    times_s = torch.cat([video.times_s, video.times_s.new_zeros(video.window_mask.shape)], dim=1)
+    return replace(
+        video,
+        frames=torch.cat([video.frames, video.windows.to(video.frames.dtype)], dim=1),
+        frame_mask=torch.cat([video.frame_mask, video.window_mask], dim=1),
+        times_s=times_s,
+        windows=None,
+        window_mask=None,
+    )
