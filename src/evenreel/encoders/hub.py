@@ -1,0 +1,107 @@
+"""Files of a model on the hub: out of the cache where they are there, else fetched; only what is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from evenreel.config import offline
+
+HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*?)(?:@(?P<revision>[\w./-]+))?")
+"""A name that starts with `.`, `/` or `~` is a folder's, whether there is one or not."""
+
+log = logging.getLogger("evenreel")
+
+
+class UnavailableError(Exception):
+    """Why a model cannot be had, as a part of a sentence; the caller knows the ways on."""
+
+
+def named_folder(name: str) -> Path | None:
+    """The folder of that name, if there is one."""
+    try:
+        folder = Path(name).expanduser().resolve()
+        return folder if name and folder.is_dir() else None
+    except (RuntimeError, ValueError, OSError):  # ~nobody, a NUL, a loop of links
+        return None
+
+
+def fetch(repository: str, revision: str, wanted: Sequence[str], missing: Callable[[Path], list[str]]) -> Path:
+    """The folder of a model in the hub's cache, downloaded where it has to be and may be; its name is the commit.
+
+    Args:
+        repository: `org/name`.
+        revision: commit, branch or tag.
+        wanted: patterns of the files to fetch.
+        missing: what a folder lacks to be whole, in words; empty for a whole one.
+
+    Raises:
+        UnavailableError: it cannot be had.
+        HFValidationError: this is no name of a model.
+    """
+    cached = _cached_folder(repository, revision)
+    if cached is not None and not missing(cached):
+        return cached
+    if offline():
+        lacking = f"lacks {', '.join(missing(cached))}" if cached else "does not have it"
+        switched_off = "the network is switched off (EVENREEL_OFFLINE or HF_HUB_OFFLINE is set)"
+        raise UnavailableError(f"{switched_off} and the cache {lacking}")
+    return _download(repository, revision, wanted)
+
+
+def _cached_folder(repository: str, revision: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(repository, "config.json", revision=revision)
+    return Path(path).parent if isinstance(path, str) else None
+
+
+def _download(repository: str, revision: str, wanted: Sequence[str]) -> Path:
+    from huggingface_hub import constants, snapshot_download
+
+    log.warning("downloading %s (%s) to %s", repository, revision, constants.HF_HUB_CACHE)
+    with _silent_hub():
+        try:
+            return Path(snapshot_download(repository, revision=revision, allow_patterns=list(wanted)))
+        except Exception as error:
+            # Name resolution, proxies, refusals, full disks: each library below has its own class for them.
+            raise UnavailableError(_why(error)) from error
+
+
+@contextlib.contextmanager
+def _silent_hub() -> Iterator[None]:
+    """Keep the hub client's bars and warnings from the terminal."""
+    from huggingface_hub.utils import logging as spoken
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    level, silent = spoken.get_verbosity(), are_progress_bars_disabled()
+    spoken.set_verbosity(logging.ERROR)
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        spoken.set_verbosity(level)
+        if not silent:
+            enable_progress_bars()
+
+
+def _why(error: Exception) -> str:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return "its owner wants to be asked first: accept the terms on its page and run `hf auth login`"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return "the hub has no model of that name, or it is private (then run `hf auth login`)"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "the model has no such revision"
+    if isinstance(error, errors.HfHubHTTPError):
+        return f"the host refuses it (HTTP {error.response.status_code})"
+    words = (str(error).splitlines() or [""])[0].rstrip(".")
+    return f"the download failed ({type(error).__name__}: {words[:200]})"
