@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from string import Formatter
 
@@ -16,11 +17,20 @@ ATTRIBUTES = ("colour", "shape", "size", "activity", "background")
 """All that a caption can name."""
 SUBJECT = frozenset({"colour", "shape", "size"})
 
+Pick = Callable[[np.random.Generator, Sequence[str]], str]
+"""Chooses one of several words or phrases that mean the same."""
+
+
+def any_of(rng: np.random.Generator, items: Sequence[str]) -> str:
+    """Each as often as any other."""
+    return items[int(rng.integers(len(items)))]
+
 
 def caption(
     scene: Scene,
     rng: np.random.Generator,
     names: Collection[str] = ("colour", "shape", "activity", "background"),
+    pick: Pick = any_of,
 ) -> str:
     """A sentence about a scene that names exactly the attributes asked for; never the words on its signs.
 
@@ -28,14 +38,15 @@ def caption(
         scene: what to describe.
         rng: chooses the phrasing.
         names: which of `ATTRIBUTES` the sentence names.
+        pick: how one of several phrasings is chosen.
 
     Raises:
         UsageError: `names` has an unknown attribute, or names nothing.
     """
     if not names or not set(names) <= set(ATTRIBUTES):
         raise UsageError(f"a caption names some of {', '.join(ATTRIBUTES)}; asked for {sorted(names)}")
-    pattern = _choose(rng, _fitting_patterns(frozenset(names)))
-    return pattern.format(**_phrases(scene, rng, names))
+    pattern = pick(rng, _fitting_patterns(frozenset(names)))
+    return pattern.format(**_Phrases(scene, rng, pick).of(names))
 
 
 @cache
@@ -54,26 +65,28 @@ def _fitting_patterns(names: frozenset[str]) -> tuple[str, ...]:
     return tuple(fitting)
 
 
-def _phrases(scene: Scene, rng: np.random.Generator, names: Collection[str]) -> dict[str, str]:
-    activity = vocabulary.activities()[scene.activity]
-    return {
-        "subject": _subject(scene, rng, names),
-        "does": _choose(rng, activity.does),
-        "doing": _choose(rng, activity.doing),
-        "where": _word(scene, rng, "background"),
-    }
+@dataclass(frozen=True)
+class _Phrases:
+    """The words for what a scene shows."""
 
+    scene: Scene
+    rng: np.random.Generator
+    pick: Pick
 
-def _subject(scene: Scene, rng: np.random.Generator, names: Collection[str]) -> str:
-    words = [_word(scene, rng, part) for part in ("size", "colour") if part in names]
-    words.append(_word(scene, rng, "shape") if "shape" in names else _choose(rng, vocabulary.unnamed_shapes()))
-    phrase = " ".join(words)
-    return f"an {phrase}" if phrase[0] in "aeiou" else f"a {phrase}"
+    def of(self, names: Collection[str]) -> dict[str, str]:
+        activity = vocabulary.activities()[self.scene.activity]
+        return {
+            "subject": self._subject(names),
+            "does": self.pick(self.rng, activity.does),
+            "doing": self.pick(self.rng, activity.doing),
+            "where": self._word("background"),
+        }
 
+    def _subject(self, names: Collection[str]) -> str:
+        words = [self._word(part) for part in ("size", "colour") if part in names]
+        words.append(self._word("shape") if "shape" in names else self.pick(self.rng, vocabulary.unnamed_shapes()))
+        phrase = " ".join(words)
+        return f"an {phrase}" if phrase[0] in "aeiou" else f"a {phrase}"
 
-def _word(scene: Scene, rng: np.random.Generator, attribute: str) -> str:
-    return _choose(rng, vocabulary.words_for(attribute, scene.attributes[attribute]))
-
-
-def _choose(rng: np.random.Generator, items: Sequence[str]) -> str:
-    return items[int(rng.integers(len(items)))]
+    def _word(self, attribute: str) -> str:
+        return self.pick(self.rng, vocabulary.words_for(attribute, self.scene.attributes[attribute]))

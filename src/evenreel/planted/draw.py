@@ -8,9 +8,10 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from evenreel.planted.look import apply_look
 from evenreel.planted.motion import Pose, shake_offset, subject_pose
 from evenreel.planted.outlines import Loop, outline
-from evenreel.planted.scenes import Entity, Scene, Sign
+from evenreel.planted.scenes import Entity, Face, Scene, Sign
 from evenreel.planted.things import PAINTERS
 from evenreel.planted.vocabulary import (
     Background,
@@ -53,7 +54,7 @@ class Renderer:
         for sign in self.scene.signs:
             if sign.start_s <= time_s < sign.end_s:
                 _paste_sign(picture, sign, (dx, dy))
-        return picture
+        return apply_look(picture, self.scene.look)
 
     def frame(self, time_s: float) -> Pixels:
         """The picture at `time_s` seconds as (H, W, 3) uint8."""
@@ -165,20 +166,34 @@ def _mask(points: list[list[tuple[float, ...]]], half: int, rim_px: float) -> Im
 
 
 @lru_cache(maxsize=256)
-def _board(text: str, line_px: int, style: int) -> Image.Image:
-    """The sign as a picture of its own: the font is the one that Pillow carries (Aileron)."""
-    font = ImageFont.load_default(line_px)
-    left, top, right, bottom = font.getbbox(text)
-    pad = line_px // 3
+def _board(text: str, line_px: int, style: int, face: Face) -> Image.Image:
+    """The sign as a picture of its own."""
     colours_of = sign_styles()[style % len(sign_styles())]
-    board = Image.new("RGB", (int(right - left) + 2 * pad, int(bottom - top) + 2 * pad), colours_of.paper)
-    draw = ImageDraw.Draw(board)
-    draw.text((pad - left, pad - top), text, fill=colours_of.ink, font=font)
+    letters = _letters(text, line_px, face)
+    pad = line_px // 3
+    board = Image.new("RGB", (letters.width + 2 * pad, letters.height + 2 * pad), colours_of.paper)
+    board.paste(colours_of.ink, (pad, pad), letters)
     return board
 
 
+def _letters(text: str, line_px: int, face: Face) -> Image.Image:
+    """A mask of the text, in one of the two fonts that Pillow carries: Aileron, plain or bold, or its old bitmaps."""
+    if face == "typewriter":
+        font, stroke = ImageFont.load_default_imagefont(), 0.0
+    else:
+        font, stroke = ImageFont.load_default(line_px), line_px / 24 if face == "bold" else 0.0
+    probe = ImageDraw.Draw(Image.new("L", (1, 1)))
+    left, top, right, bottom = probe.textbbox((0, 0), text, font=font, stroke_width=stroke)
+    mask = Image.new("L", (int(right - left), int(bottom - top)))
+    ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=font, stroke_width=stroke)
+    if face != "typewriter":
+        return mask
+    scale = line_px / mask.height
+    return mask.resize((round(mask.width * scale), line_px), Image.Resampling.LANCZOS)
+
+
 def _paste_sign(picture: Image.Image, sign: Sign, offset: tuple[int, int]) -> None:
-    board = _board(sign.text, max(8, round(sign.height * picture.height)), sign.style)
+    board = _board(sign.text, max(8, round(sign.height * picture.height)), sign.style, sign.face)
     x = (picture.width - board.width) // 2 + offset[0]
     y = round(sign.y * picture.height - board.height / 2) + offset[1]
     picture.paste(board, (x, min(max(y, 0), picture.height - board.height)))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.planted import vocabulary
+from evenreel.planted.look import PLAIN, Look
 
 Item = TypeVar("Item")
+Face = Literal["plain", "bold", "typewriter"]
+FACES: tuple[Face, ...] = get_args(Face)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Sign:
         start_s: first moment it is shown.
         end_s: moment from which it is gone.
         style: index into `vocabulary.sign_styles()`.
+        face: how the letters are drawn.
     """
 
     text: str
@@ -54,6 +58,7 @@ class Sign:
     start_s: float = 0.0
     end_s: float = float("inf")
     style: int = 0
+    face: Face = "plain"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Scene:
         width: of the picture in pixels, even.
         height: of the picture in pixels, even.
         seed: of what no field says: where the trees stand, how the camera trembles.
+        look: what the camera or a generator makes of the pictures.
     """
 
     entities: tuple[Entity, ...]
@@ -85,6 +91,7 @@ class Scene:
     width: int = 320
     height: int = 240
     seed: int = 0
+    look: Look = PLAIN
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn or written.

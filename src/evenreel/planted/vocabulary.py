@@ -150,6 +150,18 @@ def sign_styles() -> tuple[SignStyle, ...]:
 
 
 @cache
+def sign_sentences() -> tuple[str, ...]:
+    """Sentence patterns that name what a sign says, with the slots {caption} and {word}."""
+    return tuple(_read("sign_phrases")["sentences"])
+
+
+@cache
+def annotators() -> dict[str, tuple[str, ...]]:
+    """Habits of each annotator, by name: patterns with the slot {caption}; no two share one."""
+    return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
+
+
+@cache
 def words_for(attribute: str, value: str) -> tuple[str, ...]:
     """Words a caption may use for the value of a colour, shape, size or background.
 

@@ -1,0 +1,67 @@
+"""The look of a clip: what a camera, a generator or a change of domain does to every one of its pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PIL import Image, ImageFilter
+
+Gains = tuple[float, float, float]
+LUMA = (0.2126, 0.7152, 0.0722)
+"""Weights of red, green and blue in the brightness of a pixel (ITU-R BT.709)."""
+MIDDLE = 127.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """A grading that is the same in all pictures; the default changes nothing.
+
+    Attributes:
+        gains: factors on red, green and blue, a tint.
+        saturation: 0 is grey, 1 leaves the colours alone.
+        contrast: factor on the distance from middle grey, applied after the tint.
+        lift: added to every channel after that, of 255.
+        blur: radius of the softening, in picture heights.
+        resolution: share of the rows and columns that is kept before the picture is enlarged again.
+    """
+
+    gains: Gains = (1.0, 1.0, 1.0)
+    saturation: float = 1.0
+    contrast: float = 1.0
+    lift: float = 0.0
+    blur: float = 0.0
+    resolution: float = 1.0
+
+
+PLAIN = Look()
+
+
+def apply_look(picture: Image.Image, look: Look) -> Image.Image:
+    """The picture as the look shows it; the same picture where the look changes nothing."""
+    if look.resolution != 1:
+        small = tuple(max(1, round(side * look.resolution)) for side in picture.size)
+        picture = picture.resize(small, Image.Resampling.BILINEAR).resize(picture.size, Image.Resampling.BILINEAR)
+    if look.blur:
+        picture = picture.filter(ImageFilter.GaussianBlur(look.blur * picture.height))
+    matrix = colour_matrix(look)
+    return picture if matrix == colour_matrix(PLAIN) else picture.convert("RGB", matrix)
+
+
+def colour_matrix(look: Look) -> tuple[float, ...]:
+    """The twelve numbers, row by row, that turn (red, green, blue, 1) into the graded red, green and blue.
+
+    >>> colour_matrix(Look())
+    (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    >>> colour_matrix(Look(contrast=0.5))[:4]
+    (0.5, 0.0, 0.0, 63.75)
+    """
+    offset = MIDDLE * (1 - look.contrast) + look.lift
+    numbers: list[float] = []
+    for row, gain in enumerate(look.gains):
+        mixed = (
+            (1 - look.saturation) * weight + (look.saturation if column == row else 0.0)
+            for column, weight in enumerate(LUMA)
+        )
+        numbers += [look.contrast * gain * value for value in mixed]
+        numbers.append(offset)
+    return tuple(numbers)
