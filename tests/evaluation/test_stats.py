@@ -18,10 +18,9 @@ from evenreel.evaluation import stats
 from evenreel.evaluation.comparison import compare, in_order_of
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
-from evenreel.evaluation.results import DirectionResult, Evaluation, EvaluationSettings
+from evenreel.evaluation.results import DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import (
     Columns,
-    bootstrap_interval,
     bootstrap_intervals,
     holm,
     percentile_ends,
@@ -39,6 +38,10 @@ def columns_of(ranks: Array) -> dict[str, Array]:
     ranks = np.asarray(ranks, dtype=float)
     hits = {f"R@{k}": 100.0 * (ranks <= k) for k in (1, 5, 10)}
     return {"rank": ranks, "MRR": 100 / ranks, **hits}
+
+
+def interval_of(columns: dict[str, Array], groups: Array, settings: EvaluationSettings) -> Interval:
+    return bootstrap_intervals((MRR,), columns, groups, settings)["MRR"]
 
 
 def alone(n: int) -> Array:
@@ -64,7 +67,7 @@ def test_pieces_of_any_size_are_the_same_draw(monkeypatch: pytest.MonkeyPatch) -
     asked = EvaluationSettings(resamples=64, seed=5)
 
     def answers() -> list[Any]:
-        interval = bootstrap_interval(MRR, columns_of(ranks), groups, asked)
+        interval = interval_of(columns_of(ranks), groups, asked)
         p = randomisation_test(MRR, columns_of(ranks), columns_of(other), groups, asked)
         return [interval.value, interval.low, interval.high, p]
 
@@ -97,7 +100,7 @@ def test_a_sample_is_worked_out_as_a_loop_would() -> None:
 
 def test_the_interval_of_a_mean_is_scipy_s() -> None:
     ranks = np.random.default_rng(0).geometric(0.1, 200)
-    found = bootstrap_interval(MRR, columns_of(ranks), alone(200), EvaluationSettings(resamples=4000))
+    found = interval_of(columns_of(ranks), alone(200), EvaluationSettings(resamples=4000))
     theirs = scipy.stats.bootstrap(
         (100 / ranks,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval
@@ -112,7 +115,7 @@ def coverage(grouped: bool) -> float:
         rng = np.random.default_rng(world)
         values = rng.normal(50, 10, 40)[groups] + rng.normal(0, 3, 200)
         asked = EvaluationSettings(resamples=300, seed=world, confidence=0.9)
-        found = bootstrap_interval(MRR, {"MRR": values}, groups if grouped else alone(200), asked)
+        found = interval_of({"MRR": values}, groups if grouped else alone(200), asked)
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= 50 <= found.high
@@ -125,12 +128,12 @@ def test_intervals_cover_when_clips_are_drawn_and_do_not_when_captions_are() -> 
 
 
 def test_no_resample_gives_no_interval_and_one_clip_gives_no_width() -> None:
-    plain = bootstrap_interval(MRR, columns_of([1, 2]), alone(2), EvaluationSettings(resamples=0))
+    plain = interval_of(columns_of([1, 2]), alone(2), EvaluationSettings(resamples=0))
     assert (plain.value, plain.low, plain.high) == (75.0, None, None)
-    one = bootstrap_interval(MRR, columns_of([1, 2]), np.array([4, 4]), EvaluationSettings())
+    one = interval_of(columns_of([1, 2]), np.array([4, 4]), EvaluationSettings())
     assert (one.value, one.low, one.high) == (75.0, 75.0, 75.0)
     with pytest.raises(UsageError, match="no query to draw from"):
-        bootstrap_interval(MRR, {"MRR": np.ones(1)}, np.array([], dtype=int), EvaluationSettings())
+        interval_of({"MRR": np.ones(1)}, np.array([], dtype=int), EvaluationSettings())
 
 
 def test_a_sample_without_a_known_value_is_left_out() -> None:
@@ -294,7 +297,7 @@ def test_sums_over_clips_are_as_good_as_every_query(word: str) -> None:
 
 def test_samples_without_any_known_query_give_no_interval() -> None:
     values = {"MRR": np.where(np.arange(200) == 7, 50.0, np.nan)}
-    found = bootstrap_interval(MRR, values, alone(200), EvaluationSettings(resamples=1, seed=0))
+    found = interval_of(values, alone(200), EvaluationSettings(resamples=1, seed=0))
     assert (found.value, found.low, found.high) == (50.0, None, None)
 
 

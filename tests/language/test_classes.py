@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.language import relevance
 from evenreel.errors import UsageError
 from evenreel.language import (
     NO_SYNONYMS,
@@ -144,22 +144,6 @@ def test_a_share_out_of_range_is_refused(share: float) -> None:
 def test_every_caption_needs_its_clip() -> None:
     with pytest.raises(UsageError, match="There are 1 clip ids for 2 captions"):
         clip_classes(VerbNounClasses((), (), [[], []], [[], []]), ["a"])
-
-
-def relevance(verbs: list[list[int]], nouns: list[list[int]]) -> np.ndarray:
-    """Of all pairs, from 0/1 tables: half equal verbs, half IoU of the nouns."""
-
-    def tables(sets: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-        has = np.zeros((len(sets), 1 + max(chain([0], *sets))))
-        for row, one in enumerate(sets):
-            has[row, one] = 1
-        shared = has @ has.T
-        return shared, has.sum(1)[:, None] + has.sum(1)[None, :] - shared
-
-    shared_verbs, all_verbs = tables(verbs)
-    shared_nouns, all_nouns = tables(nouns)
-    equal = (shared_verbs == all_verbs) & (all_verbs > 0)
-    return ((equal + shared_nouns / np.maximum(all_nouns, 1)) / 2)[np.triu_indices(len(verbs), 1)]
 
 
 def test_relevance_agrees_with_that_of_the_annotated_classes(shared_data: Path) -> None:

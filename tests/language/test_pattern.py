@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import nltk
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenreel.language import Tagged, lemmas, load_tagger, stop_verbs, unknown_share
+from benchmarks.language import narrations, word_agreement
+from evenreel.language import Tagged, lemmas, load_tagger, unknown_share
 from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
 from evenreel.language.tokens import split_words
+from tests.language.words import WORDS
 
 TAGGER = PatternTagger()
 
@@ -104,33 +104,8 @@ def test_any_text_is_tagged_and_loses_nothing(text: str) -> None:
     assert all(token.tag and token.lemma == token.lemma.lower() for token in tokens)
 
 
-WORDS = st.sampled_from(
-    [
-        "a",
-        "the",
-        "man",
-        "dogs",
-        "open",
-        "cut",
-        "cutting",
-        "board",
-        "is",
-        "running",
-        "take",
-        "up",
-        "plates",
-        "and",
-        "to",
-        "water",
-        "red",
-        "can",
-        "s",
-    ]
-)
-
-
 @settings(deadline=None)
-@given(st.lists(st.lists(WORDS, max_size=7).map(" ".join), max_size=6))
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=7).map(" ".join), max_size=6))
 def test_a_caption_has_its_tags_whatever_stands_around_it(captions: list[str]) -> None:
     together = TAGGER.tag(captions)
     assert together == [tag(caption) for caption in captions]
@@ -139,7 +114,7 @@ def test_a_caption_has_its_tags_whatever_stands_around_it(captions: list[str]) -
 
 
 @settings(deadline=None)
-@given(st.lists(WORDS, max_size=8))
+@given(st.lists(st.sampled_from(WORDS), max_size=8))
 def test_leaving_rules_out_changes_nothing(words: list[str]) -> None:
     """The context rules of the tags that are there do what all of them do."""
     parser, context = _textblob()
@@ -191,15 +166,6 @@ def test_importing_the_layer_is_cheap_and_two_runs_are_equal() -> None:
     assert runs[0].startswith("[] ")
 
 
-def narrations(path: Path, nouns: str) -> list[tuple[str, str, set[str]]]:
-    """Distinct narrations with the first word of their verb and every word of their nouns."""
-    rows = pl.read_csv(path).select("narration", "verb", nouns).unique(maintain_order=True)
-    return [
-        (text, verb.split("-")[0], {word for one in ast.literal_eval(listed) for word in one.split(":")})
-        for text, verb, listed in rows.iter_rows()
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "nouns", "count", "least"),
     [
@@ -213,12 +179,5 @@ def test_annotated_narrations(
     """Shares of main verbs that are right, of found nouns that are annotated, of annotated nouns that are found."""
     rows = narrations(shared_data / "epic_kitchens_100" / name, nouns)
     assert len(rows) == count
-    right = found = annotated = both = 0
-    for (_, verb, expected), tokens in zip(rows, TAGGER.tag([text for text, _, _ in rows]), strict=True):
-        verbs = lemmas(tokens, "verb")
-        main = next((one for one in verbs if one not in stop_verbs()), verbs[0] if verbs else "")
-        right += main == verb
-        given_nouns = set(lemmas(tokens, "noun"))
-        found, annotated, both = found + len(given_nouns), annotated + len(expected), both + len(given_nouns & expected)
-    shares = right / count, both / found, both / annotated
+    shares = word_agreement(rows, TAGGER.tag)
     assert all(share > floor for share, floor in zip(shares, least, strict=True)), shares

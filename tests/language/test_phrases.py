@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evenreel.language import Phrase, phrases
 from evenreel.language.pattern import PatternTagger
+from tests.language.words import WORDS
 
 TAGGER = PatternTagger()
 
@@ -41,31 +42,6 @@ def test_heads_and_places() -> None:
     by_text = {one.text: one for one in found("turn on the big kitchen tap")}
     assert by_text["big kitchen tap"] == Phrase("entity", "big kitchen tap", "tap", 3, 6)
     assert by_text["turn on big kitchen tap"] == Phrase("activity", "turn on big kitchen tap", "turn on", 0, 6)
-
-
-WORDS = [
-    "a",
-    "the",
-    "man",
-    "dogs",
-    "open",
-    "cut",
-    "cutting",
-    "board",
-    "is",
-    "running",
-    "take",
-    "up",
-    "plates",
-    "and",
-    "to",
-    "water",
-    "red",
-    "can",
-    "on",
-    "into",
-    "his",
-]
 
 
 @settings(deadline=None)

@@ -73,11 +73,6 @@ class Metric:
         return self.name not in ("MedR", "MeanR")
 
     @property
-    def is_share(self) -> bool:
-        """Whether the figure is a percentage of 0 to 100."""
-        return self.name not in ("MedR", "MeanR", "Rsum")
-
-    @property
     def is_of_means(self) -> bool:
         """Whether the means of `columns` are all that the figure depends on; the median's are not."""
         return self.name != "MedR"

@@ -25,13 +25,6 @@ _ROUNDING = 1e-9
 """Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
 
 
-def bootstrap_interval(
-    metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
-) -> Interval:
-    """`bootstrap_intervals` of one metric."""
-    return bootstrap_intervals((metric,), per_query, groups, settings)[str(metric)]
-
-
 def bootstrap_intervals(
     metrics: Sequence[Metric], per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
 ) -> dict[str, Interval]:
