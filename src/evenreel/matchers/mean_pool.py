@@ -1,4 +1,4 @@
-"""The mean of a clip's frames against the sentence: CLIP4Clip's parameter-free matcher (arXiv 2104.08860, 3.3.1)."""
+"""The mean of a clip's frames against the sentence: CLIP4Clip's parameter-free type (arXiv 2104.08860, section 3.3)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.temporal import Temporal, TemporalSettings
+from evenreel.matchers.x_clip import XClip, XClipSettings
 
 
 class Entry(NamedTuple):
@@ -21,6 +22,7 @@ class Entry(NamedTuple):
 MATCHERS: dict[str, Entry] = {
     "mean_pool": Entry(MeanPool, MeanPoolSettings),
     "temporal": Entry(Temporal, TemporalSettings),
+    "x_clip": Entry(XClip, XClipSettings),
 }
 
 

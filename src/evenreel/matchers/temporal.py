@@ -1,4 +1,4 @@
-"""Frames that look at each other before their mean: CLIP4Clip's sequential transformer (arXiv 2104.08860, 3.3.2).
+"""Frames that look at each other before their mean: CLIP4Clip's sequential type (arXiv 2104.08860, section 3.3).
 
 The published block is `frames + transformer(frames + positions)`. Here the residual keeps the frames and what the
 transformer *adds* to its input, so positions guide attention without being added to what is compared, and a new

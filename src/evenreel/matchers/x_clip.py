@@ -1,0 +1,174 @@
+"""Four similarities of coarse and fine parts, averaged: X-CLIP (arXiv 2207.07285, section 3).
+
+Sentence and video, words and video, sentence and frames, words and frames. Similarities to parts are summed up by
+attention over the parts (AOSM): each is weighted by the softmax of the similarities themselves at a low temperature,
+followed by a learned mix of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.similarity.pooling import masked_mean
+
+
+@dataclass(frozen=True)
+class XClipSettings:
+    """Sizes of the learned mixes, and the transformer before the video's mean.
+
+    Attributes:
+        max_words: most words a caption may have; the mixes of words are of this size.
+        max_frames: most frames a clip may have, likewise.
+        attention_temperature: of the softmax that weights words and frames.
+        temporal_layers: transformer blocks over the frames before their mean; the frames that are compared one by
+            one do not go through them. 0 for none.
+        heads: attention heads of these blocks.
+        dropout: of these blocks.
+        temperature: at the start of training.
+    """
+
+    max_words: int = 32
+    max_frames: int = 12
+    attention_temperature: float = 0.01
+    temporal_layers: int = 4
+    heads: int = 8
+    dropout: float = 0.0
+    temperature: float = 0.01
+
+
+class XClipText(NamedTuple):
+    """Captions: `sentence` (Q, D) and `words` (Q, W, D) of unit length, `word_mask` (Q, W)."""
+
+    sentence: Tensor
+    words: Tensor
+    word_mask: Tensor
+
+
+class XClipVideo(NamedTuple):
+    """Videos, with the learned matrices applied once.
+
+    `video` (V, D) and `frames` (V, F, D) of unit length; `video_for_sentence` and `frames_for_words` are the same
+    after the matrices of the sentence-video and the word-frame similarity; `frame_mask` (V, F).
+    """
+
+    video: Tensor
+    video_for_sentence: Tensor
+    frames: Tensor
+    frames_for_words: Tensor
+    frame_mask: Tensor
+
+
+class XClip(nn.Module):
+    """Multi-grained contrast; every learned matrix starts as the identity."""
+
+    def __init__(self, dimension: int, settings: XClipSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        words, frames = settings.max_words, settings.max_frames
+        self.sentence_video = nn.Parameter(torch.eye(dimension))
+        self.word_frame = nn.Parameter(torch.eye(dimension))
+        self.video_word_mix = nn.Parameter(torch.eye(words))
+        self.sentence_frame_mix = nn.Parameter(torch.eye(frames))
+        self.word_mixes = nn.ParameterList(torch.eye(words) for _ in range(2))
+        self.frame_mixes = nn.ParameterList(torch.eye(frames) for _ in range(2))
+        self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> XClipText:
+        """Sentences and words.
+
+        Raises:
+            UsageError: a caption has more words than the mixes.
+        """
+        words, mask = _cut(text.words, text.word_mask, self.settings.max_words, "caption", "words")
+        words = F.normalize(words, dim=-1).masked_fill(~mask[..., None], 0.0)
+        return XClipText(F.normalize(text.sentence, dim=-1), words, mask)
+
+    def encode_video(self, video: VideoBatch) -> XClipVideo:
+        """Videos and frames.
+
+        Raises:
+            UsageError: a clip has more frames than the mixes.
+        """
+        frames, mask = _cut(video.frames, video.frame_mask, self.settings.max_frames, "clip", "frames")
+        frames = F.normalize(frames, dim=-1).masked_fill(~mask[..., None], 0.0)
+        seen = frames if self.temporal is None else self.temporal(frames, mask)
+        mean = F.normalize(masked_mean(seen, mask), dim=-1)
+        return XClipVideo(mean, mean @ self.sentence_video.T, frames, frames @ self.word_frame.T, mask)
+
+    def score(self, text: XClipText, video: XClipVideo) -> Tensor:
+        """Means of the four similarities, (Q, V)."""
+        word_mask, frame_mask = text.word_mask[:, None], video.frame_mask[None]
+        video_sentence = text.sentence @ video.video_for_sentence.T
+        video_word = self._attend((text.words @ video.video.T).mT, self.video_word_mix, word_mask)
+        sentence_frame = torch.einsum("qd,vfd->qvf", text.sentence, video.frames)
+        sentence_frame = self._attend(sentence_frame, self.sentence_frame_mix, frame_mask)
+        return (video_sentence + video_word + sentence_frame + self._frame_word(text, video)) / 4
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of the batch."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+
+    def _frame_word(self, text: XClipText, video: XClipVideo) -> Tensor:
+        """Words and frames, (Q, V): the mean of words first, then frames, and frames first, then words."""
+        word_mask, frame_mask = text.word_mask[:, None], video.frame_mask[None]
+        alike = torch.einsum("qwd,vfd->qvwf", text.words, video.frames_for_words)
+        by_frame = self._attend(alike.mT, self.word_mixes[0], word_mask[:, :, None])
+        by_word = self._attend(alike, self.frame_mixes[0], frame_mask[:, :, None])
+        over_frames = self._attend(by_frame, self.frame_mixes[1], frame_mask)
+        over_words = self._attend(by_word, self.word_mixes[1], word_mask)
+        return (over_frames + over_words) / 2
+
+    def _attend(self, alike: Tensor, mix: Tensor, mask: Tensor) -> Tensor:
+        return attend(alike, mix, mask, self.settings.attention_temperature)
+
+
+def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
+    """One similarity out of those to the L parts of something (AOSM).
+
+    Args:
+        alike: (..., L) similarities.
+        mix: (M, M) with M >= L; row i says where the weight of part i goes.
+        mask: True = real, of a shape that broadcasts with `alike`.
+        temperature: of the softmax.
+
+    Returns:
+        (...), the sum over real parts of mixed weight times similarity.
+
+    >>> import torch
+    >>> alike, real = torch.tensor([0.3, 0.1, 0.9]), torch.tensor([True, True, False])
+    >>> attend(alike, torch.eye(3), real, temperature=100.0)  # next to equal weights
+    tensor(0.2001)
+    >>> attend(alike, torch.eye(3), real, temperature=0.01)  # next to the maximum
+    tensor(0.3000)
+    """
+    length = alike.shape[-1]
+    weights = (alike / temperature).masked_fill(~mask, float("-inf")).softmax(-1) @ mix[:length, :length]
+    return (weights * alike).masked_fill(~mask, 0.0).sum(-1)  # a mix may give weight to padding: it is left out
+
+
+def _cut(items: Tensor, mask: Tensor, limit: int, whole: str, parts: str) -> tuple[Tensor, Tensor]:
+    """Items and mask without padding past the limit."""
+    if mask.shape[1] > limit and mask[:, limit:].any():
+        most = int(mask.sum(1).max())
+        raise UsageError(
+            f"A {whole} has {most} {parts}, but x_clip was built for {limit} at most; "
+            f"use fewer {parts}, or train with max_{parts}={most} or more."
+        )
+    return items[:, :limit], mask[:, :limit]
+
+
+def _temporal(dimension: int, settings: XClipSettings) -> TemporalTransformer:
+    sizes = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
+    return TemporalTransformer(dimension, sizes)
