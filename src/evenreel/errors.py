@@ -70,3 +70,7 @@ class CorpusError(EvenreelError):
 
 class ScoresError(EvenreelError):
     """Scores cannot be read, do not fit the corpus, or are no numbers that can be ranked."""
+
+
+class CheckpointError(EvenreelError):
+    """The checkpoint of a matcher cannot be had, read, trusted or written."""

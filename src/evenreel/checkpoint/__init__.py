@@ -1,0 +1,16 @@
+"""Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or its hub id."""
+
+from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
+from evenreel.checkpoint.saving import save_pretrained
+
+__all__ = [
+    "About",
+    "EncoderNote",
+    "Inputs",
+    "MatcherSpec",
+    "Metric",
+    "Pretrained",
+    "load_matcher",
+    "save_pretrained",
+]

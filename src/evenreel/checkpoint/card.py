@@ -1,0 +1,118 @@
+"""The model card of a checkpoint, README.md with the head that the Hugging Face hub reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from evenreel import __version__
+from evenreel.checkpoint.config_file import Config
+from evenreel.checkpoint.records import About, Inputs, MatcherSpec, Metric
+from evenreel.encoders.hub import HUB_ID
+
+_LIMITS = (
+    "It scores features of the encoder named above and of no other; with another encoder's its scores mean nothing, "
+    "and evenreel refuses them by the hash of the weights.",
+    "Its scores order the videos of one query. They are no probabilities, and scores of two queries or of two matchers "
+    "cannot be compared.",
+    "What its training data favour it may favour too: `evenreel audit` measures that.",
+)
+
+
+def model_card(config: Config) -> str:
+    """The text of README.md.
+
+    Args:
+        config: what config.json says.
+    """
+    return "\n".join(_lines(config)) + "\n"
+
+
+def _lines(config: Config) -> Iterator[str]:
+    about = config.about
+    yield from ("---", _head(about), "---", "")
+    yield from (f"# {_title(config.spec)} for text-to-video retrieval", "")
+    yield f"A matcher of evenreel {__version__}: it scores a sentence against a video from the features of their words"
+    yield from ("and frames. It is no encoder: those features come from the one named below.", "")
+    yield from _encoder(config)
+    yield from _matcher(config.spec, about.inputs)
+    yield from _training(about)
+    yield from _metrics(about.metrics)
+    yield from _use(config)
+    yield from ("## Limits", "", *(f"- {sentence}" for sentence in (*_LIMITS, *about.limits)))
+
+
+def _head(about: About) -> str:
+    from huggingface_hub import ModelCardData
+
+    base = HUB_ID.fullmatch(about.encoder.id)
+    data = ModelCardData(
+        library_name="evenreel",
+        tags=["text-to-video-retrieval", "video-retrieval", "matcher"],
+        license=about.license or None,
+        base_model=base["repository"] if base else None,
+    )
+    return str(data.to_yaml())
+
+
+def _title(spec: MatcherSpec) -> str:
+    inner = ", ".join(_title(wrapped) for wrapped in spec.wrapped)
+    return f"{spec.name} ({inner})" if inner else spec.name
+
+
+def _encoder(config: Config) -> Iterator[str]:
+    note = config.about.encoder
+    yield from ("## Encoder", "")
+    yield f"- `{note.id}`, features of {note.dimension} numbers"
+    yield f"- hash of its weights and settings: `{note.weights_hash}`"
+    if config.encoder_folder:
+        yield f"- it was trained with the matcher and lies in `{config.encoder_folder}/`, as transformers reads it"
+    yield ""
+
+
+def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
+    yield from ("## Matcher", "", "| matcher | setting | value |", "|---|---|---|", *_settings(spec), "")
+    frames = "any number of frames" if inputs.frames is None else f"at most {inputs.frames} frames a clip"
+    words = "any number of words" if inputs.words is None else f"at most {inputs.words} word features a caption"
+    yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f" and {words}"
+    yield from ("and on the texts of on-screen windows." if inputs.windows else "without on-screen text.", "")
+
+
+def _settings(spec: MatcherSpec) -> Iterator[str]:
+    for name, value in spec.settings.items() or {"": ""}.items():
+        yield f"| {spec.name} | {name} | {json.dumps(value) if name else ''} |"
+    for wrapped in spec.wrapped:
+        yield from _settings(wrapped)
+
+
+def _training(about: About) -> Iterator[str]:
+    yield from ("## Training", "")
+    if not about.corpus:
+        yield from ("It was not trained.", "")
+        return
+    yield from (f"On `{about.corpus}`" + (f", split `{about.split}`." if about.split else "."), "")
+    if about.recipe:
+        yield from ("```yaml", about.recipe.rstrip("\n"), "```", "")
+
+
+def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
+    yield from ("## Measured", "")
+    if not metrics:
+        yield from ("Nothing was measured.", "")
+        return
+    yield from ("| metric | value | 95 % interval | on | uses |", "|---|---|---|---|---|")
+    for metric in metrics:
+        known = metric.low is not None and metric.high is not None
+        interval = f"{metric.low:.2f} to {metric.high:.2f}" if known else "not measured"
+        uses = ", ".join(metric.uses) or "caption and video alone"
+        yield f"| {metric.name} | {metric.value:.2f} | {interval} | {metric.data} | {uses} |"
+    yield ""
+
+
+def _use(config: Config) -> Iterator[str]:
+    model = "CHECKPOINT/encoder" if config.encoder_folder else config.about.encoder.id
+    yield from ("## Use", "", "```console", f"evenreel index VIDEOS --library LIBRARY --model {model}")
+    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "", "```python")
+    yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
+    yield 'with evenreel.open_library("LIBRARY") as library:'
+    yield from ('    result = library.search("a sentence", rerank=pretrained)', "```", "")

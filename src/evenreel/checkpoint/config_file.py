@@ -1,0 +1,132 @@
+"""config.json of a checkpoint: the records as plain data, with a version and the digest of the weights.
+
+Layout: `format`, `evenreel_version`, `matcher` (name, settings, wrapped), `about` (the fields of `About`),
+`encoder_folder` (where trained towers lie, else null), `weights_sha256`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenreel import __version__
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
+from evenreel.errors import CheckpointError
+
+FORMAT = 1
+"""Version of the layout; a reader refuses a larger one. 1: the first."""
+
+CONFIG, WEIGHTS, CARD, ENCODER = "config.json", "model.safetensors", "README.md", "encoder"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The content of config.json.
+
+    Attributes:
+        spec: how the matcher is built, every setting spelt out.
+        about: where it comes from.
+        weights_sha256: digest of model.safetensors, in hex.
+        encoder_folder: folder of the trained towers inside the checkpoint; None where they were not trained.
+    """
+
+    spec: MatcherSpec
+    about: About
+    weights_sha256: str
+    encoder_folder: str | None = None
+
+
+def to_json(config: Config) -> str:
+    """The text of config.json; equal configurations give equal bytes."""
+    data = {
+        "format": FORMAT,
+        "evenreel_version": __version__,
+        "matcher": asdict(config.spec),
+        "about": asdict(config.about),
+        "encoder_folder": config.encoder_folder,
+        "weights_sha256": config.weights_sha256,
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_config(path: Path) -> Config:
+    """Read config.json.
+
+    Raises:
+        CheckpointError: it cannot be read, was written by a later version, or is that of another kind of model.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON ({error}); get the checkpoint again.") from error
+    if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "matcher" not in data:
+        raise CheckpointError(
+            f"{path} is not that of a matcher saved by evenreel; a CLIP or SigLIP folder is named with --model instead."
+        )
+    if data["format"] > FORMAT:
+        raise CheckpointError(
+            f"{path} has format {data['format']}, this version reads up to {FORMAT}; update evenreel to read it."
+        )
+    try:
+        return _parsed(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or was edited ({type(error).__name__}: {error}); get the checkpoint again."
+        ) from error
+
+
+def _parsed(data: Mapping[str, Any]) -> Config:
+    folder = data["encoder_folder"]
+    if folder not in (None, ENCODER):
+        raise ValueError(f"the encoder's folder is {str(folder)[:80]!r}")
+    return Config(_spec(data["matcher"]), _about(data["about"]), _text(data["weights_sha256"]), folder)
+
+
+def _spec(data: Mapping[str, Any]) -> MatcherSpec:
+    settings = data["settings"]
+    if not isinstance(settings, dict):
+        raise ValueError("the settings are no table")
+    return MatcherSpec(_text(data["name"]), settings, tuple(_spec(inner) for inner in data["wrapped"]))
+
+
+def _about(data: Mapping[str, Any]) -> About:
+    metrics = tuple(Metric(**{**metric, "uses": tuple(metric["uses"])}) for metric in data["metrics"])
+    for metric in metrics:
+        _numbers(metric)
+    parts = {
+        "encoder": _encoder(EncoderNote(**data["encoder"])),
+        "inputs": _inputs(Inputs(**data["inputs"])),
+        "metrics": metrics,
+        "limits": tuple(map(_text, data["limits"])),
+    }
+    return About(**{**data, **parts})
+
+
+def _encoder(note: EncoderNote) -> EncoderNote:
+    _text(note.id), _text(note.weights_hash)
+    if not isinstance(note.dimension, int) or note.dimension < 1:
+        raise ValueError(f"the dimension is {note.dimension!r}")
+    return note
+
+
+def _inputs(inputs: Inputs) -> Inputs:
+    for name in ("frames", "words"):
+        most = getattr(inputs, name)
+        if most is not None and (not isinstance(most, int) or most < 1):
+            raise ValueError(f"the number of {name} is {most!r}")
+    return inputs
+
+
+def _numbers(metric: Metric) -> None:
+    for value in (metric.value, metric.low, metric.high):
+        if value is not None and not isinstance(value, (int, float)):
+            raise ValueError(f"the value {value!r} of {metric.name!r} is no number")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value

@@ -1,0 +1,134 @@
+"""Read a matcher's checkpoint: from a folder, the hub's cache or the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
+from evenreel.checkpoint.records import Pretrained
+from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
+from evenreel.encoders.towers import usable_device
+from evenreel.errors import CheckpointError, UsageError
+from evenreel.matchers import Matcher
+
+FILES_WANTED = (
+    CONFIG,
+    WEIGHTS,
+    "README.md",
+    "encoder/*.json",
+    "encoder/*.txt",
+    "encoder/*.safetensors",
+    "encoder/*.model",
+)
+"""All that is fetched of a checkpoint: no pickle, no code."""
+
+
+def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None = None) -> Pretrained:
+    """Load a matcher that `save_pretrained` wrote; only safetensors and JSON are read.
+
+    Args:
+        name: a folder, or a hub id `org/name` or `org/name@revision`.
+        device: where it goes: `cpu`, `cuda`, `auto`, ...
+        revision: commit, branch or tag of a hub id; naming a commit pins what is loaded.
+
+    Returns:
+        The matcher in evaluation mode, how it is built and where it comes from.
+
+    Raises:
+        UsageError: the device cannot be used, or two revisions are named.
+        CheckpointError: there is no such checkpoint, it is damaged, or it was written by a later version.
+    """
+    folder = _locate(str(name), revision)
+    if missing := _missing(folder):
+        raise CheckpointError(f"{folder} is no checkpoint of a matcher: {' and '.join(missing)} missing.")
+    config = read_config(folder / CONFIG)
+    matcher = _built(folder, config)
+    network = module(matcher)
+    _fill(network, _weights(folder / WEIGHTS, config), folder)
+    network.to(usable_device(device, "float32")).eval()
+    return Pretrained(matcher, config.spec, config.about)
+
+
+def _built(folder: Path, config: Config) -> Matcher:
+    try:
+        return build(config.spec, config.about.encoder.dimension)
+    except (UsageError, TypeError, ValueError, RuntimeError) as error:
+        # What a made-up setting breaks inside torch is not foreseeable.
+        raise CheckpointError(
+            f"The matcher in {folder} cannot be built ({error}); it may need a later version of evenreel."
+        ) from error
+
+
+def _fill(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
+    """Put the weights in place, all of them and no other."""
+    wanted = matcher.state_dict()
+    for name in sorted(wanted.keys() | weights.keys()):
+        if name not in weights:
+            raise _misfit(folder, f"{name} is missing")
+        if name not in wanted:
+            raise _misfit(folder, f"the matcher has no {name}")
+        if weights[name].shape != wanted[name].shape:
+            raise _misfit(folder, f"{name} is {tuple(weights[name].shape)} instead of {tuple(wanted[name].shape)}")
+    matcher.load_state_dict(weights)
+
+
+def _misfit(folder: Path, why: str) -> CheckpointError:
+    return CheckpointError(
+        f"The weights in {folder} do not fit its {CONFIG}: {why}; the two files are not of one checkpoint."
+    )
+
+
+def _weights(path: Path, config: Config) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        payload = path.read_bytes()
+        if hashlib.sha256(payload).hexdigest() != config.weights_sha256:
+            raise CheckpointError(
+                f"The weights {path} are not those that were saved (their digest is another); get the checkpoint again."
+            )
+        return load(payload)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"The weights {path} cannot be read ({error}); get the checkpoint again.") from error
+
+
+def _locate(name: str, revision: str | None) -> Path:
+    folder = named_folder(name)
+    hub = None if folder is not None else HUB_ID.fullmatch(name)
+    if revision is not None and (hub is None or hub["revision"] is not None):
+        raise UsageError(f"A revision ({revision}) goes with a hub id without one, not with {name!r}.")
+    if folder is not None:
+        return folder
+    if hub is None or ".." in name:
+        raise _nothing(name)
+    return _from_hub(hub["repository"], revision or hub["revision"] or "main")
+
+
+def _from_hub(repository: str, revision: str) -> Path:
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return fetch(repository, revision, FILES_WANTED, _missing)
+    except HFValidationError as error:
+        raise _nothing(repository) from error
+    except UnavailableError as error:
+        raise CheckpointError(
+            f"The checkpoint {repository} ({revision}) cannot be had, because {error}. Run `hf download {repository} "
+            f"--revision {revision} --local-dir {repository.split('/')[1]}` on a machine with network, copy the folder "
+            "here and name it instead."
+        ) from error
+
+
+def _nothing(name: str) -> CheckpointError:
+    return CheckpointError(
+        f"{name!r} is neither the folder of a checkpoint nor a hub id such as org/name; `evenreel train` makes one."
+    )
+
+
+def _missing(folder: Path) -> list[str]:
+    return [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]

@@ -1,0 +1,117 @@
+"""What a checkpoint says of its matcher beside the weights: how it is built, what it takes, where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenreel.matchers import Matcher
+
+
+@dataclass(frozen=True)
+class MatcherSpec:
+    """How a matcher is built.
+
+    Attributes:
+        name: what a recipe calls it: a key of `evenreel.matchers.MATCHERS` or of `architecture.WRAPPERS`.
+        settings: fields of its settings class; those left out have their defaults.
+        wrapped: the matchers that a wrapper is built around, in its order; empty for one that stands alone.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    wrapped: tuple[MatcherSpec, ...] = ()
+
+
+@dataclass(frozen=True)
+class EncoderNote:
+    """Whose features the matcher takes; those of another encoder mean nothing to it.
+
+    Attributes:
+        id: name the encoder can be loaded by.
+        weights_hash: digest over its weights and settings.
+        dimension: D, the length of its features.
+    """
+
+    id: str
+    weights_hash: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the matcher was trained on, which is what it should be given.
+
+    Attributes:
+        frames: most frames of a clip; None for any number.
+        words: most word features of a caption, the tokenizer's marks included; None for any number.
+        rule: how frames were sampled, in the words of `evenreel.media.parse_rule`.
+        windows: whether it was given the texts of on-screen windows.
+    """
+
+    frames: int | None = None
+    words: int | None = None
+    rule: str | None = None
+    windows: bool = False
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure with its interval.
+
+    Attributes:
+        name: the metric and its direction, `R@1 t2v` for example.
+        value: in the metric's own unit, percent for recall.
+        low: lower end of the 95 % interval; None where it was not measured.
+        high: upper end, likewise.
+        data: corpus and split that it was measured on.
+        uses: what went into the ranking beside the caption and the video, as `Scores.uses` says it.
+    """
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    data: str = ""
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class About:
+    """Where a matcher comes from; all of it goes into config.json and the model card.
+
+    Attributes:
+        encoder: whose features it takes.
+        inputs: what it was trained on.
+        corpus: name of the corpus; empty for a matcher that was not trained.
+        split: the split that it was trained on.
+        recipe: the recipe as it was run, in YAML; empty where there was none.
+        metrics: what was measured.
+        limits: sentences on what it cannot do, beside those that hold for every matcher.
+        license: identifier of the licence of the weights, `apache-2.0` for example; empty where nobody chose one.
+    """
+
+    encoder: EncoderNote
+    inputs: Inputs = Inputs()
+    corpus: str = ""
+    split: str = ""
+    recipe: str = ""
+    metrics: tuple[Metric, ...] = ()
+    limits: tuple[str, ...] = ()
+    license: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """A matcher with all that is needed to use it, to save it and to know where it comes from.
+
+    Attributes:
+        matcher: the model, in evaluation mode after loading.
+        spec: how it is built.
+        about: where it comes from.
+    """
+
+    matcher: Matcher
+    spec: MatcherSpec
+    about: About

@@ -1,0 +1,100 @@
+"""Write a matcher's checkpoint, in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from evenreel.checkpoint.architecture import build, module, resolved
+from evenreel.checkpoint.card import model_card
+from evenreel.checkpoint.config_file import CARD, CONFIG, ENCODER, WEIGHTS, Config, to_json
+from evenreel.checkpoint.folders import replacing_folder
+from evenreel.checkpoint.records import EncoderNote, Pretrained
+from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
+from evenreel.encoders.towers import Towers
+from evenreel.errors import CheckpointError
+
+_PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
+
+
+def save_pretrained(folder: Path, pretrained: Pretrained, towers: Towers | None = None) -> Pretrained:
+    """Write a checkpoint that `load_matcher` reads; scores of the loaded matcher are equal bit by bit.
+
+    The folder is there whole or not at all; an earlier checkpoint in its place is replaced.
+
+    Args:
+        folder: where it goes.
+        pretrained: the matcher, how it is built and where it comes from.
+        towers: the encoder, if it was trained with the matcher; it is saved as a model of its own in `encoder/`, for
+            `evenreel index --model FOLDER/encoder`, and the matcher is tied to it.
+
+    Returns:
+        What was written: with every setting spelt out, and tied to the trained towers where there are some.
+
+    Raises:
+        CheckpointError: the matcher is not what its spec builds, the folder holds other things, or the disk refuses.
+    """
+    _check_free(folder)
+    _check_spec(pretrained)
+    try:
+        with replacing_folder(folder) as part:
+            return _write(part, replace(pretrained, spec=resolved(pretrained.spec)), towers)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {folder} cannot be written: {error.strerror or error}.") from error
+
+
+def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretrained:
+    if towers is not None:
+        note = _write_towers(folder / ENCODER, towers, pretrained.about.encoder.id)
+        pretrained = replace(pretrained, about=replace(pretrained.about, encoder=note))
+    weights = folder / WEIGHTS
+    save_file(_tensors(pretrained), weights, metadata={"format": "pt"})
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    config = Config(pretrained.spec, pretrained.about, digest, None if towers is None else ENCODER)
+    (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
+    (folder / CARD).write_text(model_card(config), encoding="utf-8")
+    return pretrained
+
+
+def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
+    """Copies of the weights; where two names share one tensor, each has its own copy, as safetensors needs it."""
+    weights = module(pretrained.matcher).state_dict()
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+
+
+def _write_towers(folder: Path, towers: Towers, trained_from: str) -> EncoderNote:
+    """Save towers as transformers does; how pictures and captions are prepared is copied as it was."""
+    source = towers.checkpoint.folder
+    towers.model.save_pretrained(folder)
+    for name in (*_PROCESSOR_FILES, *TOKENIZER_FILES):
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+    return EncoderNote(f"{trained_from}, trained further", open_checkpoint(folder).digest(), towers.dimension)
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse to replace anything but an earlier checkpoint."""
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"{folder} is a file; save the checkpoint to a folder of its own.")
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER}):
+        raise CheckpointError(f"{folder} holds other things ({others[0]}); save the checkpoint to a folder of its own.")
+
+
+def _check_spec(pretrained: Pretrained) -> None:
+    """Refuse a matcher that could not be loaded again."""
+    with torch.device("meta"):
+        described = module(build(pretrained.spec, pretrained.about.encoder.dimension)).state_dict()
+    given = module(pretrained.matcher).state_dict()
+    for name in sorted(given.keys() | described.keys()):
+        if name not in given or name not in described or given[name].shape != described[name].shape:
+            raise CheckpointError(
+                f"The matcher is not what its spec ({pretrained.spec.name}) builds: they differ in {name}; save it "
+                "with the spec that it was built from."
+            )
