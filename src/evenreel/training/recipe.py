@@ -1,0 +1,276 @@
+"""What a training run does, as typed settings: a recipe, and every knob that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenreel.errors import UsageError
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.media import parse_rule
+
+
+class RecipeError(UsageError):
+    """A recipe cannot be found, read or followed; every message names the place in it."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """The captions and clips to learn from.
+
+    Attributes:
+        corpus: folder of the corpus (`evenreel corpus import`).
+        features: folder of features of its clips and captions, computed once (`evenreel features`); null where the
+            towers run in training, see `Backbone`.
+        videos: folder that the paths of the clips start from; null for the folder of the corpus.
+        train: split that is learned from.
+        validation: split that the model is selected on; null where none is.
+        held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
+            their own for it; 0 for none. Clips of one video stay together.
+    """
+
+    corpus: str
+    features: str | None = None
+    videos: str | None = None
+    train: str = "train"
+    validation: str | None = "val"
+    held_out: float = 0.0
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """Towers that run in training, from pixels and words.
+
+    Attributes:
+        model: CLIP or SigLIP: `builtin`, a hub id or a folder.
+        train: learn its weights too; false: they stay as they are.
+        frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
+            `vision_model.embeddings.*`.
+        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`; it must name how many.
+        max_words: most tokens of a caption, its marks for start and end included; longer ones are cut.
+        augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
+            what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.
+        gradient_checkpointing: calculate the towers' layers a second time instead of keeping them in memory.
+    """
+
+    model: str
+    train: bool = True
+    frozen: tuple[str, ...] = ()
+    rule: str = "12 midpoints"
+    max_words: int = 77
+    augment: Literal["none", "crop", "crop_and_flip"] = "none"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True)
+class MatcherChoice:
+    """The retrieval model.
+
+    Attributes:
+        name: a key of `evenreel.matchers.MATCHERS`.
+        settings: fields of its settings class that differ from the defaults.
+    """
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """AdamW (decoupled weight decay, arXiv 1711.05101).
+
+    Attributes:
+        lr: peak rate of the matcher's parameters.
+        backbone_lr: peak rate of the towers' parameters.
+        logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the
+            rate of the backbone.
+        betas: decay of the averages of the gradient and of its square.
+        eps: added to the root of the latter.
+        weight_decay: times the rate, the share that weights lose each step.
+        exempt: patterns of the names of parameters that do not decay.
+    """
+
+    lr: float = 1e-4
+    backbone_lr: float = 1e-7
+    logit_scale_lr: float | None = None
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-6
+    weight_decay: float = 0.2
+    exempt: tuple[str, ...] = ("*bias", "*norm*", "*logit_scale")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the rates change from step to step; see `evenreel.training.optimiser.rate_share`.
+
+    Attributes:
+        form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
+            CLIP4Clip uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when
+            that ends; `constant`: the peak after warm-up.
+        warmup: share of all steps in which the rate rises in a line from 0.
+    """
+
+    form: Literal["cosine", "bert_adam", "constant"] = "cosine"
+    warmup: float = 0.1
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How long, how much at a time, and where.
+
+    Attributes:
+        batch_size: captions, each with its clip, of one batch: all devices together; those are the negatives that a
+            caption meets.
+        epochs: how often every caption is seen; null where `steps` says how long. Captions that do not fill a batch
+            at the end of an epoch are left out of it.
+        steps: optimiser steps; null where `epochs` says how long.
+        accumulate: batches whose gradients are averaged to one step; more of them do not mean more negatives.
+        gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
+        precision: `float32`, or `bfloat16` where it is safe, with weights in float32.
+        device: `auto`, `cpu` or `cuda`.
+        devices: how many of them; each calculates its part of the batch.
+        workers: processes that decode clips; 0: in the training process. Features need none.
+        seed: of every random choice.
+        deterministic: on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they
+            always do.
+    """
+
+    batch_size: int = 128
+    epochs: int | None = 5
+    steps: int | None = None
+    accumulate: int = 1
+    gradient_clip: float = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    devices: int = 1
+    workers: int = 0
+    seed: int = 0
+    deterministic: bool = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the states that the model goes through is kept: the best one on the validation split.
+
+    Attributes:
+        metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
+        goal: `max` or `min`: which is better.
+        per_epoch: evaluations each epoch; the last step is always evaluated.
+        every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
+        patience: evaluations in a row without a better one after which training stops early; null for never.
+    """
+
+    metric: str = "R@1"
+    goal: Literal["max", "min"] = "max"
+    per_epoch: int = 1
+    every_steps: int | None = None
+    patience: int | None = None
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a run writes down beside its checkpoints and metrics.csv.
+
+    Attributes:
+        every_steps: steps from one line of the losses and rates to the next.
+        save_every_steps: steps from one checkpoint to go on from to the next; null: as often as is evaluated.
+        tensorboard: write a log for TensorBoard.
+        wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
+    """
+
+    every_steps: int = 50
+    save_every_steps: int | None = None
+    tensorboard: bool = True
+    wandb: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training run.
+
+    Attributes:
+        name: what the run is called, for example `msrvtt-9k/x_pool`.
+        data: captions and clips.
+        matcher: the retrieval model.
+        about: where the settings come from and what differs from there, in sentences; it goes into the model card.
+        backbone: towers that run in training; null where `data.features` are used.
+        adapter: trainable residual maps of the features before the matcher; null for none.
+        optimiser: AdamW.
+        schedule: of the rates.
+        loop: how long, how much at a time, where.
+        selection: on the validation split.
+        records: what is written down.
+        out: folder of the run; null for `runs/<name>`.
+    """
+
+    name: str
+    data: Data
+    matcher: MatcherChoice
+    about: str = ""
+    backbone: Backbone | None = None
+    adapter: AdapterSettings | None = None
+    optimiser: Optimiser = Optimiser()
+    schedule: Schedule = Schedule()
+    loop: Loop = Loop()
+    selection: Selection = Selection()
+    records: Records = Records()
+    out: str | None = None
+
+    def __post_init__(self) -> None:
+        if wrong := list(_wrong(self)):
+            raise RecipeError(*wrong)
+
+
+def _wrong(recipe: Recipe) -> Iterator[str]:
+    """A sentence for each setting that is out of range or contradicts another one."""
+    yield from _out_of_range(recipe)
+    if (recipe.data.features is None) == (recipe.backbone is None):
+        yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
+    if (recipe.loop.epochs is None) == (recipe.loop.steps is None):
+        yield "loop.epochs and loop.steps both say how long to train: give one of them, and set the other to null."
+    if recipe.data.held_out and recipe.data.validation is not None:
+        yield "data.validation and data.held_out both say what to select on: set validation to null or held_out to 0."
+    if recipe.loop.batch_size % recipe.loop.devices:
+        yield (
+            f"loop.batch_size is {recipe.loop.batch_size}, which {recipe.loop.devices} devices cannot share equally; "
+            "make it a multiple of loop.devices."
+        )
+    if recipe.backbone:
+        try:
+            parse_rule(recipe.backbone.rule)
+        except UsageError as error:
+            yield f"backbone.rule: {error}"
+
+
+def _out_of_range(recipe: Recipe) -> Iterator[str]:
+    low, high = 0.0, float("inf")
+    limits: dict[str, tuple[float | None, float, float]] = {
+        "data.held_out": (recipe.data.held_out, low, 0.9),
+        "optimiser.lr": (recipe.optimiser.lr, low, 10.0),
+        "optimiser.backbone_lr": (recipe.optimiser.backbone_lr, low, 10.0),
+        "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),
+        "optimiser.betas[0]": (recipe.optimiser.betas[0], low, 0.999999),
+        "optimiser.betas[1]": (recipe.optimiser.betas[1], low, 0.999999),
+        "optimiser.eps": (recipe.optimiser.eps, low, 1.0),
+        "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
+        "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
+        "loop.batch_size": (recipe.loop.batch_size, 2, high),
+        "loop.epochs": (recipe.loop.epochs, 1, high),
+        "loop.steps": (recipe.loop.steps, 1, high),
+        "loop.accumulate": (recipe.loop.accumulate, 1, high),
+        "loop.gradient_clip": (recipe.loop.gradient_clip, low, 1e9),
+        "loop.devices": (recipe.loop.devices, 1, 1024),
+        "loop.workers": (recipe.loop.workers, 0, 1024),
+        "loop.seed": (recipe.loop.seed, 0, 2**63 - 1),
+        "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
+        "selection.every_steps": (recipe.selection.every_steps, 1, high),
+        "selection.patience": (recipe.selection.patience, 1, high),
+        "records.every_steps": (recipe.records.every_steps, 1, high),
+        "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
+        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, high),
+    }
+    for place, (value, least, most) in limits.items():
+        if value is not None and not least <= value <= most:  # so that NaN is refused too
+            room = f"{least:g} to {most:g}" if most < high else f"{least:g} or more"
+            yield f"{place} is {value}; it must be {room}."

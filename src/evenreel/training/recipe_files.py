@@ -1,0 +1,214 @@
+"""Recipes as YAML: found by path or by name, read, changed by `--set`, and checked key by key."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from evenreel.matchers.registry import MATCHERS
+from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError
+
+Settings = TypeVar("Settings")
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+def find_recipe(name: str | Path) -> Path:
+    """The file of a recipe.
+
+    Args:
+        name: a path, or the name of a recipe of the package, such as `msrvtt-9k/x_pool`.
+
+    Raises:
+        RecipeError: there is neither.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped = shipped_recipes()
+    if str(name) in shipped:
+        return shipped[str(name)]
+    raise RecipeError(
+        f"There is no recipe {str(name)!r}, neither a file nor one of the package: {', '.join(shipped) or 'none'}."
+    )
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes of the package by name, in order."""
+    root = Path(str(resources.files("evenreel.training"))) / "recipes"
+    found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
+    return dict(sorted(found.items()))
+
+
+def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """Read and check a recipe.
+
+    Args:
+        path: a YAML file.
+        changes: settings in place of those of the file, each `place=value` with the value in YAML, for example
+            `matcher.settings.kind=ti`.
+
+    Raises:
+        RecipeError: it is no YAML, has a key that nothing has, lacks one, or a value is of the wrong type or range.
+    """
+    values = _read(Path(path))
+    for change in changes:
+        _change(values, change)
+    try:
+        return recipe_from(values)
+    except RecipeError as error:
+        raise RecipeError(f"The recipe {path} cannot be followed:", *error.args) from error
+
+
+def recipe_from(values: Mapping[str, Any]) -> Recipe:
+    """A recipe from plain values, as a YAML file holds them.
+
+    Raises:
+        RecipeError: as `load_recipe`.
+    """
+    recipe = read_settings(Recipe, values)
+    if recipe.matcher.name not in MATCHERS:
+        raise RecipeError(f"matcher.name is {recipe.matcher.name!r}; the matchers are {', '.join(MATCHERS)}.")
+    settings = read_settings(MATCHERS[recipe.matcher.name].settings, recipe.matcher.settings, "matcher.settings")
+    given = {name: getattr(settings, name) for name in recipe.matcher.settings}
+    return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, given))
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """The recipe as YAML with every setting, which reads back as the same recipe."""
+    import yaml
+
+    return str(yaml.safe_dump(_plain(asdict(recipe)), sort_keys=False, allow_unicode=True))
+
+
+def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
+    """Plain values as a settings dataclass, with the types that its fields say.
+
+    Args:
+        kind: a dataclass; its fields may be dataclasses in turn.
+        given: a mapping.
+        place: where in the recipe, for messages.
+
+    Raises:
+        RecipeError: a key is unknown or missing, or a value of the wrong type.
+    """
+    if not isinstance(given, Mapping):
+        raise RecipeError(f"{place or 'A recipe'} is {given!r}; it must be a table of settings.")
+    hints = get_type_hints(kind)
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # it is a dataclass
+    if strangers := [str(key) for key in given if key not in known]:
+        raise RecipeError(f"There is no setting {_at(place, strangers[0])}; there are {', '.join(known)}.")
+    needed = [name for name, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
+    if missing := [name for name in needed if name not in given]:
+        raise RecipeError(f"The setting {_at(place, missing[0])} is missing.")
+    try:
+        return kind(**{key: _value(hints[key], value, _at(place, key)) for key, value in given.items()})
+    except RecipeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"{place or 'The recipe'}: {error}") from error
+
+
+def _value(hint: Any, given: object, place: str) -> Any:
+    inner = [one for one in _alternatives(hint) if is_dataclass(one)]
+    if inner and given is not None:
+        return read_settings(inner[0], given, place)  # type: ignore[arg-type]  # a class, not one of its objects
+    kinds = _alternatives(hint)
+    if (isinstance(given, bool) and bool not in kinds) or (
+        given is None and type(None) not in kinds and hint is not Any
+    ):
+        # Python takes true for 1, and the parser takes null for a value that was not given.
+        raise RecipeError(_wrong_type(hint, given, place))
+    return _checked(hint, given, place)
+
+
+def _checked(hint: Any, given: object, place: str) -> Any:
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--value", type=hint)
+    try:
+        return parser.parse_object({"value": given})["value"]
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise RecipeError(_wrong_type(hint, given, place)) from error
+
+
+def _wrong_type(hint: Any, given: object, place: str) -> str:
+    return f"{place} is {given!r}; it must be {' or '.join(_words(hint))}."
+
+
+def _words(hint: Any) -> Iterator[str]:
+    """What a type wants, in words."""
+    names = {
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        bool: "true or false",
+        type(None): "null",
+        dict: "a table",
+    }
+    for one in _alternatives(hint):
+        if get_origin(one) is Literal:
+            yield from (repr(choice) for choice in get_args(one))
+        elif get_origin(one) is tuple:
+            parts = get_args(one)
+            count = "a list of" if parts[-1] is Ellipsis else f"{len(parts)} values, each"
+            yield f"{count} {next(_words(parts[0]))}"
+        elif is_dataclass(one):
+            yield "a table of settings"
+        else:
+            yield names.get(get_origin(one) or one, str(one))
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _at(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = _yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"The recipe {path} cannot be read ({error}).") from error
+    except ValueError as error:
+        raise RecipeError(f"The recipe {path} is not YAML ({error}).") from error
+    if not isinstance(values, dict):
+        raise RecipeError(f"The recipe {path} is not a table of settings.")
+    return values
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _change(values: dict[str, Any], change: str) -> None:
+    """Put one `place=value` into the settings; tables on the way are made where there are none."""
+    place, equals, text = change.partition("=")
+    keys = place.strip().split(".")
+    if not equals or not all(keys):
+        raise RecipeError(f"--set takes PLACE=VALUE, for example loop.batch_size=64, not {change!r}.")
+    table = values
+    for key in keys[:-1]:
+        inner = table.get(key)
+        table[key] = table = dict(inner) if isinstance(inner, dict) else {}
+    try:
+        table[keys[-1]] = _yaml(text)
+    except ValueError as error:
+        raise RecipeError(f"The value of --set {change!r} is not YAML ({error}).") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
