@@ -1,0 +1,99 @@
+"""Small random captions and videos, and matchers whose parameters are not those they start with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+
+DIMENSION = 16
+WORDS = (5, 2, 4, 1, 3)
+FRAMES = (4, 3, 1, 4, 2)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "temporal": {"layers": 2, "heads": 2, "max_frames": 12},
+    "x_clip": {"temporal_layers": 1, "heads": 2, "max_words": 12},
+}
+"""What keeps the matchers small; one without a line has its defaults."""
+
+
+def captions(lengths: tuple[int, ...] = WORDS, seed: int = 0, dtype: torch.dtype = torch.float32) -> TextBatch:
+    """Random words of any length and random sentences of unit length."""
+    make = torch.Generator().manual_seed(seed)
+    words = torch.randn(len(lengths), max(lengths), DIMENSION, generator=make).to(dtype)
+    mask = _mask(lengths)
+    return TextBatch(
+        ids=tuple(f"caption{row}" for row in range(len(lengths))),
+        words=words.masked_fill(~mask[..., None], 0.0),
+        word_mask=mask,
+        sentence=_unit(len(lengths), DIMENSION, make=make, dtype=dtype),
+    )
+
+
+def videos(lengths: tuple[int, ...] = FRAMES, seed: int = 1, dtype: torch.dtype = torch.float32) -> VideoBatch:
+    """Random frames of unit length, a second apart."""
+    make = torch.Generator().manual_seed(seed)
+    mask = _mask(lengths)
+    frames = _unit(len(lengths), max(lengths), DIMENSION, make=make, dtype=dtype)
+    return VideoBatch(
+        ids=tuple(f"video{row}" for row in range(len(lengths))),
+        frames=frames.masked_fill(~mask[..., None], 0.0),
+        frame_mask=mask,
+        times_s=torch.arange(max(lengths)).expand(mask.shape) * mask,
+    )
+
+
+def read_videos(video: VideoBatch, lengths: tuple[int, ...] = (2, 0, 1, 2, 0), seed: int = 2) -> VideoBatch:
+    """The videos with on-screen windows, which need not be there."""
+    make = torch.Generator().manual_seed(seed)
+    mask = _mask(lengths)
+    windows = _unit(len(lengths), max(lengths), DIMENSION, make=make, dtype=video.frames.dtype)
+    return replace(video, windows=windows.masked_fill(~mask[..., None], 0.0), window_mask=mask)
+
+
+def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:
+    """Caption i with video i, no caption of which describes another."""
+    return PairBatch(text, video, torch.eye(len(text.ids), dtype=torch.bool))
+
+
+def small(name: str) -> Any:
+    """A matcher as it starts, or behind adapters where the name says so: `mean_pool+linear`."""
+    torch.manual_seed(0)
+    matcher, _, kind = name.partition("+")
+    built = build_matcher(matcher, DIMENSION, SETTINGS.get(matcher))
+    return Adapted(built, DIMENSION, AdapterSettings(kind=kind)) if kind else built  # type: ignore[arg-type]
+
+
+def trained(name: str, size: float = 0.1, dtype: torch.dtype = torch.float32) -> Any:
+    """A matcher in evaluation mode, none of whose parameters is what it starts with."""
+    return disturb(small(name), size).to(dtype).eval()
+
+
+def disturb(module: Any, size: float = 0.1) -> Any:
+    """Add noise to every parameter."""
+    make = torch.Generator().manual_seed(7)
+    assert isinstance(module, nn.Module)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(size * torch.randn(parameter.shape, generator=make))
+    return module
+
+
+def scores_of(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
+    """Similarities of a matcher, (Q, V)."""
+    with torch.inference_mode():
+        scores: Tensor = matcher.score(matcher.encode_text(text), matcher.encode_video(video))
+    return scores
+
+
+def _mask(lengths: tuple[int, ...]) -> Tensor:
+    return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+
+
+def _unit(*shape: int, make: torch.Generator, dtype: torch.dtype) -> Tensor:
+    return F.normalize(torch.randn(*shape, generator=make).to(dtype), dim=-1)

@@ -1,0 +1,276 @@
+"""What holds for every matcher, alone and behind adapters."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
+from evenreel.similarity.states import join_rows, row_count, take_rows
+from tests.matchers.examples import captions, pairs, read_videos, scores_of, small, trained, videos
+
+NAMES = [name + adapter for name in MATCHERS for adapter in ("", "+linear", "+mlp")]
+ROUNDING = 1e-5
+
+every = pytest.mark.parametrize("name", NAMES)
+lengths = st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple)
+
+
+def longer(items: Tensor, mask: Tensor, by: int) -> tuple[Tensor, Tensor]:
+    """More padding, with values that no matcher may look at."""
+    room = torch.randn(len(items), by, items.shape[-1], generator=torch.Generator().manual_seed(3))
+    return torch.cat([items, 9 * room], dim=1), torch.cat([mask, torch.zeros(len(items), by, dtype=torch.bool)], dim=1)
+
+
+def padded(text: TextBatch, video: VideoBatch, by: int = 3) -> tuple[TextBatch, VideoBatch]:
+    words, word_mask = longer(text.words, text.word_mask, by)
+    frames, frame_mask = longer(video.frames, video.frame_mask, by)
+    times_s = torch.cat([video.times_s, torch.zeros(len(frames), by)], dim=1)
+    return (
+        replace(text, words=words, word_mask=word_mask),
+        replace(video, frames=frames, frame_mask=frame_mask, times_s=times_s),
+    )
+
+
+def opposites() -> tuple[TextBatch, VideoBatch]:
+    """Captions and videos that all point away from each other."""
+    text, video = captions(), videos()
+    direction = F.normalize(torch.ones(text.sentence.shape[-1]), dim=-1)
+    near = lambda values, side: F.normalize(side * direction + 0.3 * F.normalize(values, dim=-1), dim=-1)  # noqa: E731
+    words = near(text.words, 1).masked_fill(~text.word_mask[..., None], 0.0)
+    frames = near(video.frames, -1).masked_fill(~video.frame_mask[..., None], 0.0)
+    return replace(text, words=words, sentence=near(text.sentence, 1)), replace(video, frames=frames)
+
+
+@every
+def test_it_is_a_matcher(name: str) -> None:
+    matcher = small(name)
+    assert isinstance(matcher, nn.Module)
+    assert isinstance(matcher, Matcher)
+    assert math.isclose(matcher.logit_scale.item(), math.log(100), rel_tol=1e-5)  # temperature 0.01
+    assert len(list(matcher.parameters())) == len({id(parameter) for parameter in matcher.parameters()})
+
+
+@every
+@given(words=lengths, frames=lengths, seed=st.integers(0, 99))
+@settings(max_examples=6, deadline=None)
+def test_more_padding_changes_nothing(name: str, words: Any, frames: Any, seed: int) -> None:
+    matcher = trained(name)
+    text, video = captions(words, seed), videos(frames, seed + 1)
+    torch.testing.assert_close(
+        scores_of(matcher, *padded(text, video)), scores_of(matcher, text, video), atol=ROUNDING, rtol=0
+    )
+
+
+@every
+def test_more_padding_changes_nothing_where_all_is_unlike(name: str) -> None:
+    matcher = small(name).eval()
+    text, video = opposites()
+    scores = scores_of(matcher, text, video)
+    if not name.startswith("t_mass"):  # the best of its random captions need not be unlike
+        assert scores.max() < 0
+    torch.testing.assert_close(scores_of(matcher, *padded(text, video)), scores, atol=ROUNDING, rtol=0)
+
+
+@every
+def test_scores_follow_their_captions_and_videos(name: str) -> None:
+    matcher, text, video = trained(name), captions(), videos()
+    rows, columns = torch.tensor([3, 0, 4, 1, 2]), torch.tensor([1, 4, 0, 3, 2])
+    mixed_text = replace(text, words=text.words[rows], word_mask=text.word_mask[rows], sentence=text.sentence[rows])
+    mixed_video = replace(
+        video,
+        frames=video.frames[columns],
+        frame_mask=video.frame_mask[columns],
+        times_s=video.times_s[columns],
+    )
+    straight = scores_of(matcher, text, video)
+    torch.testing.assert_close(
+        scores_of(matcher, mixed_text, mixed_video), straight[rows][:, columns], atol=ROUNDING, rtol=0
+    )
+
+
+@every
+def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
+    matcher = trained(name)
+    with torch.inference_mode():
+        text, video = matcher.encode_text(captions()), matcher.encode_video(videos())
+        whole = matcher.score(text, video)
+        for rows in (slice(0, 1), slice(1, 4), slice(4, 5)):
+            for columns in (slice(0, 2), slice(2, 3), slice(1, 5)):
+                tile = matcher.score(take_rows(text, rows), take_rows(video, columns))
+                torch.testing.assert_close(tile, whole[rows, columns], atol=ROUNDING, rtol=0)
+
+
+@every
+def test_states_of_batches_join(name: str) -> None:
+    """Encoding in batches, each as long as its longest row, is encoding at once."""
+    matcher = trained(name)
+    with torch.inference_mode():
+        text = [matcher.encode_text(captions(words, 5)) for words in ((2, 1), (5,))]
+        video = [matcher.encode_video(videos(frames, 6)) for frames in ((1, 1), (4, 3))]
+        joined = matcher.score(join_rows(text), join_rows(video))
+        apart = torch.cat([torch.cat([matcher.score(row, column) for column in video], 1) for row in text])
+    assert row_count(join_rows(video)) == 4
+    torch.testing.assert_close(joined, apart, atol=ROUNDING, rtol=0)
+
+
+@every
+def test_equal_states_give_equal_scores(name: str) -> None:
+    matcher = trained(name)
+    with torch.inference_mode():
+        text, video = matcher.encode_text(captions()), matcher.encode_video(videos())
+        first = matcher.score(text, video)
+        torch.rand(3)  # the random state of the process is not asked
+        assert torch.equal(matcher.score(text, video), first)
+        assert torch.equal(matcher.encode_video(videos())[0], video[0])
+
+
+@every
+def test_scores_of_unit_vectors_are_at_most_one_at_the_start(name: str) -> None:
+    assert scores_of(small(name).eval(), captions(), videos()).abs().max() <= 1 + ROUNDING
+
+
+@every
+def test_adapters_start_as_what_they_wrap(name: str) -> None:
+    alone = name.partition("+")[0]
+    torch.testing.assert_close(
+        scores_of(small(name).eval(), captions(), videos()),
+        scores_of(small(alone).eval(), captions(), videos()),
+        atol=ROUNDING,
+        rtol=0,
+    )
+
+
+def loss_of(matcher: Any, batch: Any) -> Tensor:
+    """The loss with the same dropout and noise each time."""
+    torch.manual_seed(11)
+    terms = matcher.loss(batch)
+    assert all(term.shape == () for term in terms.values())
+    return torch.stack(list(terms.values())).sum()
+
+
+@every
+def test_a_step_along_the_gradient_lowers_the_loss(name: str) -> None:
+    matcher, batch = small(name).train(), pairs(captions(), videos())
+    before = loss_of(matcher, batch)
+    before.backward()
+    with torch.no_grad():
+        steepness = sum(float((each.grad**2).sum()) for each in matcher.parameters() if each.grad is not None)
+        for parameter in matcher.parameters():
+            if parameter.grad is not None:
+                parameter.sub_(1e-3 / steepness * parameter.grad)
+        after = loss_of(matcher, batch)
+    assert steepness > 0
+    assert 0.3e-3 < before - after < 3e-3  # what the gradient promises
+
+
+@every
+def test_every_parameter_takes_part(name: str) -> None:
+    """A parameter without a gradient would be dead weight, and stop training on several devices."""
+    matcher = trained(name).train()
+    loss_of(matcher, pairs(captions(), videos())).backward()
+    without = [key for key, each in matcher.named_parameters() if each.grad is None or not each.grad.any()]
+    assert without == []
+
+
+@every
+def test_features_get_finite_gradients(name: str) -> None:
+    """The towers train through a matcher, padding and all."""
+    text, video = captions(), videos()
+    inputs = [text.words, text.sentence, video.frames]
+    for values in inputs:
+        values.requires_grad_()
+    loss_of(trained(name).train(), pairs(text, video)).backward()
+    used = [values.grad for values in inputs if values.grad is not None]
+    assert len(used) >= 2
+    assert all(grad.isfinite().all() and grad.any() for grad in used)
+    assert not video.frames.grad[~video.frame_mask].any()
+
+
+@every
+def test_pairs_that_belong_together_are_no_negatives(name: str) -> None:
+    """Two captions of one clip: with the mask, that clip standing there twice costs nothing."""
+    matcher, text, video = trained(name), captions((3, 3)), videos((4,))
+    twice = replace(
+        video,
+        ids=video.ids * 2,
+        frames=video.frames.repeat(2, 1, 1),
+        frame_mask=video.frame_mask.repeat(2, 1),
+        times_s=video.times_s.repeat(2, 1),
+    )
+    batch = replace(pairs(text, twice), same=torch.ones(2, 2, dtype=torch.bool))
+    assert loss_of(matcher, batch).item() == pytest.approx(0.0, abs=1e-6)
+    assert loss_of(matcher, pairs(text, twice)).item() > 0.1
+
+
+@every
+def test_bfloat16_comes_close(name: str) -> None:
+    matcher, text, video = trained(name), captions(), videos()
+    exact = scores_of(matcher, text, video)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = scores_of(matcher, text, video)
+        loss = loss_of(matcher.train(), pairs(text, video))
+    loss.backward()
+    assert loss.dtype == torch.float32
+    assert loss.isfinite()
+    torch.testing.assert_close(rough.float(), exact, atol=0.08, rtol=0)
+
+
+@every
+def test_double_precision_runs_throughout(name: str) -> None:
+    matcher = trained(name, dtype=torch.float64)
+    scores = scores_of(matcher, captions(dtype=torch.float64), videos(dtype=torch.float64))
+    assert scores.dtype == torch.float64
+    torch.testing.assert_close(scores.float(), scores_of(trained(name), captions(), videos()), atol=ROUNDING, rtol=0)
+
+
+@every
+def test_weights_are_all_there_is(name: str) -> None:
+    """Another matcher with the saved weights gives the same scores."""
+    matcher, other = trained(name), small(name).eval()
+    file = io.BytesIO()
+    torch.save(matcher.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(scores_of(other, captions(), videos()), scores_of(matcher, captions(), videos()))
+
+
+@every
+def test_windows_that_a_matcher_does_not_know_change_nothing(name: str) -> None:
+    matcher = trained(name)
+    torch.testing.assert_close(
+        scores_of(matcher, captions(), read_videos(videos())), scores_of(matcher, captions(), videos())
+    )
+
+
+def test_a_matcher_that_does_not_exist() -> None:
+    with pytest.raises(UsageError, match=r"No matcher is called 'wit'; there are mean_pool, "):
+        build_matcher("wit", 8)
+
+
+def test_a_setting_that_does_not_exist() -> None:
+    with pytest.raises(UsageError, match=r"The matcher mean_pool has no setting 'layers'; it has temperature"):
+        build_matcher("mean_pool", 8, {"layers": 3})
+
+
+def test_every_matcher_has_its_test_and_its_row_in_the_docs() -> None:
+    here = Path(__file__).parent
+    page = (here.parents[1] / "docs" / "matchers.md").read_text(encoding="utf-8")
+    named = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert [name for name in named if name in MATCHERS] == list(MATCHERS)
+    for name in MATCHERS:
+        assert (here / f"test_{name}.py").is_file()
+        assert f"## `{name}`" in page
+        for setting in MATCHERS[name].settings.__dataclass_fields__:
+            assert f"`{setting}`" in page.partition(f"## `{name}`")[2].partition("\n## ")[0], (name, setting)
