@@ -178,15 +178,14 @@ def _board(text: str, line_px: int, style: int, face: Face) -> Image.Image:
 
 def _letters(text: str, line_px: int, face: Face) -> Image.Image:
     """A mask of the text, in one of the two fonts that Pillow carries: Aileron, plain or bold, or its old bitmaps."""
-    if face == "typewriter":
-        font, stroke = ImageFont.load_default_imagefont(), 0.0
-    else:
-        font, stroke = ImageFont.load_default(line_px), line_px / 24 if face == "bold" else 0.0
+    bitmaps = face == "typewriter"
+    font = ImageFont.load_default_imagefont() if bitmaps else ImageFont.load_default(line_px)
+    stroke = line_px / 24 if face == "bold" else 0.0
     probe = ImageDraw.Draw(Image.new("L", (1, 1)))
     left, top, right, bottom = probe.textbbox((0, 0), text, font=font, stroke_width=stroke)
     mask = Image.new("L", (int(right - left), int(bottom - top)))
     ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=font, stroke_width=stroke)
-    if face != "typewriter":
+    if not bitmaps:
         return mask
     scale = line_px / mask.height
     return mask.resize((round(mask.width * scale), line_px), Image.Resampling.LANCZOS)

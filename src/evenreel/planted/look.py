@@ -39,8 +39,10 @@ PLAIN = Look()
 def apply_look(picture: Image.Image, look: Look) -> Image.Image:
     """The picture as the look shows it; the same picture where the look changes nothing."""
     if look.resolution != 1:
-        small = tuple(max(1, round(side * look.resolution)) for side in picture.size)
-        picture = picture.resize(small, Image.Resampling.BILINEAR).resize(picture.size, Image.Resampling.BILINEAR)
+        width, height = (max(1, round(side * look.resolution)) for side in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR).resize(
+            picture.size, Image.Resampling.BILINEAR
+        )
     if look.blur:
         picture = picture.filter(ImageFilter.GaussianBlur(look.blur * picture.height))
     matrix = colour_matrix(look)

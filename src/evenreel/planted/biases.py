@@ -1,0 +1,60 @@
+"""The biases by name: how each draws its clips, and what it makes partners of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenreel.planted import domain, length, scene_text, source, textual, visual, vocabulary
+from evenreel.planted.shots import Shot, Streams, World
+
+BiasName = Literal["visual", "textual", "length", "source", "domain", "scene_text"]
+
+
+def _shapes_and_backgrounds() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return vocabulary.shapes(), tuple(vocabulary.backgrounds())
+
+
+def _backgrounds_and_annotators() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(vocabulary.backgrounds()), tuple(vocabulary.annotators())
+
+
+def _activities_and_lengths() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(vocabulary.activities()), length.LENGTHS
+
+
+def _nothing() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return (), ()
+
+
+class Bias(NamedTuple):
+    """A bias: `draw` makes the shots of one unit, `paired` names what it pairs, first with second."""
+
+    draw: Callable[[Streams, World], tuple[Shot, ...]]
+    paired: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]] = _nothing
+    in_test: bool = False
+
+
+BIASES: dict[BiasName, Bias] = {
+    "visual": Bias(visual.draw, _shapes_and_backgrounds),
+    "textual": Bias(textual.draw, _backgrounds_and_annotators),
+    "length": Bias(length.draw, _activities_and_lengths),
+    "source": Bias(source.draw),
+    "domain": Bias(domain.draw),
+    "scene_text": Bias(scene_text.draw, in_test=True),
+}
+"""`in_test` biases hold in the test split too, see `evenreel.planted.scene_text`."""
+
+
+def partners(bias: BiasName, seed: int) -> dict[str, str]:
+    """What goes with what: a shuffle of the second names, dealt out to the first as evenly as they go.
+
+    >>> sorted(set(partners("length", 0).values()))
+    ['long', 'short']
+    """
+    first, second = BIASES[bias].paired()
+    deck = [second[n % len(second)] for n in range(len(first))]
+    order = np.random.default_rng([seed, len(first)]).permutation(len(first))
+    return {name: deck[place] for name, place in zip(first, order, strict=True)}

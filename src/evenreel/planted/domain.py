@@ -1,0 +1,56 @@
+"""The domain bias: training clips come from elsewhere, with another look, other words and other company."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evenreel.planted import vocabulary
+from evenreel.planted.captions import Pick, any_of, caption
+from evenreel.planted.look import PLAIN, Look
+from evenreel.planted.scenes import Scene, sample_scene
+from evenreel.planted.shots import Shot, Streams, World
+
+NAMES = ("colour", "shape", "background")
+SOURCE, TARGET = "source", "target"
+LOOKS = {SOURCE: PLAIN, TARGET: Look(gains=(0.8, 0.95, 1.15), saturation=0.5, contrast=0.6, blur=0.015, resolution=0.5)}
+"""The target is a dim, bluish camera of low resolution."""
+COMPANY = 0.5
+"""Share of clips whose shape is the one that its background has in that domain."""
+HABIT = 0.8
+"""Share of words that are the domain's habit where several mean the same."""
+
+
+def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+    """One clip, of the source domain with probability `strength`, else of the target; the test split is the target.
+
+    Each domain has its look, its habits of wording (one of several synonyms and phrasings in 80 % of the choices), and
+    its own pairs of background and shape, which half of its clips show.
+    """
+    scene = sample_scene(streams.scene, world.settings.scenes)
+    domain = SOURCE if streams.plant.random() < world.strength else TARGET
+    scene = replace(_in_company(scene, domain, streams.plant), look=LOOKS[domain])
+    pick = _habit(domain)
+    texts = tuple(caption(scene, streams.words, NAMES, pick) for _ in range(world.settings.captions))
+    return (Shot(scene, texts, NAMES, domain=domain),)
+
+
+def _in_company(scene: Scene, domain: str, rng: np.random.Generator) -> Scene:
+    if rng.random() >= COMPANY:
+        return scene
+    shapes, places = vocabulary.shapes(), tuple(vocabulary.backgrounds())
+    shift = 0 if domain == SOURCE else len(shapes) // 2
+    shape = shapes[(places.index(scene.background) + shift) % len(shapes)]
+    return replace(scene, entities=(replace(scene.subject, shape=shape), *scene.entities[1:]))
+
+
+def _habit(domain: str) -> Pick:
+    """The first of several words at home in the source, the last in the target."""
+
+    def pick(rng: np.random.Generator, items: Sequence[str]) -> str:
+        usual, other = rng.random() < HABIT, any_of(rng, items)
+        return items[0 if domain == SOURCE else -1] if usual else other
+
+    return pick

@@ -1,0 +1,147 @@
+"""Features of a planned corpus without a file: frames are drawn, encoded and dropped again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.media.sampling import TimeRule, parse_rule
+from evenreel.planted.draw import Renderer
+from evenreel.planted.plan import PlantedClip
+from evenreel.planted.scenes import Scene
+from evenreel.types import Encoder, FloatArray, Pixels, TextFeatures, VideoFeatures
+
+Item = TypeVar("Item")
+Progress = Callable[[float], None]
+WINDOW_TEXT = "There are scene texts: {words} in this frame."
+BATCH_FRAMES = 128
+BATCH_CAPTIONS = 256
+
+
+def video_features(
+    clips: Sequence[PlantedClip],
+    encoder: Encoder,
+    rule: str = "12 midpoints",
+    progress: Progress | None = None,
+) -> VideoFeatures:
+    """Frames of clips as the encoder sees them, before any compression, and the true words on their signs.
+
+    Args:
+        clips: of one picture size.
+        encoder: whose features.
+        rule: which frames, see `evenreel.media.parse_rule`; `every 0.25 s` gives a longer clip more of them.
+        progress: called now and then with the share that is done, 0 to 1.
+
+    Returns:
+        Float16 frames; where a clip has a sign, a window for each frame with what signs say at that moment.
+    """
+    times = [frame_times(clip.scene, rule) for clip in clips]
+    mask = _mask([len(each) for each in times])
+    frames = np.zeros((*mask.shape, encoder.dimension), dtype=np.float16)
+    rows = np.argwhere(mask)
+    done = 0
+    for encoded in _encoded(clips, times, encoder):
+        at = rows[done : done + len(encoded)]
+        frames[at[:, 0], at[:, 1]] = encoded
+        done += len(encoded)
+        if progress:
+            progress(done / len(rows))
+    padded = np.zeros(mask.shape)
+    padded[mask] = np.concatenate(times)
+    windows, window_mask = _windows(clips, padded, mask, encoder)
+    return VideoFeatures(tuple(clip.clip_id for clip in clips), frames, mask, padded, windows, window_mask)
+
+
+def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
+    """All captions of clips as the encoder reads them, in the clips' order; each text is encoded once."""
+    ids = tuple(name for clip in clips for name in clip.caption_ids)
+    texts = [text for clip in clips for text in clip.shot.captions]
+    distinct = list(dict.fromkeys(texts))
+    parts = [encoder.encode_text(list(some)) for some in _runs(distinct, BATCH_CAPTIONS)]
+    longest = max(part.words.shape[1] for part in parts)
+    place = {text: row for row, text in enumerate(distinct)}
+    at = np.array([place[text] for text in texts])
+    return TextFeatures(
+        ids=ids,
+        words=np.concatenate([_longer(part.words, longest) for part in parts])[at].astype(np.float16),
+        word_mask=np.concatenate([_longer(part.word_mask, longest) for part in parts])[at],
+        sentence=np.concatenate([part.sentence for part in parts])[at],
+    )
+
+
+def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
+    """Times of the frames that a rule takes of a clip, as if it were read from its file."""
+    chosen = parse_rule(rule)
+    if isinstance(chosen, TimeRule):
+        moments = chosen.times(0.0, scene.duration_s)
+        taken: Iterator[int] = (int(moment * scene.fps + 1e-6) for moment in _before(moments, scene.frame_count / scene.fps))
+    else:
+        taken = iter(chosen.indices(scene.frame_count, float(scene.fps)))
+    return np.array(list(dict.fromkeys(taken))) / scene.fps
+
+
+def words_shown(scene: Scene, time_s: float) -> tuple[str, ...]:
+    """What signs say at a moment."""
+    return tuple(sign.text for sign in scene.signs if sign.start_s <= time_s < sign.end_s)
+
+
+def _before(moments: Iterator[float], end_s: float) -> Iterator[float]:
+    for moment in moments:
+        if moment >= end_s:
+            return
+        yield moment
+
+
+def _encoded(
+    clips: Sequence[PlantedClip], times: Sequence[NDArray[np.float64]], encoder: Encoder
+) -> Iterator[FloatArray]:
+    """Encoded frames of all clips in order, a batch at a time."""
+    pictures = chain.from_iterable(_drawn(clip.scene, each) for clip, each in zip(clips, times, strict=True))
+    for batch in _runs(pictures, BATCH_FRAMES):
+        yield encoder.encode_frames(np.stack(batch).transpose(0, 3, 1, 2))
+
+
+def _drawn(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
+    renderer = Renderer(scene)
+    return (renderer.frame(float(time_s)) for time_s in times)
+
+
+def _windows(
+    clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
+) -> tuple[NDArray[np.float16], NDArray[np.bool_]] | tuple[None, None]:
+    """(V, T, D) what signs say at each frame, and where they say anything; nothing where no clip has a sign."""
+    if not any(clip.scene.signs for clip in clips):
+        return None, None
+    said = {
+        (v, t): WINDOW_TEXT.format(words=" ".join(words))
+        for v, t in np.argwhere(mask)
+        if (words := words_shown(clips[v].scene, times[v, t]))
+    }
+    distinct = list(dict.fromkeys(said.values()))
+    vectors = np.concatenate([encoder.encode_text(list(some)).sentence for some in _runs(distinct, BATCH_CAPTIONS)])
+    windows = np.zeros((*mask.shape, encoder.dimension), dtype=np.float16)
+    shown = np.zeros(mask.shape, dtype=bool)
+    place = {text: row for row, text in enumerate(distinct)}
+    for (v, t), text in said.items():
+        windows[v, t], shown[v, t] = vectors[place[text]], True
+    return windows, shown
+
+
+def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:
+    return np.arange(max(lengths)) < np.array(lengths)[:, None]
+
+
+def _longer(values: NDArray[Any], length: int) -> NDArray[Any]:
+    """The second dimension filled up with zeros."""
+    room = [(0, 0), (0, length - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+    return np.pad(values, room)
+
+
+def _runs(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while run := list(islice(rest, size)):
+        yield run

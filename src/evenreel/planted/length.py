@@ -1,0 +1,29 @@
+"""The length bias: half of the activities are short and the other half long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evenreel.planted.captions import caption
+from evenreel.planted.scenes import sample_scene
+from evenreel.planted.shots import Shot, Streams, World
+
+NAMES = ("colour", "shape", "activity")
+LENGTHS = ("short", "long")
+
+
+def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+    """One clip; with probability `strength` it has the length of its activity, else either length, a coin's throw.
+
+    So at strength s an activity has its length in (1 + s) / 2 of the clips. In the test split length and activity are
+    independent, rather than reversed: the one test split then serves every strength, and its clips that contradict
+    the training (`follows` is False) are half of it.
+    """
+    scene = sample_scene(streams.scene, world.settings.scenes)
+    partner = world.partners[scene.activity]
+    struck, coin = streams.plant.random() < world.strength, LENGTHS[int(streams.plant.integers(2))]
+    length = partner if struck else coin
+    low, high = world.settings.short_s if length == "short" else world.settings.long_s
+    scene = replace(scene, duration_s=float(low + (high - low) * streams.plant.random()))
+    texts = tuple(caption(scene, streams.words, NAMES) for _ in range(world.settings.captions))
+    return (Shot(scene, texts, NAMES, follows=length == partner),)

@@ -1,0 +1,139 @@
+"""A planted corpus as a plan of plain values: the scene, captions and place of every clip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Literal, get_args
+
+import numpy as np
+
+from evenreel.errors import UsageError
+from evenreel.planted.biases import BIASES, BiasName, partners
+from evenreel.planted.scenes import Scene
+from evenreel.planted.shots import CAMERA, PlantSettings, Shot, Streams, World
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True)
+class PlantedClip:
+    """A clip of the plan.
+
+    Attributes:
+        clip_id: `train_00000_0` and so on; the same clip at two strengths but for what is planted.
+        split: `train`, `val` or `test`.
+        shot: what it shows and what is said of it.
+        pair_id: of a generated clip, the real one that it mirrors; only the test split holds both.
+    """
+
+    clip_id: str
+    split: Split
+    shot: Shot
+    pair_id: str | None = None
+
+    @property
+    def scene(self) -> Scene:
+        """What the clip shows."""
+        return self.shot.scene
+
+    @property
+    def caption_ids(self) -> tuple[str, ...]:
+        """Ids of its captions, in their order."""
+        return tuple(f"{self.clip_id}#{number}" for number in range(len(self.shot.captions)))
+
+
+@dataclass(frozen=True)
+class PlantedCorpus:
+    """The plan of a corpus with one bias of known strength.
+
+    Attributes:
+        bias: which one, a key of `BIASES`.
+        strength: 0 to 1, in the train and val splits.
+        seed: of everything.
+        settings: what does not depend on the strength.
+        partners: what goes with what, where the bias pairs two things.
+        clips: train, then val, then test.
+    """
+
+    bias: BiasName
+    strength: float
+    seed: int
+    settings: PlantSettings
+    partners: dict[str, str]
+    clips: tuple[PlantedClip, ...]
+
+    def split(self, name: Split) -> tuple[PlantedClip, ...]:
+        """The clips of one split."""
+        return tuple(clip for clip in self.clips if clip.split == name)
+
+
+def plan_corpus(
+    bias: BiasName, strength: float, clips: int = 2_000, seed: int = 0, settings: PlantSettings | None = None
+) -> PlantedCorpus:
+    """Plan a corpus in which one thing is planted; nothing is drawn or written yet.
+
+    The bias is in the train split and in the val split, which a practitioner would split off from it. The test split is
+    the same at every strength (but for `scene_text`), so that models trained at two strengths are compared on the same
+    clips; and a train clip differs from its like at another strength in nothing but what is planted.
+
+    Args:
+        bias: a key of `BIASES`.
+        strength: 0 plants nothing, 1 leaves no exception; each bias says what a strength between them means.
+        clips: of all splits together.
+        seed: the same seed gives the same plan.
+        settings: sizes, lengths and shares.
+
+    Raises:
+        UsageError: there is no such bias, the strength is outside 0 to 1, or a split would be empty.
+
+    >>> plan = plan_corpus("visual", 0.9, clips=100)
+    >>> [len(plan.split(name)) for name in ("train", "val", "test")]
+    [60, 10, 30]
+    >>> plan.split("test") == plan_corpus("visual", 0.0, clips=100).split("test")
+    True
+    """
+    settings = settings or PlantSettings()
+    _check(bias, strength)
+    sizes = _sizes(clips, settings)
+    pairs = partners(bias, seed)
+    planned: list[PlantedClip] = []
+    for split, size in zip(SPLITS, sizes, strict=True):
+        test = split == "test"
+        world = World(strength if BIASES[bias].in_test or not test else 0.0, test, pairs, settings)
+        planned += islice(_clips(bias, split, seed, world), size)
+    return PlantedCorpus(bias, strength, seed, settings, pairs, tuple(planned))
+
+
+def _check(bias: str, strength: float) -> None:
+    if bias not in BIASES:
+        raise UsageError(f"no bias is called {bias!r}; there are {', '.join(BIASES)}")
+    if not 0 <= strength <= 1:
+        raise UsageError(f"the strength of a bias is between 0 (nothing planted) and 1; it was {strength}")
+
+
+def _sizes(clips: int, settings: PlantSettings) -> tuple[int, int, int]:
+    train, val = round(clips * settings.train_share), round(clips * settings.val_share)
+    sizes = (train, val, clips - train - val)
+    if min(sizes) < 1:
+        raise UsageError(
+            f"{clips} clips would leave {train} to train, {val} to validate and {sizes[2]} to test; "
+            "a planted corpus needs some of each, so ask for more clips"
+        )
+    return sizes
+
+
+def _clips(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[PlantedClip]:
+    """Clips without end, unit by unit; each unit has streams of chance of its own."""
+    for unit in count():
+        root = (seed, SPLITS.index(split), unit)
+        streams = Streams(*(np.random.default_rng([*root, stream]) for stream in range(3)))
+        shots = BIASES[bias].draw(streams, world)
+        name = f"{split}_{unit:05d}"
+        for place, shot in enumerate(shots):
+            if shot.source == CAMERA:
+                yield PlantedClip(f"{name}_{place}", split, shot)
+            else:
+                yield PlantedClip(f"{name}_{shot.source}", split, shot, pair_id=f"{name}_0")

@@ -1,0 +1,95 @@
+"""What a bias draws from: the streams of chance of one unit, the settings, and the shots that come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from evenreel.planted.scenes import Scene, SceneRanges
+
+CAMERA = "camera"
+"""Source of a clip that nobody generated."""
+
+
+PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, height=120)
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """What is the same at every strength of a bias.
+
+    Attributes:
+        scenes: what scenes are drawn from; `length` has lengths of its own.
+        captions: how many a clip has.
+        train_share: share of the clips in the train split.
+        val_share: share in the validation split, drawn as the train split is; the rest is the test split.
+        short_s: shortest and longest short clip of `length`, in seconds.
+        long_s: likewise for its long clips.
+        group: clips of a group of `scene_text`.
+    """
+
+    scenes: SceneRanges = PLANTED_SCENES
+    captions: int = 2
+    train_share: float = 0.6
+    val_share: float = 0.1
+    short_s: tuple[float, float] = (1.0, 2.5)
+    long_s: tuple[float, float] = (5.0, 8.0)
+    group: int = 4
+
+
+class Streams(NamedTuple):
+    """Sources of chance of one unit, kept apart: what is planted shifts no other draw.
+
+    Attributes:
+        scene: what the unit shows.
+        plant: whether the bias strikes, and what it does; it gives the same numbers at every strength.
+        words: how captions are put.
+    """
+
+    scene: np.random.Generator
+    plant: np.random.Generator
+    words: np.random.Generator
+
+
+class World(NamedTuple):
+    """All that a bias needs beside chance.
+
+    Attributes:
+        strength: 0 to 1; 0 in the test split, which has no bias.
+        test: whether the unit is of the test split.
+        partners: what goes with what in this corpus, where the bias pairs two things.
+        settings: see `PlantSettings`.
+    """
+
+    strength: float
+    test: bool
+    partners: Mapping[str, str]
+    settings: PlantSettings
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One clip as a bias draws it.
+
+    Attributes:
+        scene: what it shows.
+        captions: sentences about it.
+        names: attributes that make it an answer to a caption, and so its classes; see `evenreel.planted.caption`.
+        word: what its sign says, where captions name that.
+        domain: look and language, where the bias has two of them.
+        source: `camera` or a generator.
+        annotators: who wrote each caption, where that matters.
+        follows: whether it agrees with what is planted, by the bias or by chance; None where nothing can.
+    """
+
+    scene: Scene
+    captions: tuple[str, ...]
+    names: tuple[str, ...]
+    word: str | None = None
+    domain: str | None = None
+    source: str = CAMERA
+    annotators: tuple[str, ...] | None = None
+    follows: bool | None = None
