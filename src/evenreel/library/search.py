@@ -17,62 +17,33 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenreel.errors import EncoderError, LibraryError, UsageError
+from evenreel.errors import LibraryError, UsageError
 from evenreel.library.catalog import get_meta, is_damage, loaded_path, metadata_keys, snapshot
 from evenreel.library.confidence import CONFIDENT
 from evenreel.library.filters import Filter, parse_filter
-from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words, words
 from evenreel.library.gallery import Gallery, Seen, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
+from evenreel.library.query import Asked, Query, understand
 from evenreel.library.vectors import VectorIndex
 from evenreel.library.written import Written, about_hits, on_screen_hits
 from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult, TextHit
 
+if TYPE_CHECKING:
+    from evenreel.library.rerank import Reranker
+
 RANK_CONSTANT = 60
-MAX_CHARACTERS = 1_000
 
 ANSWERS = 0.5
 """A clip with this share of the query's weight in writing answers it."""
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 """From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
-
-NEVER_CUT_BYTES = 60
-"""A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """One question to a library: a text, or the vector of a picture.
-
-    Attributes:
-        text: what is to be seen, or to be read on screen.
-        image: (D,) the encoded picture, unit length.
-        k: how many clips at most.
-        where: a filter, see `evenreel.library.filters`.
-
-    Raises:
-        UsageError: not exactly one of text and image is given, the text is blank, or k is below 1.
-    """
-
-    text: str | None = None
-    image: FloatArray | None = None
-    k: int = 10
-    where: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.text is None) == (self.image is None):
-            raise UsageError("A query is a text or a picture; give one of the two.")
-        if self.k < 1:
-            raise UsageError(f"The number of results is {self.k}; ask for at least 1.")
-        if self.text is not None and not _readable(self.text):
-            raise UsageError("The query is empty; say in a few words what is to be seen or read.")
 
 
 @dataclass
@@ -129,40 +100,29 @@ class Searcher:
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
-        text, notices = _understood(query.text) if query.text is not None else (None, [])
-        vector = self._vector(query, text, notices)
+        asked, notices = understand(query, self._encoder)
         try:
             try:
-                return self._at_one_moment(query, text, vector, tuple(notices))
+                return self._at_one_moment(asked, notices)
             except LibraryError:
                 if self._version() == self._read_at:
                     raise
                 # A repair has put another matrix in place of the one that was just to be read.
-                return self._at_one_moment(query, text, vector, tuple(notices))
+                return self._at_one_moment(asked, notices)
         except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
             remedy = "run the same command again"
             if is_damage(error) or isinstance(error, json.JSONDecodeError):
                 remedy = "run `evenreel repair`"
             raise LibraryError(f"The catalog cannot be read ({error}); {remedy}.") from error
 
-    def _vector(self, query: Query, text: str | None, notices: list[str]) -> FloatArray | None:
-        """The query as (D,), None where only words can be searched for."""
-        if text is not None and self._encoder is None:
-            return None
-        given = _encoded(self._encoder, text, notices) if text is not None and self._encoder else query.image
-        vector = np.array(given, np.float32)
-        if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
-            raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
-        return np.asarray(vector / length, np.float32)
-
-    def _at_one_moment(
-        self, query: Query, text: str | None, vector: FloatArray | None, notices: tuple[str, ...]
-    ) -> SearchResult:
+    def _at_one_moment(self, asked: Asked, notices: tuple[str, ...]) -> SearchResult:
         with snapshot(self._connection):
             self._refresh()
-            if vector is not None:
-                self._check_fit(query, vector)
-            return self._answer(query, text, None if self._vectors is None else vector, list(notices))
+            if asked.vector is not None:
+                self._check_fit(asked.query, asked.vector)
+            if self._vectors is None:
+                asked = replace(asked, embedding=None, vector=None)
+            return self._answer(asked, list(notices))
 
     def _check_fit(self, query: Query, vector: FloatArray) -> None:
         """Refuse a vector that cannot be compared with those of the library."""
@@ -192,7 +152,8 @@ class Searcher:
         self._paths = _indexed_paths(self._connection, Filter())
         self._read_at = now
 
-    def _answer(self, query: Query, text: str | None, vector: FloatArray | None, notices: list[str]) -> SearchResult:
+    def _answer(self, asked: Asked, notices: list[str]) -> SearchResult:
+        query, text, vector = asked.query, asked.text, asked.vector
         paths = self._paths if query.where is None else self._filtered(query.where)
         found: dict[str, _Found] = {}
         if text is not None:
@@ -201,13 +162,31 @@ class Searcher:
         trusted = text is not None and self._gallery.measured
         if vector is not None and self._vectors is not None:
             seen = look(self._gallery, self._vectors, vector, paths)
-            _add_seen(found, self._gallery, seen, query.k, trusted=trusted)
+            _add_seen(found, self._gallery, seen, query.enough, trusted=trusted)
             if not trusted:
                 notices.append(_no_confidence(text))
         best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
+        if query.reranker is not None:
+            best = self._reranked(best, asked, query.reranker, paths)
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
         known = trusted or vector is None
         return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
+
+    def _reranked(self, best: list[_Found], asked: Asked, reranker: Reranker, paths: Mapping[str, str]) -> list[_Found]:
+        """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""
+        from evenreel.library.rerank import ranks, stored_frames
+
+        if asked.embedding is None or self._vectors is None:
+            raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
+        shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
+        framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
+        if framed:
+            stored = stored_frames(self._connection, self._gallery, self._vectors, [clip.clip_id for clip in framed])
+            scores = reranker.scores(asked.embedding, stored)
+            for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
+                clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
+        first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))
+        return first + rest
 
     def _filtered(self, where: str) -> dict[str, str]:
         return _indexed_paths(self._connection, parse_filter(where, metadata_keys(self._connection)))
@@ -252,41 +231,6 @@ class Searcher:
             )
         scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
         return high_stretches(scores, np.array(spans, np.float64))
-
-
-def _readable(text: str) -> str:
-    """A query without control characters and broken ones, its spaces single."""
-    beginning = text.lstrip()[:MAX_CHARACTERS]
-    return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
-
-
-def _unreadable(letter: str) -> bool:
-    return unicodedata.category(letter) in {"Cc", "Cs"}
-
-
-def _understood(given: str) -> tuple[str, list[str]]:
-    """The query as it is searched for, and what was changed in it."""
-    text, notices = _readable(given), []
-    if len(given.strip()) > MAX_CHARACTERS:
-        notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
-    if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
-        notices.append("The query holds control characters; they were left out.")
-    if len(content_words(text)) == MAX_CONTENT_WORDS < len(set(words(text))):
-        notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
-    return text, notices
-
-
-def _encoded(encoder: Encoder, text: str, notices: list[str]) -> FloatArray:
-    """The text's vector (D,), with a notice if the model did not read it to its end."""
-    if len(text.encode()) <= NEVER_CUT_BYTES:
-        sentence: FloatArray = encoder.encode_text([text]).sentence[0]
-        return sentence
-    whole, shorter = encoder.encode_text([text, text[:-1]]).sentence
-    if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
-        notices.append(
-            "The query is longer than the model reads; its end was looked for in writing, not in the frames."
-        )
-    return np.asarray(whole)
 
 
 def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:

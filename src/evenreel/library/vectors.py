@@ -44,6 +44,9 @@ class VectorIndex(Protocol):
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
         """One query (D,) against the frames of one clip: (count,)."""
 
+    def read(self, first_row: int, count: int) -> HalfArray:
+        """The stored vectors of one clip: (count, D)."""
+
 
 @dataclass(frozen=True)
 class _Tile:

@@ -1,0 +1,145 @@
+"""Order the first clips of an answer anew with a trained matcher.
+
+Search by one vector keeps the best frame of each clip; a matcher reads every word of the query against every frame,
+which is dearer, so it sees a shortlist: the first clips of the library's own answer. In it the rank by the matcher's
+score takes the place of the rank in `seen`, and is fused with those in `on_screen` and `about` as before. Clips on
+which the words of the query are written with a confidence of 0.95 or more still stand first; the frames' confidence
+orders no longer, for that is the matcher's part. Clips below the shortlist stay where they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import CheckpointError, LibraryError, UsageError
+from evenreel.library.gallery import DECIMALS, Gallery
+from evenreel.library.vectors import HalfArray, VectorIndex
+from evenreel.types import FloatArray, TextEmbedding, TextFeatures, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
+
+
+class StoredFrames(NamedTuple):
+    """What a library keeps of a clip's frames: features (T, D) float16 and their times (T,)."""
+
+    clip_id: str
+    frames: HalfArray
+    times_s: NDArray[np.float64]
+
+
+class Reranker:
+    """A matcher that orders a shortlist of `depth` clips.
+
+    Raises:
+        UsageError: the depth is below 1.
+    """
+
+    def __init__(self, pretrained: Pretrained, depth: int) -> None:
+        if depth < 1:
+            raise UsageError(f"The number of clips to re-rank is {depth}; it must be 1 or more.")
+        self._pretrained = pretrained
+        self.depth = depth
+
+    def check_encoder(self, made_with: str, weights_hash: str) -> None:
+        """Refuse a matcher that was trained on features of another encoder than the library's.
+
+        Raises:
+            LibraryError: it was.
+        """
+        trained_on = self._pretrained.about.encoder
+        if trained_on.weights_hash != weights_hash:
+            raise LibraryError(
+                f"The matcher was trained on features of {trained_on.id}, the library was made with {made_with}, and "
+                f"their weights differ; index the videos with --model {trained_on.id} to re-rank with this matcher."
+            )
+
+    def scores(self, query: TextEmbedding, clips: Sequence[StoredFrames]) -> FloatArray:
+        """The matcher's similarities of one query (one row) and C clips: (C,).
+
+        A clip with more frames than the matcher was trained on gives the middle ones of equal stretches, and a query
+        with more words its first.
+
+        Raises:
+            CheckpointError: the matcher gives something that is not a number.
+        """
+        from evenreel.matchers.scoring import matcher_scores
+
+        inputs = self._pretrained.about.inputs
+        texts, videos = _texts(query, inputs.words), _videos(clips, inputs.frames)
+        found = matcher_scores(self._pretrained.matcher, texts, videos).block(slice(0, 1), slice(0, len(clips)))[0]
+        if not np.isfinite(found).all():
+            raise CheckpointError(
+                "The matcher gives a score that is not a number; its weights are damaged or its training went wrong."
+            )
+        # Equal clips must give equal scores, wherever a matrix product's blocks put them.
+        rounded: FloatArray = np.round(found, DECIMALS).astype(np.float32)
+        return rounded
+
+
+def ranks(scores: FloatArray) -> list[int]:
+    """Ranks of scores (C,), the best is 1; equal ones share a rank.
+
+    >>> ranks(np.array([0.3, 0.9, 0.3], np.float32))
+    [2, 1, 2]
+    """
+    found: list[int] = (np.searchsorted(np.sort(-scores), -scores, "left") + 1).tolist()
+    return found
+
+
+def stored_frames(
+    connection: sqlite3.Connection, gallery: Gallery, vectors: VectorIndex, clip_ids: Sequence[str]
+) -> list[StoredFrames]:
+    """The frames that the library has of some clips of its gallery.
+
+    Raises:
+        LibraryError: the vectors cannot be read, or are not as many as the catalog has moments.
+    """
+    return [_stored(connection, gallery, vectors, clip_id) for clip_id in clip_ids]
+
+
+def _stored(connection: sqlite3.Connection, gallery: Gallery, vectors: VectorIndex, clip_id: str) -> StoredFrames:
+    place = gallery.place[clip_id]
+    count = int(gallery.counts[place])
+    rows = connection.execute("SELECT time_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)).fetchall()
+    if len(rows) != count:
+        raise LibraryError(
+            f"The catalog has {len(rows)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
+        )
+    return StoredFrames(
+        clip_id, vectors.read(int(gallery.first_rows[place]), count), np.array(rows, np.float64).reshape(-1)
+    )
+
+
+def _texts(query: TextEmbedding, most: int | None) -> TextFeatures:
+    words = slice(None, most)
+    return TextFeatures(("query",), query.words[:, words], query.word_mask[:, words], query.sentence)
+
+
+def _videos(clips: Sequence[StoredFrames], most: int | None) -> VideoFeatures:
+    """The clips side by side, padded to the longest."""
+    kept = [middles(len(clip.times_s), most) for clip in clips]
+    shape = len(clips), max(map(len, kept))
+    frames = np.zeros((*shape, clips[0].frames.shape[1]), np.float16)
+    times_s, mask = np.zeros(shape), np.zeros(shape, np.bool_)
+    for row, (clip, chosen) in enumerate(zip(clips, kept, strict=True)):
+        frames[row, : len(chosen)] = clip.frames[chosen]
+        times_s[row, : len(chosen)] = clip.times_s[chosen]
+        mask[row, : len(chosen)] = True
+    return VideoFeatures(tuple(clip.clip_id for clip in clips), frames, mask, times_s)
+
+
+def middles(count: int, most: int | None) -> NDArray[np.int64]:
+    """Which of `count` frames to keep: all, or the middle ones of `most` equal stretches.
+
+    >>> middles(10, 3).tolist(), middles(2, 3).tolist()
+    ([1, 5, 8], [0, 1])
+    """
+    if most is None or count <= most:
+        return np.arange(count)
+    return (2 * np.arange(most) + 1) * count // (2 * most)
