@@ -9,6 +9,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.temporal import Temporal, TemporalSettings
+from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
 
 
@@ -22,6 +23,7 @@ class Entry(NamedTuple):
 MATCHERS: dict[str, Entry] = {
     "mean_pool": Entry(MeanPool, MeanPoolSettings),
     "temporal": Entry(Temporal, TemporalSettings),
+    "wti": Entry(Wti, WtiSettings),
     "x_clip": Entry(XClip, XClipSettings),
 }
 

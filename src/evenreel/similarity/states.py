@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 State = TypeVar("State", bound="tuple[Tensor, ...]")
 
@@ -16,6 +18,19 @@ class Scorer(Protocol):
 
     def score(self, text: Any, video: Any) -> Tensor:
         """States of q captions and v videos -> (q, v) similarities, without the logit scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Captions or videos as a matcher keeps them.
+
+    Attributes:
+        ids: of the rows.
+        state: what the matcher's `encode_text` or `encode_video` gives, a row for each id.
+    """
+
+    ids: tuple[str, ...]
+    state: Any
 
 
 def row_count(state: tuple[Tensor, ...]) -> int:
@@ -28,24 +43,31 @@ def take_rows(state: State, rows: slice) -> State:
     return type(state)(*(tensor[rows] for tensor in state))
 
 
-def join_rows(states: Sequence[State]) -> State:
-    """One state of the rows of several; the shorter ones are padded with zeros (False in a mask) to the longest.
+def row_bytes(state: tuple[Tensor, ...]) -> int:
+    """Bytes of one row of a state, padding included."""
+    return sum(tensor[:1].numel() * tensor.element_size() for tensor in state)
 
-    So a second dimension that differs between states has to be one that a mask in the state describes.
+
+def move(state: State, device: torch.device | str) -> State:
+    """The state with its tensors on another device."""
+    return type(state)(*(tensor.to(device, non_blocking=True) for tensor in state))
+
+
+def join_rows(states: Sequence[State]) -> State:
+    """One state of the rows of several; the smaller ones are padded with zeros (False in a mask) to the largest.
+
+    So a dimension that differs between states has to be one whose padding a mask in the state describes.
     """
     parts = [_join(tensors) for tensors in zip(*states, strict=True)]
     return type(states[0])(*parts)
 
 
 def _join(tensors: Sequence[Tensor]) -> Tensor:
-    if tensors[0].ndim == 1:
-        return torch.cat(list(tensors))
-    longest = max(tensor.shape[1] for tensor in tensors)
-    return torch.cat([_padded(tensor, longest) for tensor in tensors])
+    largest = torch.tensor([tensor.shape[1:] for tensor in tensors]).amax(0).tolist()
+    return torch.cat([_padded(tensor, largest) for tensor in tensors])
 
 
-def _padded(tensor: Tensor, length: int) -> Tensor:
-    if tensor.shape[1] == length:
-        return tensor
-    room = tensor.new_zeros((tensor.shape[0], length - tensor.shape[1], *tensor.shape[2:]))
-    return torch.cat([tensor, room], dim=1)
+def _padded(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
+    """A tensor with these sizes after the first, zeros after what it holds."""
+    missing = [room for size, own in zip(sizes, tensor.shape[1:], strict=True) for room in (size - own, 0)]
+    return F.pad(tensor, missing[::-1]) if any(missing) else tensor

@@ -1,0 +1,119 @@
+"""Weighted token interaction: words meet frames one by one (DRL, arXiv 2203.07111, 3.2, equations 4 to 6).
+
+Kind `ti` weighs all words of a caption alike and all frames of a video alike; kind `wti` learns how much each counts,
+from the token itself. Training starts at `ti`: the last layer of the weights is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.similarity.interaction import Tokens, token_interaction
+from evenreel.similarity.pooling import masked_softmax
+
+
+@dataclass(frozen=True)
+class WtiSettings:
+    """What weighs the tokens, and what happens to frames before.
+
+    Attributes:
+        kind: `wti` learns weights, `ti` has none to learn.
+        weight_layers: linear layers of the network that gives a token its weight, ReLU between them.
+        temporal_layers: blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
+        heads: attention heads of these blocks.
+        max_frames: most frames a clip may have where there are such blocks.
+        temperature: at the start of training.
+    """
+
+    kind: Literal["ti", "wti"] = "wti"
+    weight_layers: int = 2
+    temporal_layers: int = 0
+    heads: int = 8
+    max_frames: int = 64
+    temperature: float = 0.01
+
+
+class Wti(nn.Module):
+    """Mean of what each word finds in the frames and what each frame finds in the words.
+
+    Raises:
+        UsageError: a setting is out of its range.
+    """
+
+    def __init__(self, dimension: int, settings: WtiSettings) -> None:
+        super().__init__()
+        _check(settings)
+        learned = settings.kind == "wti"
+        self.word_weights = token_weights(dimension, settings.weight_layers) if learned else None
+        self.frame_weights = token_weights(dimension, settings.weight_layers) if learned else None
+        self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> Tokens:
+        """Unit words with their weights, (Q, W, D) and (Q, W)."""
+        return _tokens(F.normalize(text.words, dim=-1), text.word_mask, self.word_weights)
+
+    def encode_video(self, video: VideoBatch) -> Tokens:
+        """Unit frames, after the temporal blocks if there are any, with their weights, (V, T, D) and (V, T)."""
+        frames = F.normalize(video.frames, dim=-1)
+        if self.temporal is not None:
+            frames = self.temporal(frames, video.frame_mask)
+        return _tokens(frames, video.frame_mask, self.frame_weights)
+
+    def score(self, text: Tokens, video: Tokens) -> Tensor:
+        """Token interaction, (Q, V), in [-1, 1]."""
+        return token_interaction(text, video)
+
+    def pair_bytes(self, text: Tokens, video: Tokens) -> int:
+        """Four tables of scores: chunks of them, joined, and put in order; products are in chunks of fixed size."""
+        return 4 * text.vectors.element_size()
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of the batch."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+
+
+def token_weights(dimension: int, layers: int) -> nn.Sequential:
+    """(..., D) -> (..., 1): linear layers with ReLU between them, the last one zero at first.
+
+    >>> token_weights(8, layers=2)(torch.randn(3, 8)).flatten().tolist()
+    [0.0, 0.0, 0.0]
+    """
+    hidden = [part for _ in range(layers - 1) for part in (nn.Linear(dimension, dimension), nn.ReLU())]
+    last = nn.Linear(dimension, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(*hidden, last)
+
+
+def _tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> Tokens:
+    """Unit vectors have entries of size 1 / sqrt(D); the network sees them at size one, as layers are made for."""
+    if network is None:
+        return Tokens(vectors, mask, masked_softmax(torch.zeros_like(vectors[..., 0]), mask))
+    logits = network(vectors * math.sqrt(vectors.shape[-1])).squeeze(-1)
+    return Tokens(vectors, mask, masked_softmax(logits, mask))
+
+
+def _temporal(dimension: int, settings: WtiSettings) -> TemporalTransformer:
+    blocks = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames)
+    return TemporalTransformer(dimension, blocks)
+
+
+def _check(settings: WtiSettings) -> None:
+    if settings.kind not in ("ti", "wti"):
+        raise UsageError(f"The kind of token interaction is {settings.kind!r}; it must be ti or wti.")
+    if settings.weight_layers < 1:
+        raise UsageError(f"weight_layers is {settings.weight_layers}; it must be at least 1.")
+    if settings.temporal_layers < 0:
+        raise UsageError(f"temporal_layers is {settings.temporal_layers}; it must be 0 (none) or more.")
