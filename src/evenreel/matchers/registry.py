@@ -11,6 +11,7 @@ from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
+from evenreel.matchers.x_pool import XPool, XPoolSettings
 
 
 class Entry(NamedTuple):
@@ -25,6 +26,7 @@ MATCHERS: dict[str, Entry] = {
     "temporal": Entry(Temporal, TemporalSettings),
     "wti": Entry(Wti, WtiSettings),
     "x_clip": Entry(XClip, XClipSettings),
+    "x_pool": Entry(XPool, XPoolSettings),
 }
 
 

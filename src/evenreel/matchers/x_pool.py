@@ -1,0 +1,164 @@
+"""Videos pooled by each caption for itself: X-Pool (arXiv 2203.15086, 3.3 and 3.4).
+
+A caption attends to the frames of a video and is compared with what it gets. A video thus looks different to each
+caption, also to the wrong ones: every entry of the table has the video pooled by the caption of that entry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.similarity.conditioned import AskingTexts, PooledVideos, centred, gram, pooled_cosines
+
+
+@dataclass(frozen=True)
+class XPoolSettings:
+    """What training needs; the size of everything is that of the features.
+
+    Attributes:
+        dropout: share of the linear map's output that is dropped while training.
+        temperature: at the start of training.
+    """
+
+    dropout: float = 0.3
+    temperature: float = 0.01
+
+
+class TextConditionedPooling(nn.Module):
+    """One attention head from a caption to frames, and a residual linear map, each between layer normalisations.
+
+    Every map starts as the identity. Inside, entries are of size one (unit vectors times the square root of D), so that
+    what a normalisation adds to variances is small beside them.
+
+    Args:
+        dimension: D.
+        dropout: on the output of the linear map.
+    """
+
+    def __init__(self, dimension: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.scale = math.sqrt(dimension)
+        self.norm_inputs = nn.LayerNorm(dimension)
+        self.to_query, self.to_key, self.to_value, self.to_output = (_identity(dimension) for _ in range(4))
+        self.norm_pooled = nn.LayerNorm(dimension)
+        self.linear = _identity(dimension)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_output = nn.LayerNorm(dimension)
+
+    def forward(self, sentence: Tensor, frames: Tensor, frame_mask: Tensor) -> Tensor:
+        """Videos as each caption sees them, not of unit length.
+
+        Args:
+            sentence: (Q, D), rows of unit length.
+            frames: (V, T, D), rows of unit length.
+            frame_mask: (V, T) True = real, at least one a row.
+
+        Returns:
+            (Q, V, D).
+        """
+        return self.pool(self.queries(sentence), *self.keys_and_values(frames), frame_mask)
+
+    def queries(self, sentence: Tensor) -> Tensor:
+        """Sentences as they look at frames, over the root of D, (Q, D)."""
+        queries: Tensor = self.to_query(self.norm_inputs(sentence * self.scale))
+        return queries / self.scale
+
+    def keys_and_values(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Frames as they are looked at, and as they are added up, both (V, T, D).
+
+        The output map follows a mean with weights that sum to one, so it may as well go before.
+        """
+        frames = self.norm_inputs(frames * self.scale)
+        return self.to_key(frames), self.to_output(self.to_value(frames))
+
+    def pool(self, queries: Tensor, keys: Tensor, values: Tensor, frame_mask: Tensor) -> Tensor:
+        """All pairs as written in the paper, with D numbers each, (Q, V, D)."""
+        logits = torch.einsum("qd,vtd->qvt", queries, keys).masked_fill(~frame_mask, float("-inf"))
+        pooled = self.norm_pooled(torch.einsum("qvt,vtd->qvd", logits.softmax(-1), values))
+        output: Tensor = self.norm_output(pooled + self.dropout(self.linear(pooled)))
+        return output
+
+    def texts(self, sentence: Tensor) -> AskingTexts:
+        """What `pooled_cosines` needs of sentences."""
+        common = torch.stack([self._constant() * self.norm_output.weight, self.norm_output.bias])
+        return AskingTexts(self.queries(sentence), sentence, sentence @ common.T)
+
+    def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
+        """What `pooled_cosines` needs of frames: every map after the attention is linear, and done here."""
+        keys, values = self.keys_and_values(frames)
+        first = centred(values)
+        scaled = first * self.norm_pooled.weight
+        second = centred(scaled + F.linear(scaled, self.linear.weight))
+        constant, bias = self._constant(), self.norm_output.bias
+        rows = second * self.norm_output.weight
+        return PooledVideos(
+            keys,
+            rows,
+            frame_mask,
+            gram(first) / first.shape[-1],
+            gram(_after([constant], second)) / first.shape[-1],
+            gram(_after([bias, constant * self.norm_output.weight], rows)),
+        )
+
+    def _constant(self) -> Tensor:
+        """(D,) what the second normalisation finds in every video, less its mean: biases after the map."""
+        return centred(self.norm_pooled.bias + self.linear(self.norm_pooled.bias))
+
+
+class XPool(nn.Module):
+    """Cosine of the sentence and the video pooled for it.
+
+    Raises:
+        UsageError: a setting is out of its range.
+    """
+
+    def __init__(self, dimension: int, settings: XPoolSettings) -> None:
+        super().__init__()
+        if not 0 <= settings.dropout < 1:
+            raise UsageError(f"The dropout of x_pool is {settings.dropout}; it must be at least 0 and below 1.")
+        self.pooling = TextConditionedPooling(dimension, settings.dropout)
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> AskingTexts:
+        """Sentences as they look at frames and as they are compared, (Q, D)."""
+        return self.pooling.texts(F.normalize(text.sentence, dim=-1))
+
+    def encode_video(self, video: VideoBatch) -> PooledVideos:
+        """Frames through every map, (V, T, D), with their Gram matrices."""
+        return self.pooling.videos(F.normalize(video.frames, dim=-1), video.frame_mask)
+
+    def score(self, text: AskingTexts, video: PooledVideos) -> Tensor:
+        """Cosines, (Q, V); nothing is dropped out, whatever the mode."""
+        return pooled_cosines(text, video, self.pooling.norm_output.eps)
+
+    def pair_bytes(self, text: AskingTexts, video: PooledVideos) -> int:
+        """Four tables of scores: chunks of them and joined; the rest is in chunks of fixed size."""
+        return 4 * text.query.element_size()
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of the batch, each video pooled by each caption as written in the paper, with dropout."""
+        sentence = F.normalize(batch.text.sentence, dim=-1)
+        frames = F.normalize(batch.video.frames, dim=-1)
+        pooled = F.normalize(self.pooling(sentence, frames, batch.video.frame_mask), dim=-1)
+        scores = torch.einsum("qd,qvd->qv", sentence, pooled)
+        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+
+
+def _identity(dimension: int) -> nn.Linear:
+    linear = nn.Linear(dimension, dimension)
+    nn.init.eye_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
+def _after(common: list[Tensor], rows: Tensor) -> Tensor:
+    """(V, n, D) with rows of (D,) that all videos have in common before them."""
+    return torch.cat([torch.stack(common).expand(len(rows), -1, -1), rows], dim=1)

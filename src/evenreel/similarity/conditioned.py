@@ -1,0 +1,115 @@
+"""Cosines with videos pooled for each caption, without pooling them: the arithmetic behind X-Pool's evaluation.
+
+The pooled video of a pair is layer-normalised, mapped and normalised again, which takes 2 D^2 products if done as
+written. But all of it is a weighted sum of a few rows that belong to the video alone, and a normalisation needs only
+the length of such a sum, `|sum_i w_i x_i|^2 = w' G w` with the Gram matrix G of the rows. What is left for the pair are
+two products with the frames, to attend and to compare, and three forms of size F.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenreel.similarity.states import take_rows
+
+
+class AskingTexts(NamedTuple):
+    """Captions.
+
+    Attributes:
+        query: (Q, D) what they look for in frames, divided by the temperature of attention.
+        target: (Q, D) what they are compared with, of unit length.
+        constants: (Q, 2) products of `target` with the two rows that all videos have in common (see `pooled_cosines`).
+    """
+
+    query: Tensor
+    target: Tensor
+    constants: Tensor
+
+
+class PooledVideos(NamedTuple):
+    """Videos; the Gram matrices are in double precision, for nothing is left of a small difference in single.
+
+    Attributes:
+        keys: (V, F, D) what queries meet.
+        values: (V, F, D) the rows x_f.
+        mask: (V, F) True = real.
+        first: (V, F, F) Gram matrices for the variance of the first normalisation.
+        second: (V, 1 + F, 1 + F) for that of the second; the row in common comes first.
+        length: (V, 2 + F, 2 + F) for the length of what comes out; the two rows in common come first.
+    """
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+    first: Tensor
+    second: Tensor
+    length: Tensor
+
+
+def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
+    """Cosines of the targets and `b + s (x_0 + r sum_f a_f x_f)`.
+
+    Here `a` is the softmax of the queries and keys over real frames, `r` and `s` are one over the roots of the
+    variances that the first two Gram matrices give, and `x_0` and `b` are rows that all videos have in common.
+
+    Args:
+        texts: Q captions.
+        videos: V videos.
+        epsilon: what a layer normalisation adds to a variance.
+
+    Returns:
+        (Q, V).
+    """
+    step = max(1, chunk_numbers(videos.keys.device) // (len(texts.query) * videos.keys.shape[1]))
+    chunks = [take_rows(videos, slice(start, start + step)) for start in range(0, len(videos.keys), step)]
+    return torch.cat([_cosines(texts, chunk, epsilon) for chunk in chunks]).T
+
+
+def _cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
+    """(v, Q) of one chunk; weights are (v, F, Q)."""
+    logits = (videos.keys @ texts.query.T).masked_fill(~videos.mask[..., None], float("-inf"))
+    attention = logits.softmax(1).to(videos.first.dtype)
+    along = (attention * (videos.values @ texts.target.T)).sum(1)
+    r = (_form(videos.first, attention) + epsilon).rsqrt()
+    weights = _after_one(r[:, None] * attention)
+    s = (_form(videos.second, weights) + epsilon).rsqrt()
+    weights = _after_one(s[:, None] * weights)
+    length = _form(videos.length, weights).sqrt()
+    of_x_0, of_b = texts.constants.T
+    cosines = (of_b + s * (of_x_0 + r * along)) / length.clamp(min=torch.finfo(length.dtype).tiny)
+    return cosines.to(texts.target.dtype)
+
+
+def _form(gram: Tensor, weights: Tensor) -> Tensor:
+    """(v, n, n) and (v, n, Q) -> `w' G w`, (v, Q); rounding may take a zero below itself."""
+    return ((gram @ weights) * weights).sum(1).clamp(min=0)
+
+
+def _after_one(weights: Tensor) -> Tensor:
+    """(v, n, Q) -> (v, 1 + n, Q) with weight one for a row in common."""
+    return torch.cat([torch.ones_like(weights[:, :1]), weights], dim=1)
+
+
+def gram(rows: Tensor) -> Tensor:
+    """(V, n, D) -> (V, n, n) in double precision, where the device has it.
+
+    >>> gram(torch.tensor([[[1.0, 2.0], [0.0, 3.0]]]))
+    tensor([[[5., 6.],
+             [6., 9.]]], dtype=torch.float64)
+    """
+    exact = rows.float() if rows.device.type == "mps" else rows.double()
+    return exact @ exact.mT
+
+
+def centred(rows: Tensor) -> Tensor:
+    """Rows less their means, which is what a layer normalisation begins with."""
+    return rows - rows.mean(-1, keepdim=True)
+
+
+def chunk_numbers(device: torch.device) -> int:
+    """Attention weights of a chunk: a handful of tables of 1 MiB stay in a processor's cache."""
+    return 2**17 if device.type == "cpu" else 2**24
