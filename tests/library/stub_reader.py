@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evenreel.library.reader import FileReader
 from evenreel.media.workers import Message
+from evenreel.onscreen.file_reader import FileReader
 
 
 class StubReader(FileReader):

@@ -18,10 +18,10 @@ import pytest
 
 from evenreel.config import IndexSettings, MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
+from evenreel.features.progress import NoProgress
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library import catalog as catalogs
 from evenreel.library.ingest import IndexJob
-from evenreel.library.report import NoProgress
 from evenreel.library.scan import scan
 from evenreel.library.store import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding
@@ -201,7 +201,7 @@ def test_a_file_without_permission_is_tried_again_when_it_may_be_read(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hazard 25; as root every file may be read, so the refusal is a stub."""
-    from evenreel.library.filesystem import content_digest
+    from evenreel.media.content import content_digest
 
     def refuse(path: str) -> str:
         if path.endswith("clip_00.mp4"):
@@ -402,7 +402,7 @@ def test_a_stage_that_fails_leaves_the_file_searchable(
     def crash(*_: object) -> None:
         raise MediaError("crashed", "the reader crashed")
 
-    monkeypatch.setattr("evenreel.library.unit.ClipReader.read", crash)
+    monkeypatch.setattr("evenreel.features.clip_reader.ClipReader.read", crash)
     assert len(index(videos, library, read_text=True).set_aside) == 4
     with open_library(library) as opened:
         assert len(opened.search("clip").hits) == 4

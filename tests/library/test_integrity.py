@@ -20,7 +20,7 @@ from evenreel.features.shards import read_shard, write_shard
 from evenreel.library import index_folders, open_library, repair, verify
 from evenreel.library import search as search_module
 from evenreel.library.catalog import open_for_writing, set_meta, transaction
-from evenreel.library.lock import writer_lock
+from evenreel.library.lock import library_lock
 from evenreel.library.store import insert_clip
 from tests.features.test_shards import make_shard
 from tests.library.state import state
@@ -513,7 +513,7 @@ def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:
 
 
 def test_a_library_that_is_being_written_is_not_verified(library: Path) -> None:
-    with writer_lock(library), pytest.raises(LibraryError, match=f"being written by process {os.getpid()}"):
+    with library_lock(library), pytest.raises(LibraryError, match=f"being written by process {os.getpid()}"):
         verify(library)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenreel.features.progress import NoProgress, Progress, SetAside
     from evenreel.library.ingest import index_folders
     from evenreel.library.integrity import Problem, verify
     from evenreel.library.library import Library, LibraryStats, open_library
     from evenreel.library.rebuild import repair
-    from evenreel.library.report import IndexReport, NoProgress, Progress, SetAside
+    from evenreel.library.report import IndexReport
 
 __all__ = [
     "IndexReport",
@@ -26,11 +27,12 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "ingest": ("index_folders",),
-    "report": ("IndexReport", "NoProgress", "Progress", "SetAside"),
-    "library": ("Library", "LibraryStats", "open_library"),
-    "integrity": ("Problem", "verify"),
-    "rebuild": ("repair",),
+    "features.progress": ("NoProgress", "Progress", "SetAside"),
+    "library.ingest": ("index_folders",),
+    "library.report": ("IndexReport",),
+    "library.library": ("Library", "LibraryStats", "open_library"),
+    "library.integrity": ("Problem", "verify"),
+    "library.rebuild": ("repair",),
 }
 
 
@@ -40,5 +42,5 @@ def __getattr__(name: str) -> Any:
 
     for module, names in _MODULE_OF.items():
         if name in names:
-            return getattr(importlib.import_module(f"evenreel.library.{module}"), name)
+            return getattr(importlib.import_module(f"evenreel.{module}"), name)
     raise AttributeError(f"module 'evenreel.library' has no attribute {name!r}")

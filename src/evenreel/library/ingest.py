@@ -6,26 +6,27 @@ import logging
 import sqlite3
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
+from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
+from evenreel.features.pool import ReaderPool
+from evenreel.features.progress import NoProgress, Progress, SetAside
 from evenreel.features.shards import Shard
 from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.library import catalog
-from evenreel.library.filesystem import content_digest, stamp
-from evenreel.library.lock import writer_lock
+from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
 from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
-from evenreel.library.report import IndexReport, NoProgress, Progress, SetAside
+from evenreel.library.report import IndexReport
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
-from evenreel.library.unit import READER, ClipReader, Wanted
+from evenreel.media.content import content_digest, stamp
 
 log = logging.getLogger("evenreel")
 
@@ -54,7 +55,7 @@ def index_folders(
     """
     found = scan(list(places))
     known_metadata = read_tables(tables_beside(found.roots), metadata)
-    with writer_lock(library):
+    with library_lock(library):
         connection = catalog.open_for_writing(library)
         try:
             store = Store(library, connection, known_metadata)
@@ -83,15 +84,9 @@ class IndexJob:
         self._model = ModelInUse(store, self._settings) if self._settings.model is not None else None
         self._report = IndexReport()
         self._report_lock = threading.Lock()
-        self._queue: deque[FoundFile] = deque()
         self._claims: dict[str, list[FoundFile]] = {}
         self._claims_lock = threading.Lock()
-        self._readers: list[ClipReader] = []
-        self._failure: BaseException | None = None
-        self._stopping = False
-        self._activity = Activity()
-        self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
-        self._waiting = threading.Semaphore(self._settings.worker_count)
+        self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
     def run(self, found: Scan) -> IndexReport:
         """Do all that is to be done for the files of a scan."""
@@ -147,46 +142,12 @@ class IndexJob:
             self._model.start()
         remove_leftovers(self._store.library)
         self._progress.begin(len(work))
-        self._queue.extend(work)
-        try:
-            while self._queue and self._failure is None:  # a content that two files share brings the second back here
-                for number in range(min(self._settings.worker_count, len(self._queue))):
-                    self._activity.begin()
-                    threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
-                self._activity.wait()
-        finally:
-            self._stop()
-            self._activity.wait()
-            self._finisher.shutdown(wait=False)
-        if self._failure is not None:
-            raise self._failure
+        self._pool.run(work)
 
-    def _stop(self) -> None:
-        self._stopping = True
-        for reader in self._readers:
-            reader.close()
-
-    def _fail(self, error: BaseException) -> None:
-        """Carry an error that ends the run to the main thread, which raises it."""
-        if not self._stopping:
-            self._failure = self._failure or error
-        self._stop()
-
-    def _read_from_queue(self) -> None:
-        reader = ClipReader(self._settings, self._model, self._count_frame, self._target)
-        self._readers.append(reader)
-        try:
-            while not self._stopping:
-                try:
-                    file = self._queue.popleft()
-                except IndexError:
-                    return
-                self._read_one(reader, file)
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            reader.close()
-            self._activity.end()
+    def _new_reader(self) -> ClipReader:
+        settings = self._settings
+        reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
+        return ClipReader(reading, self._model, self._count_frame, self._target)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id = None
@@ -197,35 +158,23 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                shard = reader.read(file.path, clip_id, file.stamp, wanted)
+                shard = reader.read(Source(clip_id, file.path, file.stamp), wanted)
             except BaseException:
                 self._release(clip_id)
                 raise
-            self._hand_over(file, clip_id, shard)
         except MediaError as error:
-            if not self._stopping:  # a worker that was ended by us is no fault of the file
+            if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
                 self._set_aside(file, error, clip_id)
-
-    def _hand_over(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard]) -> None:
-        """Leave encoding the rest and storing to another thread; wait where it has enough to do."""
-        while not self._waiting.acquire(timeout=0.2):
-            if self._stopping:
-                return
-        self._activity.begin()
-        self._finisher.submit(self._finish, file, clip_id, shard)
+            return
+        self._pool.hand_over(partial(self._finish, file, clip_id, shard))
 
     def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard]) -> None:
         try:
-            if not self._stopping:
-                self._keep(file, clip_id, shard())
+            self._keep(file, clip_id, shard())
         except MediaError as error:
             self._set_aside(file, error, clip_id)
-        except BaseException as error:
-            self._fail(error)
         finally:
             self._release(clip_id)
-            self._waiting.release()
-            self._activity.end()
 
     def _keep(self, file: FoundFile, clip_id: str, shard: Shard) -> None:
         self._store.add_clip(shard)
@@ -254,7 +203,7 @@ class IndexJob:
 
     def _release(self, clip_id: str) -> None:
         with self._claims_lock:
-            self._queue.extend(self._claims.pop(clip_id))
+            self._pool.add(self._claims.pop(clip_id))
 
     def _link(self, file: FoundFile, clip_id: str) -> None:
         self._store.link(file, clip_id)
@@ -281,33 +230,6 @@ class IndexJob:
         if self._model and not self._store.null_scores_hold():
             self._progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
-
-
-class Activity:
-    """Counts threads and tasks that are under way, and waits until there are none.
-
-    Not `Thread.join`: an interrupt during it can make a thread look ended that is not (Python up to 3.12).
-    """
-
-    def __init__(self) -> None:
-        self._count, self._changed = 0, threading.Condition()
-
-    def begin(self) -> None:
-        """One more is under way."""
-        with self._changed:
-            self._count += 1
-
-    def end(self) -> None:
-        """One of them has ended."""
-        with self._changed:
-            self._count -= 1
-            self._changed.notify_all()
-
-    def wait(self) -> None:
-        """Until all have ended; an interrupt is heard at once."""
-        with self._changed:
-            while self._count:
-                self._changed.wait(0.2)
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:

@@ -17,7 +17,7 @@ from evenreel.features.shards import DamagedShardError, NewerShardError, Shard, 
 from evenreel.library import catalog
 from evenreel.library.catalog import SHARDS
 from evenreel.library.fulltext import rebuild_full_text
-from evenreel.library.lock import writer_lock
+from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
 from evenreel.library.store import open_vectors
 from evenreel.library.vectors import ExactVectors
@@ -49,7 +49,7 @@ def verify(library: Path) -> list[Problem]:
             raise LibraryError(f"There is no library at {library}.")
         return [Problem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
-    with writer_lock(library) if os.access(library, os.W_OK) else nullcontext():
+    with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
         try:
             with (
                 closing(catalog.open_for_reading(library)) as connection,

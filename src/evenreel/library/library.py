@@ -6,17 +6,22 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenreel.config import MediaLimits
+from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
+from evenreel.features.progress import SetAside
 from evenreel.library import catalog
 from evenreel.library.filters import parse_filter
 from evenreel.library.model import other_model
-from evenreel.library.report import SetAside
-from evenreel.library.search import Query, Searcher
+from evenreel.library.query import Query
+from evenreel.library.search import Searcher
 from evenreel.library.store import open_vectors
 from evenreel.types import Encoder, SearchResult
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
+    from evenreel.library.rerank import Reranker
 
 
 @dataclass(frozen=True)
@@ -79,21 +84,45 @@ class Library:
         """Let go of the catalog."""
         self._connection.close()
 
-    def search(self, text: str, k: int = 10, where: str | None = None) -> SearchResult:
+    def search(
+        self,
+        text: str,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        rerank: Pretrained | None = None,
+        rerank_depth: int = RERANK_DEPTH,
+    ) -> SearchResult:
         """Clips that answer a sentence, best first.
 
         Args:
             text: what is to be seen, or to be read on screen.
             k: how many clips at most.
             where: a filter such as `source = 'camera' and duration_s < 60`.
+            rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew.
+            rerank_depth: how many of them, `k` at least.
 
         Raises:
-            UsageError: the text is empty, `k` is not positive, or the filter is wrong.
+            UsageError: the text is empty, `k` is not positive, the filter is wrong, or the library has no vision
+                that a matcher could re-rank by.
             EncoderError: the model of the library cannot be had.
+            LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where)
+        query = Query(text=text, k=k, where=where, reranker=self._reranker(rerank, rerank_depth))
         self._check_filter(where)
         return self._searcher.search(query)
+
+    def _reranker(self, pretrained: Pretrained | None, depth: int) -> Reranker | None:
+        """The matcher, if it goes with this library."""
+        if pretrained is None:
+            return None
+        from evenreel.library.rerank import Reranker
+
+        if not self._vision:
+            raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
+        reranker = Reranker(pretrained, depth)
+        reranker.check_encoder(self._meta["encoder_id"], self._meta["weights_hash"])
+        return reranker
 
     def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
         """Clips with a frame that looks like a picture.

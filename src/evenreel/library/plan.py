@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from evenreel.errors import LibraryError
+from evenreel.features.clip_reader import Wanted
 from evenreel.library.catalog import loaded_path
-from evenreel.library.filesystem import FileStamp
 from evenreel.library.scan import FoundFile, Scan
-from evenreel.library.unit import Wanted
+from evenreel.media.content import FileStamp
 
 TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
 """Reasons that may be gone at the next look, so such a file is tried again each time."""

@@ -23,7 +23,7 @@ from evenreel.library import catalog
 from evenreel.library.catalog import SHARDS
 from evenreel.library.fulltext import clear_full_text, fill_full_text
 from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, integrity_messages
-from evenreel.library.lock import writer_lock
+from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
 from evenreel.library.store import closing_error, vectors_path
 from evenreel.library.vectors import ExactVectors
@@ -65,7 +65,7 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
     """
     if not library.is_dir():
         raise LibraryError(f"There is no library at {library}.")
-    with writer_lock(library):
+    with library_lock(library):
         try:
             return _repair(library, drop_missing)
         except (sqlite3.Error, OSError) as error:

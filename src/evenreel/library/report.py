@@ -1,18 +1,11 @@
-"""What an index run tells: while it goes, and when it is done."""
+"""What an index run tells when it is done."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-
-@dataclass(frozen=True)
-class SetAside:
-    """One file that cannot be used, and why."""
-
-    path: str
-    reason: str
-    sentence: str
+from evenreel.features.progress import SetAside
 
 
 @dataclass
@@ -45,35 +38,3 @@ class IndexReport:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, the form that `--json` prints."""
         return asdict(self)
-
-
-class Progress(Protocol):
-    """Told how a run goes. Calls come from several threads."""
-
-    def begin(self, files: int) -> None:
-        """So many files are to be read."""
-
-    def frame(self) -> None:
-        """One more frame is decoded and read."""
-
-    def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
-
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
-
-
-class NoProgress:
-    """A `Progress` that says nothing."""
-
-    def begin(self, files: int) -> None:
-        """So many files are to be read."""
-
-    def frame(self) -> None:
-        """One more frame is decoded and read."""
-
-    def file_done(self, path: str) -> None:
-        """One more file is finished or set aside."""
-
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.files import VIDEO_SUFFIXES
-from evenreel.library.filesystem import FileStamp, unreadable
+from evenreel.media.content import FileStamp, unreadable
 
 SKIPPED_FOLDERS = frozenset({"@eadir", "#recycle", "$recycle.bin", "lost+found", "__macosx"})
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
+from evenreel.features.clip_reader import Wanted, merge
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.catalog import (
     SHARDS,
@@ -30,7 +31,6 @@ from evenreel.library.fulltext import caption_of, index_about, index_clip_text, 
 from evenreel.library.plan import TRANSIENT
 from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
-from evenreel.library.unit import Wanted, merge
 from evenreel.library.vectors import ExactVectors
 from evenreel.types import Encoder, Metadata
 

@@ -1,21 +1,22 @@
-"""The untrusted half of indexing, run in a killable worker: open, decode, read the words on screen."""
+"""The untrusted half of reading a video, run in a killable worker: open, decode, read the words on screen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenreel.config import MediaLimits
-from evenreel.media import open_video, parse_rule
+from evenreel.media import Video, open_video, parse_rule
+from evenreel.media.parts import Part
 from evenreel.media.workers import Message
-
-if TYPE_CHECKING:
-    from evenreel.onscreen import TextReader
+from evenreel.onscreen.reader import TextReader
+from evenreel.onscreen.settings import TextSettings
+from evenreel.types import Frame
 
 
 class FileReader:
-    """Answers `{"path", "frames", "text"}` with messages `info`, then `frame` or `tick` each, then `end`.
+    """Answers `{"path", "part", "frames", "text"}` with messages `info`, then `frame` or `tick` each, then `end`.
 
     Args:
         rule: how frames are sampled.
@@ -27,15 +28,15 @@ class FileReader:
     def __init__(self, rule: str, limits: dict[str, Any], threads: int, *, text: bool) -> None:
         self._rule = parse_rule(rule)
         self._limits = MediaLimits(**limits)
-        self._text = _text_reader(threads) if text else None
+        self._text = TextReader(TextSettings(threads=threads)) if text else None
 
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
-        """Read one file; `frames` and `text` say what is wanted of it."""
+        """Read one clip; `part` is where it starts and ends in the file, `frames` and `text` what is wanted of it."""
         text = self._text if task["text"] else None
         words = text.new_video() if text else None
         with open_video(task["path"], self._limits) as video:
             yield {"kind": "info", "info": asdict(video.info)}, None
-            for frame in video.frames(self._rule):
+            for frame in self._frames(video, Part(*task["part"])):
                 if task["frames"]:
                     yield {"kind": "frame", "time_s": frame.time_s}, frame.pixels
                 if words is not None:
@@ -48,8 +49,8 @@ class FileReader:
             end |= {"tracks": [asdict(track) for track in words.tracks()], "reader_id": text.reader_id}
         yield end, None
 
-
-def _text_reader(threads: int) -> TextReader:
-    from evenreel.onscreen import TextReader, TextSettings
-
-    return TextReader(TextSettings(threads=threads))
+    def _frames(self, video: Video, part: Part) -> Iterator[Frame]:
+        """The frames of a part, timed from its start; what is on screen already when it starts has time 0."""
+        start_s = part.start_s or 0.0
+        for frame in video.frames(part.rule(self._rule)):
+            yield Frame(max(0.0, frame.time_s - start_s), frame.pixels)

@@ -1,24 +1,22 @@
-"""The unit of indexing: a path in, a shard and a status out. Any engine that moves paths around can run it."""
+"""The unit of reading: a clip in, a shard and a status out. Any engine that moves paths around can run it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from evenreel.config import IndexSettings, usable_cores
+from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
 from evenreel.features.shards import Shard
-from evenreel.library.filesystem import FileStamp, stamp
+from evenreel.media.content import FileStamp, stamp
+from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
-from evenreel.types import FloatArray, Pixels, TextTrack, VideoInfo
+from evenreel.types import Encoder, FloatArray, Pixels, TextTrack, VideoInfo
 
-if TYPE_CHECKING:
-    from evenreel.library.model import ModelInUse
-
-READER = "evenreel.library.reader:FileReader"
+READER = "evenreel.onscreen.file_reader:FileReader"
 BATCH_FRAMES = 32
 BATCH_BYTES = 64 * 2**20
 
@@ -34,6 +32,50 @@ class Wanted:
         return self.vision or self.text
 
 
+@dataclass(frozen=True)
+class Source:
+    """A clip: a file whose content is known, and the part of it that is meant.
+
+    Attributes:
+        clip_id: what the shard is called.
+        path: the file.
+        before: the file's stamp when its content was looked at.
+        part: the clip's stretch of the file.
+    """
+
+    clip_id: str
+    path: str
+    before: FileStamp
+    part: Part = WHOLE
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """How clips are read.
+
+    Attributes:
+        rule: how frames are sampled.
+        read_text: whether text will be asked for.
+        readers: how many of them share the cores.
+        limits: what one clip may cost.
+    """
+
+    rule: str
+    read_text: bool
+    readers: int
+    limits: MediaLimits
+
+
+class Vision(Protocol):
+    """An image tower that several readers share."""
+
+    def encoder(self) -> Encoder:
+        """The model, waited for."""
+
+    def encode(self, pixels: Pixels) -> FloatArray:
+        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`; one caller at a time."""
+
+
 @dataclass
 class _Reading:
     """What has come back from the worker so far."""
@@ -46,23 +88,24 @@ class _Reading:
 
 
 class ClipReader:
-    """Turns one file at a time into a shard: decoding and text in a worker that can be killed, vision here.
+    """Turns one clip at a time into a shard: decoding and text in a worker that can be killed, vision here.
 
     Args:
         settings: rule, limits and threads.
         model: the vision tower, shared by all readers, or None.
         on_frame: called after every frame, for progress.
+        target: what the worker runs; tests put stubs here.
     """
 
     def __init__(
         self,
-        settings: IndexSettings,
-        model: ModelInUse | None,
+        settings: ReaderSettings,
+        model: Vision | None,
         on_frame: Callable[[], None] = lambda: None,
         target: str = READER,
     ) -> None:
         self._settings, self._model, self._on_frame = settings, model, on_frame
-        threads = max(1, usable_cores() // settings.worker_count)
+        threads = max(1, usable_cores() // settings.readers)
         setup = {"rule": settings.rule, "limits": asdict(settings.limits), "threads": threads}
         setup["text"] = settings.read_text
         self._worker = Worker(target, setup, settings.limits)
@@ -71,27 +114,26 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(self, path: str, clip_id: str, before: FileStamp, wanted: Wanted) -> Callable[[], Shard]:
-        """Read one file to its end; what is returned encodes its last frames and gives the shard.
+    def read(self, source: Source, wanted: Wanted) -> Callable[[], Shard]:
+        """Read one clip to its end; what is returned encodes its last frames and gives the shard.
 
-        The two are apart so that the next file is read meanwhile. At most one batch of frames waits in between.
+        The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
 
         Args:
-            path: the file.
-            clip_id: digest of its content.
-            before: its stamp when the digest was taken.
+            source: the clip; the times of its frames and signs count from where it starts.
             wanted: stages to do; what is not wanted is None in the shard.
 
         Raises:
-            MediaError: (both) the file is set aside with this reason; `bad_features` where the model makes no vectors
+            MediaError: (both) the clip is set aside with this reason; `bad_features` where the model makes no vectors
                 of unit length of it.
         """
-        reading = _Reading()
-        for message, pixels in self._worker.run({"path": path, "frames": wanted.vision, "text": wanted.text}):
+        reading, part = _Reading(), source.part
+        task = {"path": source.path, "part": [part.start_s, part.end_s], "frames": wanted.vision, "text": wanted.text}
+        for message, pixels in self._worker.run(task):
             self._take(reading, message, pixels)
-        if stamp(path) != before:
+        if stamp(source.path) != source.before:
             raise MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
-        return lambda: self._shard(reading, clip_id, wanted)
+        return lambda: self._shard(reading, source, wanted)
 
     def _take(self, reading: _Reading, message: dict[str, Any], pixels: Pixels | None) -> None:
         kind = message["kind"]
@@ -124,20 +166,21 @@ class ClipReader:
         except EncoderError as error:
             raise MediaError("bad_features", str(error)) from error
 
-    def _shard(self, reading: _Reading, clip_id: str, wanted: Wanted) -> Shard:
+    def _shard(self, reading: _Reading, source: Source, wanted: Wanted) -> Shard:
         if reading.info is None or not reading.times_s:
             raise MediaError("no_frames", "no frame of it could be decoded")
         self._encode(reading)
         encoder = self._model.encoder() if self._model and wanted.vision else None
         notes = dict.fromkeys((*reading.info.notes, *reading.end["notes"]))
+        times_s = np.array(reading.times_s, np.float64)
         return Shard(
-            clip_id=clip_id,
+            clip_id=source.clip_id,
             info=replace(reading.info, notes=tuple(notes)),
             encoder_id=encoder.encoder_id if encoder else None,
             weights_hash=encoder.weights_hash if encoder else None,
             rule=self._settings.rule,
-            times_s=np.array(reading.times_s, np.float64),
-            spans_s=spans(np.array(reading.times_s, np.float64), reading.info.duration_s),
+            times_s=times_s,
+            spans_s=spans(times_s, source.part.length_s(reading.info.duration_s)),
             frames=np.concatenate(reading.features).astype(np.float16) if encoder else None,
             tracks=tuple(_track(track) for track in reading.end["tracks"]) if wanted.text else None,
             reader_id=reading.end["reader_id"] if wanted.text else None,

@@ -1,0 +1,130 @@
+"""Readers in parallel: while one thread encodes and stores what was read, the others read on."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from evenreel.features.clip_reader import ClipReader
+
+Item = TypeVar("Item")
+
+
+class ReaderPool(Generic[Item]):
+    """Works through a queue with several `ClipReader`s, each with its own thread and killable process.
+
+    An exception that `read`, or anything handed over, raises ends the whole run.
+
+    Args:
+        new_reader: makes a reader; called once in each thread.
+        read: does one item with a reader. It may call `hand_over` for what is to be finished elsewhere, and `add` for
+            items that are to be done later.
+        readers: threads.
+    """
+
+    def __init__(
+        self, new_reader: Callable[[], ClipReader], read: Callable[[ClipReader, Item], None], readers: int
+    ) -> None:
+        self._new_reader, self._read, self._count = new_reader, read, readers
+        self._queue: deque[Item] = deque()
+        self._readers: list[ClipReader] = []
+        self._failure: BaseException | None = None
+        self._activity = Activity()
+        self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
+        self._waiting = threading.Semaphore(readers)
+        self.stopping = False
+
+    def run(self, items: Iterable[Item]) -> None:
+        """Do all items, and all that is added meanwhile; once."""
+        self._queue.extend(items)
+        try:
+            while self._queue and self._failure is None:  # an item may be added when the last reader has just gone
+                for number in range(min(self._count, len(self._queue))):
+                    self._activity.begin()
+                    threading.Thread(target=self._read_from_queue, name=f"reader-{number}", daemon=True).start()
+                self._activity.wait()
+        finally:
+            self._stop()
+            self._activity.wait()
+            self._finisher.shutdown(wait=False)
+        if self._failure is not None:
+            raise self._failure
+
+    def add(self, items: Iterable[Item]) -> None:
+        """More items for the end of the queue."""
+        self._queue.extend(items)
+
+    def hand_over(self, finish: Callable[[], None]) -> None:
+        """Leave the rest of an item to the one thread that finishes; wait where it has enough to do."""
+        while not self._waiting.acquire(timeout=0.2):
+            if self.stopping:
+                return
+        self._activity.begin()
+        self._finisher.submit(self._finish, finish)
+
+    def _finish(self, finish: Callable[[], None]) -> None:
+        try:
+            if not self.stopping:
+                finish()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._waiting.release()
+            self._activity.end()
+
+    def _read_from_queue(self) -> None:
+        reader = self._new_reader()
+        self._readers.append(reader)
+        try:
+            while not self.stopping:
+                try:
+                    item = self._queue.popleft()
+                except IndexError:
+                    return
+                self._read(reader, item)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            reader.close()
+            self._activity.end()
+
+    def _stop(self) -> None:
+        self.stopping = True
+        for reader in self._readers:
+            reader.close()
+
+    def _fail(self, error: BaseException) -> None:
+        """Carry an error that ends the run to the main thread, which raises it."""
+        if not self.stopping:
+            self._failure = self._failure or error
+        self._stop()
+
+
+class Activity:
+    """Counts threads and tasks that are under way, and waits until there are none.
+
+    Not `Thread.join`: an interrupt during it can make a thread look ended that is not (Python up to 3.12).
+    """
+
+    def __init__(self) -> None:
+        self._count, self._changed = 0, threading.Condition()
+
+    def begin(self) -> None:
+        """One more is under way."""
+        with self._changed:
+            self._count += 1
+
+    def end(self) -> None:
+        """One of them has ended."""
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Until all have ended; an interrupt is heard at once."""
+        with self._changed:
+            while self._count:
+                self._changed.wait(0.2)

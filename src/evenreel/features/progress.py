@@ -1,0 +1,47 @@
+"""What a long run tells while it goes, and what it could not use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """One file that cannot be used, and why."""
+
+    path: str
+    reason: str
+    sentence: str
+
+
+class Progress(Protocol):
+    """Told how a run goes. Calls come from several threads."""
+
+    def begin(self, files: int) -> None:
+        """So many files are to be read."""
+
+    def frame(self) -> None:
+        """One more frame is decoded and read."""
+
+    def file_done(self, path: str) -> None:
+        """One more file is finished or set aside."""
+
+    def stage(self, name: str) -> None:
+        """A stage that has no count has begun."""
+
+
+class NoProgress:
+    """A `Progress` that says nothing."""
+
+    def begin(self, files: int) -> None:
+        """So many files are to be read."""
+
+    def frame(self) -> None:
+        """One more frame is decoded and read."""
+
+    def file_done(self, path: str) -> None:
+        """One more file is finished or set aside."""
+
+    def stage(self, name: str) -> None:
+        """A stage that has no count has begun."""
