@@ -1,0 +1,178 @@
+"""Checkpoints that are damaged, foreign or too new are refused in one sentence that says what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from evenreel.checkpoint import MatcherSpec, load_matcher
+from evenreel.checkpoint.architecture import build
+from evenreel.errors import CheckpointError, UsageError
+from tests.tiny_checkpoints import tiny_clip
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    data = json.loads((folder / "config.json").read_text())
+    edit(data)
+    (folder / "config.json").write_text(json.dumps(data))
+
+
+def with_weights(folder: Path, edit: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    """Other weights, with the digest that goes with them."""
+    weights = load_file(folder / "model.safetensors")
+    edit(weights)
+    save_file(weights, folder / "model.safetensors")
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    change(folder, lambda data: data.update(weights_sha256=digest))
+
+
+def refusal(folder: Path | str) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        load_matcher(folder)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    return sentence
+
+
+def test_a_newer_format(saved: Path) -> None:
+    change(saved, lambda data: data.update(format=2))
+    assert "has format 2, this version reads up to 1; update evenreel" in refusal(saved)
+
+
+def test_a_flipped_byte_in_the_weights(saved: Path) -> None:
+    payload = bytearray((saved / "model.safetensors").read_bytes())
+    payload[-3] ^= 1
+    (saved / "model.safetensors").write_bytes(payload)
+    assert "are not those that were saved" in refusal(saved)
+
+
+def test_weights_that_are_cut_off(saved: Path) -> None:
+    payload = (saved / "model.safetensors").read_bytes()[:100]
+    (saved / "model.safetensors").write_bytes(payload)
+    change(saved, lambda data: data.update(weights_sha256=hashlib.sha256(payload).hexdigest()))
+    assert "cannot be read" in refusal(saved)
+
+
+def test_a_missing_tensor(saved: Path) -> None:
+    with_weights(saved, lambda weights: weights.pop("logit_scale"))
+    assert "do not fit its config.json: logit_scale is missing" in refusal(saved)
+
+
+def test_a_tensor_too_many(saved: Path) -> None:
+    with_weights(saved, lambda weights: weights.update(extra=torch.zeros(1)))
+    assert "the matcher has no extra" in refusal(saved)
+
+
+def test_another_dimension(saved: Path) -> None:
+    change(saved, lambda data: data["about"]["encoder"].update(dimension=32))
+    assert "is (64,) instead of (128,)" in refusal(saved)
+
+
+def test_another_shape(saved: Path) -> None:
+    change(saved, lambda data: data["matcher"]["settings"].update(max_frames=10))
+    assert "transformer.positions.weight is (12, 16) instead of (10, 16)" in refusal(saved)
+
+
+def test_a_matcher_of_a_later_version(saved: Path) -> None:
+    change(saved, lambda data: data["matcher"].update(name="telepathy"))
+    sentence = refusal(saved)
+    assert "No matcher is called 'telepathy'" in sentence
+    assert "may need a later version of evenreel" in sentence
+
+
+def test_a_setting_of_a_later_version(saved: Path) -> None:
+    change(saved, lambda data: data["matcher"]["settings"].update(warp=9))
+    assert "has no setting 'warp'" in refusal(saved)
+
+
+@pytest.mark.parametrize("layers", [-1, "many", None, [1]])
+def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
+    change(saved, lambda data: data["matcher"]["settings"].update(layers=layers, heads=layers))
+    refusal(saved)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda data: data.pop("about"),
+        lambda data: data.pop("weights_sha256"),
+        lambda data: data.update(matcher=[]),
+        lambda data: data.update(matcher=None),
+        lambda data: data["matcher"].update(settings=[]),
+        lambda data: data["matcher"].update(wrapped=None),
+        lambda data: data["about"].pop("encoder"),
+        lambda data: data["about"].update(stranger=1),
+        lambda data: data["about"]["encoder"].update(dimension="16"),
+        lambda data: data["about"]["encoder"].update(dimension=0),
+        lambda data: data["about"]["inputs"].update(frames=-1),
+        lambda data: data["about"]["metrics"][0].update(value="high"),
+        lambda data: data.update(encoder_folder="../elsewhere"),
+    ],
+)
+def test_a_config_that_was_edited(saved: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    change(saved, edit)
+    assert str(saved / "config.json") in refusal(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "1"}', b"\xff\xfe", b"[" * 100_000])
+def test_a_config_that_is_none(saved: Path, content: bytes) -> None:
+    (saved / "config.json").write_bytes(content)
+    assert str(saved / "config.json") in refusal(saved)
+
+
+def test_the_folder_of_an_encoder(tmp_path: Path) -> None:
+    assert "is not that of a matcher saved by evenreel" in refusal(tiny_clip(tmp_path / "clip"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    assert f"is no checkpoint of a matcher: {name} missing" in refusal(saved)
+
+
+def test_a_pickle_beside_is_not_touched(saved: Path) -> None:
+    (saved / "pytorch_model.bin").write_bytes(b"a pickle")
+    load_matcher(saved)
+
+
+@pytest.mark.parametrize("name", ["nothing here", "./no/such/folder", "../x", "", "a/b/c", "org/..name"])
+def test_a_name_of_nothing(name: str) -> None:
+    assert "neither the folder of a checkpoint nor a hub id" in refusal(name)
+
+
+def test_a_revision_of_a_folder(saved: Path) -> None:
+    with pytest.raises(UsageError, match="revision"):
+        load_matcher(saved, revision="main")
+
+
+def test_a_device_that_is_not_there(saved: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be used here"):
+        load_matcher(saved, device="cuda:99")
+
+
+def test_a_saved_folder_may_be_moved(saved: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.move(saved, tmp_path / "elsewhere"))
+    assert load_matcher(moved).spec.name == "temporal"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (MatcherSpec("adapted"), "goes around one matcher, not 0"),
+        (MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"), MatcherSpec("mean_pool"))), "one matcher, not 2"),
+        (MatcherSpec("mean_pool", {}, (MatcherSpec("mean_pool"),)), "wraps no other"),
+        (MatcherSpec("adapted", {"warp": 9}, (MatcherSpec("mean_pool"),)), "no setting 'warp'"),
+    ],
+)
+def test_specs_that_build_nothing(spec: MatcherSpec, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        build(spec, 16)

@@ -1,0 +1,169 @@
+"""What is loaded is what was saved: every matcher, wrapped or not, its provenance, and the towers beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenreel.checkpoint import About, MatcherSpec, load_matcher, save_pretrained
+from evenreel.checkpoint import folders as folders_module
+from evenreel.checkpoint.architecture import WRAPPERS, module
+from evenreel.encoders import load_encoder
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.towers import load_towers
+from evenreel.errors import CheckpointError
+from evenreel.matchers import MATCHERS
+from tests.tiny_checkpoints import tiny_clip, tiny_siglip
+
+from .conftest import ENCODER, scores, trained
+
+SMALL = {"heads": 2, "weight_layers": 1, "max_frames": 3, "max_words": 6, "layers": 1, "temporal_layers": 1}
+
+
+def small(name: str) -> MatcherSpec:
+    """A matcher with the settings of `SMALL` that it has."""
+    known = MATCHERS[name].settings.__dataclass_fields__
+    return MatcherSpec(name, {key: value for key, value in SMALL.items() if key in known})
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_a_loaded_matcher_scores_bit_by_bit_as_the_saved(name: str, tmp_path: Path) -> None:
+    before = trained(small(name))
+    written = save_pretrained(tmp_path / name, before)
+    after = load_matcher(tmp_path / name)
+    assert torch.equal(scores(after), scores(before))
+    assert after.spec == written.spec
+    assert dict(after.spec.settings).keys() == MATCHERS[name].settings.__dataclass_fields__.keys()
+    assert after.about == before.about
+    assert not module(after.matcher).training
+
+
+@pytest.mark.parametrize("settings", [{}, {"kind": "mlp"}, {"kind": "mlp", "shared": True}])
+def test_so_does_a_wrapped_one(settings: dict[str, object], tmp_path: Path) -> None:
+    before = trained(MatcherSpec("adapted", settings, (small("temporal"),)))
+    save_pretrained(tmp_path / "adapted", before)
+    after = load_matcher(str(tmp_path / "adapted"))
+    assert torch.equal(scores(after), scores(before))
+    assert [inner.name for inner in after.spec.wrapped] == ["temporal"]
+
+
+def test_a_wrapper_may_wrap_a_wrapper(tmp_path: Path) -> None:
+    inner = MatcherSpec("adapted", {"kind": "mlp"}, (small("mean_pool"),))
+    before = trained(MatcherSpec("adapted", {}, (inner,)))
+    save_pretrained(tmp_path / "twice", before)
+    assert torch.equal(scores(load_matcher(tmp_path / "twice")), scores(before))
+
+
+def test_a_default_that_changes_later_does_not_change_a_saved_matcher(saved: Path) -> None:
+    """Every setting is in the file, also those that nobody set."""
+    written = json.loads((saved / "config.json").read_text())["matcher"]
+    assert written["settings"].keys() == MATCHERS["temporal"].settings.__dataclass_fields__.keys()
+
+
+def test_where_it_comes_from_is_kept(saved: Path) -> None:
+    about = load_matcher(saved).about
+    assert about.encoder == ENCODER
+    assert (about.inputs.frames, about.inputs.words, about.inputs.rule) == (12, 32, "x_pool 12")
+    assert about.metrics[0].low == 41.3
+    assert about.metrics[1].low is None
+    assert about.limits == ("It has seen no film.",)
+
+
+def test_saving_what_was_loaded_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
+    save_pretrained(tmp_path / "again", load_matcher(saved))
+    for name in ("config.json", "model.safetensors", "README.md"):
+        assert (tmp_path / "again" / name).read_bytes() == (saved / name).read_bytes()
+
+
+def test_training_goes_on_after_loading(saved: Path) -> None:
+    matcher = module(load_matcher(saved).matcher)
+    assert all(parameter.requires_grad for parameter in matcher.parameters())
+
+
+# The towers beside it
+
+
+@pytest.mark.parametrize("build", [tiny_clip, tiny_siglip])
+def test_trained_towers_are_saved_as_a_model_of_their_own(build: object, tmp_path: Path) -> None:
+    source = build(tmp_path / "source")  # type: ignore[operator]
+    towers = load_towers(open_checkpoint(source), torch.device("cpu"), "float32")
+    with torch.no_grad():
+        for parameter in towers.model.parameters():
+            parameter.add_(0.01 * torch.randn_like(parameter))
+    about = About(ENCODER.__class__("org/tiny", "00" * 32, towers.dimension))
+    before = trained(MatcherSpec("mean_pool"), about)
+    written = save_pretrained(tmp_path / "both", before, towers)
+    encoder = load_encoder(str(tmp_path / "both" / "encoder"))
+    assert written.about.encoder.weights_hash == encoder.weights_hash
+    assert written.about.encoder.weights_hash != load_encoder(str(source)).weights_hash
+    assert load_matcher(tmp_path / "both").about.encoder == written.about.encoder
+    for name, parameter in towers.model.state_dict().items():
+        assert torch.equal(encoder._towers.model.state_dict()[name], parameter)
+    assert encoder.encode_text(["a red ball"]).sentence.shape == (1, towers.dimension)
+
+
+# Whole or not at all
+
+
+def test_an_earlier_checkpoint_is_replaced(saved: Path) -> None:
+    save_pretrained(saved, trained(MatcherSpec("mean_pool")))
+    assert load_matcher(saved).spec.name == "mean_pool"
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_folder_with_other_things_is_left_alone(saved: Path) -> None:
+    (saved / "notes.txt").write_text("mine")
+    with pytest.raises(CheckpointError, match=r"holds other things \(notes.txt\)"):
+        save_pretrained(saved, trained(MatcherSpec("mean_pool")))
+    assert load_matcher(saved).spec.name == "temporal"
+
+
+def test_a_disk_that_fails_leaves_the_earlier_checkpoint(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folders_module, "sync_file", full)
+    with pytest.raises(CheckpointError, match="cannot be written: No space left on device"):
+        save_pretrained(saved, trained(MatcherSpec("mean_pool")))
+    assert load_matcher(saved).spec.name == "temporal"
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_folder_that_cannot_take_its_place_gives_it_back(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if target == saved and (self / "config.json").is_file() and "mean_pool" in (self / "config.json").read_text():
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        save_pretrained(saved, trained(MatcherSpec("mean_pool")))
+    assert load_matcher(saved).spec.name == "temporal"
+
+
+def test_every_file_is_synced_before_the_folder_takes_its_name(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    sync_file, rename = folders_module.sync_file, Path.rename
+    monkeypatch.setattr(folders_module, "sync_file", lambda path: (events.append(path.name), sync_file(path)))
+    monkeypatch.setattr(Path, "rename", lambda self, to: (events.append(f"to {to.name}"), rename(self, to))[1])
+    save_pretrained(saved.with_name("new"), load_matcher(saved))
+    assert events == ["README.md", "config.json", "model.safetensors", "to new"]
+
+
+def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    before = replace(trained(small("temporal")), spec=MatcherSpec("mean_pool"))
+    with pytest.raises(CheckpointError, match=r"not what its spec \(mean_pool\) builds: they differ in transformer"):
+        save_pretrained(tmp_path / "wrong", before)
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_wrapper_has_a_round_trip() -> None:
+    assert set(WRAPPERS) == {"adapted"}
