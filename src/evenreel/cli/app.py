@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +14,19 @@ from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command t
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.output import as_utf8
-from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings, MediaLimits, default_library
+from evenreel.config import (
+    AUTO,
+    DEFAULT_MODEL,
+    DEFAULT_RULE,
+    RERANK_DEPTH,
+    IndexSettings,
+    MediaLimits,
+    default_library,
+)
 from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
 
 app = typer.Typer(
     name="evenreel",
@@ -151,6 +162,10 @@ def search(
     ] = None,
     image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
+    rerank: Annotated[
+        str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
+    ] = None,
+    rerank_depth: Annotated[int, typer.Option(min=1, help="How many clips --rerank looks at.")] = RERANK_DEPTH,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -162,9 +177,23 @@ def search(
         raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
     if image is not None and no_vision:
         raise UsageError("--image needs vision; leave --no-vision out.")
+    if rerank is not None and (no_vision or image is not None):
+        raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
     with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
-        found = opened.search_image(image, k, where) if image else opened.search(query or "", k, where)
+        if image is not None:
+            found = opened.search_image(image, k, where)
+        else:
+            matcher = _matcher(rerank, device)
+            found = opened.search(query or "", k, where, rerank=matcher, rerank_depth=rerank_depth)
     show_result(found, as_json)
+
+
+def _matcher(name: str | None, device: str) -> Pretrained | None:
+    if name is None:
+        return None
+    from evenreel.checkpoint import load_matcher
+
+    return load_matcher(name, device=device)
 
 
 @app.command()
