@@ -72,5 +72,9 @@ class ScoresError(EvenreelError):
     """Scores cannot be read, do not fit the corpus, or are no numbers that can be ranked."""
 
 
+class FeaturesError(EvenreelError):
+    """A folder of features cannot be used as it stands, or does not fit the corpus."""
+
+
 class CheckpointError(EvenreelError):
     """The checkpoint of a matcher cannot be had, read, trusted or written."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
+"""Reasons that may be gone at the next look, so such a file is tried again each time."""
+
 
 @dataclass(frozen=True)
 class SetAside:

@@ -1,16 +1,15 @@
 """One checksummed file a clip: frame features, their times and on-screen text, written so that nothing tears.
 
-A shard is a safetensors file: the arrays are its tensors, everything else is one JSON string in its
-header, with a SHA-256 over both. The catalog keeps the digest of the whole file; the inner one lets a library
-whose catalog is lost be rebuilt from its shards without trusting a damaged byte.
+A shard is a file of `evenreel.features.sealed`: the arrays, and everything else as its record. The catalog of a library
+keeps the digest of the whole file; the checksum inside lets a library whose catalog is lost be rebuilt from its shards
+without trusting a damaged byte.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, MediaError
+from evenreel.features.sealed import Arrays, seal, unseal
 from evenreel.files import write_durably
 from evenreel.types import TextTrack, VideoInfo
 
@@ -29,10 +29,10 @@ SUFFIX = ".safetensors"
 UNIT_TOLERANCE = 1e-3
 """How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
 
-_DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16}
+_DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16, "windows": np.float16}
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
-Arrays = dict[str, NDArray[Any]]
+REPAIR = "run `evenreel repair`"
 
 
 class DamagedShardError(LibraryError):
@@ -52,7 +52,8 @@ class Shard:
     """All that is stored of one clip.
 
     Attributes:
-        clip_id: digest of the file's bytes, and the name of the shard.
+        clip_id: digest of the file's bytes (for the features of a corpus also of the clip's part of it and the rule),
+            and the name of the shard.
         info: what the video's header says.
         encoder_id: who made `frames`; None without vision.
         weights_hash: digest of that encoder; None without vision.
@@ -62,6 +63,10 @@ class Shard:
         frames: (T, D) float16, rows of unit length; None without vision.
         tracks: on-screen text; None where it was not read (an empty tuple: read, and nothing found).
         reader_id: who read the text; None where nobody did.
+        window_texts: what `tracks` show in each of O windows of equal length, as one sentence, empty where they show
+            nothing; None where no windows were made.
+        windows: (O, D) float16, those sentences as the same encoder reads them, rows of unit length, zero where there
+            is none; None together with `window_texts`.
     """
 
     clip_id: str
@@ -74,6 +79,8 @@ class Shard:
     frames: NDArray[np.float16] | None
     tracks: tuple[TextTrack, ...] | None
     reader_id: str | None
+    window_texts: tuple[str, ...] | None = None
+    windows: NDArray[np.float16] | None = None
 
 
 def shard_path(folder: Path, clip_id: str) -> Path:
@@ -107,7 +114,7 @@ def write_shard(folder: Path, shard: Shard) -> str:
     """
     if problem := _problem(shard):
         raise MediaError("bad_features", f"The features of clip {shard.clip_id} are not stored: {problem}.")
-    path, payload = shard_path(folder, shard.clip_id), _to_bytes(shard)
+    path, payload = shard_path(folder, shard.clip_id), seal(_arrays(shard), _record(shard))
     try:
         write_durably(path, payload)
     except OSError as error:
@@ -116,32 +123,32 @@ def write_shard(folder: Path, shard: Shard) -> str:
     return hashlib.sha256(payload).hexdigest()
 
 
-def read_shard(path: Path, digest: str | None = None) -> Shard:
+def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -> Shard:
     """Read a shard and check it.
 
     Args:
         path: the file.
         digest: what `write_shard` returned; without it the checksum inside the file is all there is to go by.
+        remedy: what to do about a damaged one, for the message.
 
     Raises:
         DamagedShardError: the file is missing or damaged, or its content contradicts itself.
         UnreadableShardError: the disk or the permissions refuse it.
         NewerShardError: it was written by a later version.
     """
-    payload = _read_bytes(path)
+    payload = _read_bytes(path, remedy)
     if digest is not None and hashlib.sha256(payload).hexdigest() != digest:
-        raise _damaged(path, "its checksum is not the one in the catalog")
+        raise _damaged(path, "its checksum is not the one in the catalog", remedy)
     try:
-        arrays, record = _from_bytes(payload)
-        shard = _build(arrays, record)
+        shard = _build(*unseal(payload))
     except _NewerFormatError as error:
-        raise NewerShardError(f"The shard {path} {error}; update evenreel to read this library.") from error
+        raise NewerShardError(f"The shard {path} {error}; update evenreel to read it.") from error
     except Exception as error:
         # A damaged header can fail in any way in the parser; every way means the same to the reader.
-        raise _damaged(path, "its content does not parse") from error
+        raise _damaged(path, "its content does not parse", remedy) from error
     problem = _problem(shard) or (None if path.stem == shard.clip_id else "it belongs to another clip")
     if problem:
-        raise _damaged(path, problem)
+        raise _damaged(path, problem, remedy)
     return shard
 
 
@@ -149,15 +156,15 @@ class _NewerFormatError(Exception):
     """The shard says that it was written by a later version."""
 
 
-def _damaged(path: Path, why: str) -> DamagedShardError:
-    return DamagedShardError(f"The shard {path} is damaged: {why}; run `evenreel repair`.")
+def _damaged(path: Path, why: str, remedy: str) -> DamagedShardError:
+    return DamagedShardError(f"The shard {path} is damaged: {why}; {remedy}.")
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path, remedy: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise DamagedShardError(f"The shard {path} is gone; run `evenreel repair`.") from error
+        raise DamagedShardError(f"The shard {path} is gone; {remedy}.") from error
     except OSError as error:
         raise UnreadableShardError(
             f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
@@ -165,33 +172,13 @@ def _read_bytes(path: Path) -> bytes:
         ) from error
 
 
-def _to_bytes(shard: Shard) -> bytes:
-    from safetensors.numpy import save
-
-    arrays = _arrays(shard)
-    record = _canonical(_record(shard))
-    header = _canonical({"record": record, "sha256": _checksum(arrays, record)})
-    return bytes(save(arrays, metadata={"evenreel": header}))  # one key: safetensors does not order several
-
-
-def _from_bytes(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
-    from safetensors.numpy import load
-
-    arrays = load(payload)  # checks the header's length and every offset against the bytes there are
-    header_length = int.from_bytes(payload[:8], "little")
-    header = json.loads(json.loads(payload[8 : 8 + header_length])["__metadata__"]["evenreel"])
-    if header["sha256"] != _checksum(arrays, header["record"]):
-        raise ValueError("the checksum inside the file does not fit")
-    return arrays, json.loads(header["record"])
-
-
 def _arrays(shard: Shard) -> Arrays:
-    values = {"times_s": shard.times_s, "spans_s": shard.spans_s, "frames": shard.frames}
-    return {name: np.ascontiguousarray(value) for name, value in values.items() if value is not None}
+    values = {name: getattr(shard, name) for name in _DTYPES}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _record(shard: Shard) -> dict[str, Any]:
-    return {
+    record = {
         "format": FORMAT,
         "clip_id": shard.clip_id,
         "info": asdict(shard.info),
@@ -201,24 +188,13 @@ def _record(shard: Shard) -> dict[str, Any]:
         "tracks": None if shard.tracks is None else [asdict(track) for track in shard.tracks],
         "reader_id": shard.reader_id,
     }
-
-
-def _canonical(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _checksum(arrays: Arrays, record: str) -> str:
-    total = hashlib.sha256(record.encode())
-    for name in sorted(arrays):
-        total.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
-        total.update(arrays[name].tobytes())
-    return total.hexdigest()
+    return record if shard.window_texts is None else record | {"window_texts": list(shard.window_texts)}
 
 
 def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
     if record["format"] > FORMAT:
         raise _NewerFormatError(f"has format {record['format']}, this version reads up to {FORMAT}")
-    tracks = record["tracks"]
+    tracks, window_texts = record["tracks"], record.get("window_texts")
     return Shard(
         clip_id=record["clip_id"],
         info=VideoInfo(**{**record["info"], "notes": tuple(record["info"]["notes"])}),
@@ -230,6 +206,8 @@ def _build(arrays: Arrays, record: dict[str, Any]) -> Shard:
         frames=arrays.get("frames"),
         tracks=None if tracks is None else tuple(_track(track) for track in tracks),
         reader_id=record["reader_id"],
+        window_texts=None if window_texts is None else tuple(window_texts),
+        windows=arrays.get("windows"),
     )
 
 
@@ -245,7 +223,7 @@ def _problem(shard: Shard) -> str | None:
             return f"{name} has type {array.dtype} instead of {np.dtype(_DTYPES[name])}"
         if not np.isfinite(array).all():
             return f"{name} holds a value that is not a number"
-    return _time_problem(shard) or _frame_problem(shard) or _text_problem(shard)
+    return _time_problem(shard) or _frame_problem(shard) or _text_problem(shard) or _window_problem(shard)
 
 
 def _time_problem(shard: Shard) -> str | None:
@@ -264,7 +242,11 @@ def _frame_problem(shard: Shard) -> str | None:
         return None
     if shard.frames.ndim != 2 or len(shard.frames) != len(shard.times_s):
         return f"{len(shard.times_s)} times do not go with features of shape {shard.frames.shape}"
-    lengths = np.linalg.norm(shard.frames.astype(np.float32), axis=1)
+    return _length_problem(shard.frames)
+
+
+def _length_problem(features: NDArray[np.float16]) -> str | None:
+    lengths = np.linalg.norm(features.astype(np.float32), axis=1)
     worst = float(np.abs(lengths - 1).max(initial=0.0))
     return f"a feature is {worst:.2g} away from unit length" if worst > UNIT_TOLERANCE else None
 
@@ -277,3 +259,18 @@ def _text_problem(shard: Shard) -> str | None:
         if len(track.box) != 4 or not np.isfinite(numbers).all() or track.end_s < track.start_s:
             return f"the text {track.text[:40]!r} has an impossible time, box or confidence"
     return None
+
+
+def _window_problem(shard: Shard) -> str | None:
+    if (shard.windows is None) != (shard.window_texts is None):
+        return "the texts of windows and their features go together, and one is missing"
+    if shard.windows is None or shard.window_texts is None:
+        return None
+    if shard.frames is None or shard.tracks is None:
+        return "windows go with frames and tracks, and one is missing"
+    if shard.windows.shape != (len(shard.window_texts), shard.frames.shape[1]):
+        return f"{len(shard.window_texts)} windows do not go with features of shape {shard.windows.shape}"
+    written = np.array([bool(text) for text in shard.window_texts], np.bool_)
+    if shard.windows[~written].any():
+        return "a window without text has a feature"
+    return _length_problem(shard.windows[written])

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 
 from evenreel.errors import LibraryError
 from evenreel.features.clip_reader import Wanted
+from evenreel.features.progress import TRANSIENT
 from evenreel.library.catalog import loaded_path
 from evenreel.library.scan import FoundFile, Scan
 from evenreel.media.content import FileStamp
-
-TRANSIENT = frozenset({"unreadable", "changed_while_reading", "bad_features", "killed"})
-"""Reasons that may be gone at the next look, so such a file is tried again each time."""
 
 GONE_AT_ONCE = 5
 GONE_SHARE = 0.25

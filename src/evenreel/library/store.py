@@ -12,6 +12,7 @@ import numpy as np
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import Wanted, merge
+from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
 from evenreel.library.catalog import (
     SHARDS,
@@ -28,7 +29,6 @@ from evenreel.library.catalog import (
 )
 from evenreel.library.confidence import update_null_scores
 from evenreel.library.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
-from evenreel.library.plan import TRANSIENT
 from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
 from evenreel.library.vectors import ExactVectors
