@@ -151,11 +151,15 @@ def prepare(pixels: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
     Returns:
         (N, 3, h, w) float32.
     """
+    return normalise(resize_and_crop(pixels, preprocessing), preprocessing)
+
+
+def normalise(resized: torch.Tensor, preprocessing: Preprocessing) -> torch.Tensor:
+    """The arithmetic part of `prepare`: (N, 3, h, w) of values from 0 to 255 -> (N, 3, h, w) float32."""
     import torch
 
-    resized = resize_and_crop(pixels, preprocessing)
     mean, std = (
-        torch.tensor(values, device=pixels.device).view(3, 1, 1) for values in (preprocessing.mean, preprocessing.std)
+        torch.tensor(values, device=resized.device).view(3, 1, 1) for values in (preprocessing.mean, preprocessing.std)
     )
     return (resized * preprocessing.scale - mean) / std
 

@@ -46,8 +46,11 @@ class Towers:
 
     def image_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(N, 3, H, W) uint8 -> (N, D), of any length."""
-        inputs = prepare(pixels.to(self.device), self.checkpoint.preprocessing).to(self.model.dtype)
-        pooled = self.model.vision_model(pixel_values=inputs).pooler_output
+        return self.prepared_features(prepare(pixels.to(self.device), self.checkpoint.preprocessing))
+
+    def prepared_features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """(N, 3, h, w), as `prepare` makes them -> (N, D), of any length."""
+        pooled = self.model.vision_model(pixel_values=inputs.to(self.model.dtype)).pooler_output
         features: torch.Tensor = self.model.visual_projection(pooled) if self.checkpoint.family == "clip" else pooled
         return features
 

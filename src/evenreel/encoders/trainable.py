@@ -1,0 +1,106 @@
+"""Towers with gradients: the same model as the frozen encoder's, as a module of torch that training changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.encoders.preprocessing import normalise
+from evenreel.encoders.towers import Towers
+from evenreel.errors import UsageError
+
+_UNUSED = ("logit_scale", "logit_bias")
+"""Parameters of the checkpoint that no feature depends on; the matcher has a scale of its own."""
+
+
+class Tokens(NamedTuple):
+    """Captions as token ids (Q, W) and their mask (Q, W), True = real."""
+
+    ids: Tensor
+    mask: Tensor
+
+
+class TrainableTowers(nn.Module):
+    """CLIP or SigLIP in training; with `train` off, it gives what the frozen encoder gives and learns nothing.
+
+    Args:
+        towers: a model loaded in float32.
+        train: whether its weights learn.
+        frozen: patterns of the names of parameters that do not learn all the same.
+
+    Raises:
+        UsageError: a pattern fits no parameter.
+    """
+
+    def __init__(self, towers: Towers, *, train: bool, frozen: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.model = towers.model
+        self.learns = train
+        self._towers = towers
+        names = [name for name, _ in self.model.named_parameters()]
+        for pattern in frozen:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                raise UsageError(
+                    f"No parameter of the backbone fits {pattern!r} (backbone.frozen); its names are like {names[0]}."
+                )
+        for name, parameter in self.model.named_parameters():
+            still = any(fnmatchcase(name, pattern) for pattern in (*_UNUSED, *frozen))
+            parameter.requires_grad_(train and not still)
+
+    @property
+    def towers(self) -> Towers:
+        """The model where it is now, with all it takes to use it."""
+        return replace(self._towers, device=next(self.model.parameters()).device)
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a feature."""
+        return self._towers.dimension
+
+    def train(self, mode: bool = True) -> TrainableTowers:
+        """Training mode, which towers that learn nothing never enter."""
+        super().train(mode and self.learns)
+        return self
+
+    def checkpoint_layers(self) -> None:
+        """Calculate each layer a second time when gradients are wanted, instead of keeping what it calculated."""
+        self.model.gradient_checkpointing_enable({"use_reentrant": False})
+
+    def encode_frames(self, pixels: Tensor) -> Tensor:
+        """(N, 3, h, w) uint8, resized and cut for the tower -> (N, D) float32, rows of unit length."""
+        with self._gradients():
+            inputs = normalise(pixels, self._towers.checkpoint.preprocessing)
+            return F.normalize(self._towers.prepared_features(inputs).float(), dim=-1)
+
+    def encode_text(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Words (Q, W, D) of any length, zero where there is no word, and unit sentences (Q, D), in float32."""
+        with self._gradients():
+            masked = "attention_mask" in self._towers.tokenizer.model_input_names  # SigLIP was trained without
+            words, sentence = self.towers.text_features(tokens.ids, tokens.mask if masked else None)
+            return words.float().masked_fill(~tokens.mask[..., None], 0.0), F.normalize(sentence.float(), dim=-1)
+
+    def _gradients(self) -> nullcontext[None] | torch.no_grad:
+        return nullcontext() if self.learns else torch.no_grad()
+
+
+def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> Tokens:
+    """Token ids of captions, cut to `max_words` with the mark of the end kept, as the tokenizer cuts.
+
+    SigLIP reads a sentence off its last place, so its captions have the full length whatever `max_words` is.
+    """
+    given = towers.tokens([caption.encode("utf-8", "replace").decode() for caption in captions])
+    ids, mask = given["input_ids"], given["attention_mask"].bool()
+    if towers.checkpoint.family != "clip" or ids.shape[1] <= max_words:
+        return Tokens(ids, mask)
+    long = mask[:, max_words]
+    ends = ids.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]
+    kept = ids[:, :max_words].clone()
+    kept[long, -1] = ends[long]
+    return Tokens(kept, mask[:, :max_words])

@@ -1,0 +1,220 @@
+"""What batches are made of: features computed once, or tokens and pixels for towers in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from evenreel.encoders.trainable import Tokens
+from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
+from evenreel.training.pairs import Order, Pairs, Rows
+from evenreel.types import TextFeatures, VideoFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBatch:
+    """Captions for a text tower.
+
+    Attributes:
+        ids: Q ids of captions.
+        tokens: (Q, W) token ids and their mask.
+    """
+
+    ids: tuple[str, ...]
+    tokens: Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class PixelBatch:
+    """Videos for an image tower; only real frames take room.
+
+    Attributes:
+        ids: V ids of clips.
+        pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
+        frame_mask: (V, T) True = real; N are.
+        times_s: (V, T) time of each frame in its clip.
+    """
+
+    ids: tuple[str, ...]
+    pixels: Tensor
+    frame_mask: Tensor
+    times_s: Tensor
+
+
+Texts = TextBatch | TokenBatch
+Videos = VideoBatch | PixelBatch
+
+
+class Draw(NamedTuple):
+    """What random changes of a batch depend on."""
+
+    seed: int
+    batch: int
+
+
+class Examples(Protocol):
+    """Captions and clips of a part of a corpus."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Which caption goes with which clip."""
+
+    def texts(self, rows: Rows) -> Texts:
+        """Some captions, by their rows."""
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> Videos:
+        """Some clips, by their rows; changed at random only where a draw is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureExamples:
+    """Examples of features computed once; nothing about them is random.
+
+    Attributes:
+        pairs: of the rows of both.
+        text_features: of the captions.
+        video_features: of the clips.
+    """
+
+    pairs: Pairs
+    text_features: TextFeatures
+    video_features: VideoFeatures
+
+    def texts(self, rows: Rows) -> TextBatch:
+        """See `Examples.texts`."""
+        return text_batch(self.text_features, rows)
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> VideoBatch:
+        """See `Examples.videos`."""
+        return video_batch(self.video_features, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatch:
+    """The part of a batch that one device calculates, and what is known of the whole batch.
+
+    Attributes:
+        text: the part's captions.
+        video: the part's clips, each at the place of its caption.
+        caption_ids: B ids of the whole batch.
+        clip_ids: B ids, likewise.
+        same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
+    """
+
+    text: Texts
+    video: Videos
+    caption_ids: tuple[str, ...]
+    clip_ids: tuple[str, ...]
+    same: Tensor
+
+    def on(self, device: torch.device) -> TrainingBatch:
+        """The batch with its tensors on another device."""
+        return TrainingBatch(
+            move_texts(self.text, device),
+            move_videos(self.video, device),
+            self.caption_ids,
+            self.clip_ids,
+            self.same.to(device, non_blocking=True),
+        )
+
+
+def move_texts(batch: Texts, device: torch.device) -> Texts:
+    """Captions with their tensors on another device."""
+    if isinstance(batch, TextBatch):
+        return to_device(batch, device)
+    return TokenBatch(batch.ids, Tokens(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
+
+
+def move_videos(batch: Videos, device: torch.device) -> Videos:
+    """Videos with their tensors on another device."""
+    if isinstance(batch, VideoBatch):
+        return to_device(batch, device)
+    moved = (tensor.to(device, non_blocking=True) for tensor in (batch.pixels, batch.frame_mask, batch.times_s))
+    return PixelBatch(batch.ids, *moved)
+
+
+class Batches(Dataset[TrainingBatch]):
+    """One device's part of every batch of a run, by its number.
+
+    Args:
+        examples: what batches are made of.
+        order: which examples make up which batch.
+        part: number of the device, and how many there are.
+    """
+
+    def __init__(self, examples: Examples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
+        self._examples, self._order, self._part = examples, order, part
+
+    def __getitem__(self, batch: int) -> TrainingBatch:
+        """The batch of this number, counted from the start of the run."""
+        pairs, rows = self._examples.pairs, self._order.rows(batch)
+        rank, devices = self._part
+        own = np.split(rows, devices)[rank]
+        return TrainingBatch(
+            self._examples.texts(pairs.captions[own]),
+            self._examples.videos(pairs.clips[own], Draw(self._order.seed, batch)),
+            tuple(pairs.caption_ids[row] for row in pairs.captions[rows]),
+            tuple(pairs.clip_ids[row] for row in pairs.clips[rows]),
+            pairs.same(rows),
+        )
+
+
+class Remaining(Sampler[int]):
+    """Numbers of the batches that are still to come; the length is that of the whole run."""
+
+    def __init__(self, count: int) -> None:
+        self.done, self._count = 0, count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.done, self._count))
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class ResumableLoader(DataLoader[TrainingBatch]):
+    """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
+
+    Args:
+        batches: the batches by number.
+        count: how many the run has.
+        workers: processes that make them; 0 for none.
+    """
+
+    def __init__(self, batches: Batches, count: int, workers: int) -> None:
+        self._remaining = Remaining(count)
+        super().__init__(
+            batches,
+            batch_size=None,
+            sampler=self._remaining,
+            num_workers=workers,
+            collate_fn=unchanged,
+            multiprocessing_context="spawn" if workers else None,  # a fork of a process with threads may hang
+            pin_memory=False,
+        )
+        self._given = 0
+
+    def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # a generator, so that it can count
+        self._given = self._remaining.done
+        for batch in super().__iter__():
+            self._given += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """How many batches were given out."""
+        return {"given": self._given}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on after that many batches."""
+        self._remaining.done = self._given = state["given"]
+
+
+def unchanged(batch: Any) -> Any:
+    """What a loader makes of a batch that is one already."""
+    return batch

@@ -1,0 +1,50 @@
+"""metrics.csv: a row for every figure of a run, in the order that they came."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+from evenreel.files import write_durably
+
+COLUMNS = ("step", "epoch", "name", "value")
+
+
+class MetricsFile:
+    """The figures of a run, written at once; a resumed run takes back those that came after its checkpoint.
+
+    Args:
+        path: the file; made with the first row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, step: int, epoch: float, figures: Mapping[str, float]) -> None:
+        """Append a row for each figure, every value so that it reads back as the same number."""
+        new = not self.path.exists()
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            if new:
+                rows.writerow(COLUMNS)
+            rows.writerows((step, f"{epoch:.6g}", name, repr(float(value))) for name, value in figures.items())
+
+    def of_step(self, step: int) -> dict[str, float]:
+        """The figures of one step by name."""
+        return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
+
+    def cut_after(self, step: int) -> None:
+        """Keep the rows up to a step; a row that a crash cut short goes with the rest."""
+        kept = [row for row in self._rows() if int(row[0]) <= step]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *kept])
+        write_durably(self.path, text.getvalue().encode())
+
+    def _rows(self) -> list[list[str]]:
+        if not self.path.exists():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
+        whole = csv.reader(line for line in lines if line.endswith("\n"))
+        return [row for row in whole if len(row) == len(COLUMNS) and row[0].isdigit()]

@@ -1,0 +1,181 @@
+"""What happens between the steps of a run: figures, evaluations, checkpoints, early stopping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from evenreel.errors import EvenreelError
+from evenreel.training.checkpoint_io import write_weights
+from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.module import RetrievalModule
+from evenreel.training.recipe import Recipe
+
+LAST = Path("checkpoints") / "last.ckpt"
+BEST = Path("checkpoints") / "best.safetensors"
+METRICS = Path("metrics.csv")
+
+Watch = Callable[[int, int, Mapping[str, float]], None]
+"""Called after every step with its number, the number of all, and the latest figures."""
+
+
+class TrainingError(EvenreelError):
+    """Training cannot go on."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When things happen, in optimiser steps.
+
+    Attributes:
+        steps: of the whole run.
+        steps_per_epoch: not always a whole number where batches are accumulated.
+        evaluate_every: from one evaluation to the next.
+        save_every: from one checkpoint to the next.
+        log_every: from one row of losses to the next.
+    """
+
+    steps: int
+    steps_per_epoch: float
+    evaluate_every: int
+    save_every: int
+    log_every: int
+
+
+@dataclass
+class Progress:
+    """How far selection has come; part of every checkpoint.
+
+    Attributes:
+        best: best figure of the selection metric so far.
+        best_step: the step after which it was measured.
+        since_best: evaluations since then.
+        stopped: whether training was stopped early.
+    """
+
+    best: float | None = None
+    best_step: int | None = None
+    since_best: int = 0
+    stopped: bool = False
+
+
+def plan_of(recipe: Recipe, batches_per_epoch: int) -> Plan:
+    """When things happen in a run of so many batches an epoch."""
+    loop, selection = recipe.loop, recipe.selection
+    per_epoch = batches_per_epoch / loop.accumulate
+    steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
+    evaluate_every = selection.every_steps or max(1, round(per_epoch / selection.per_epoch))
+    return Plan(
+        steps, per_epoch, evaluate_every, recipe.records.save_every_steps or evaluate_every, recipe.records.every_steps
+    )
+
+
+class Milestones(Callback):
+    """Writes figures, evaluates, keeps the best weights, saves, and stops early; all after the step they belong to.
+
+    So a checkpoint holds the state after everything that its step brought, and a run that goes on from it does nothing
+    twice.
+
+    Args:
+        plan: when.
+        recipe: the metric and its goal.
+        folder: of the run.
+        evaluate: gives figures of the model as it is now; None where there is no validation split.
+        watch: told of every step.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        recipe: Recipe,
+        folder: Path,
+        evaluate: Callable[[], Mapping[str, float]] | None,
+        watch: Watch,
+    ) -> None:
+        self.progress = Progress()
+        self._latest: dict[str, float] = {}
+        self._plan, self._selection, self._folder = plan, recipe.selection, folder
+        self._evaluate, self._watch = evaluate, watch
+        self._metrics = MetricsFile(folder / METRICS)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far selection has come."""
+        return asdict(self.progress)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.progress = Progress(**state_dict)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take back figures that were written after the checkpoint."""
+        if trainer.is_global_zero:
+            self._metrics.cut_after(trainer.global_step)
+        trainer.should_stop = self.progress.stopped
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Do what is due after a step; a batch that only adds to the gradient is none."""
+        if (batch_idx + 1) % trainer.accumulate_grad_batches:
+            return
+        module = cast("RetrievalModule", pl_module)
+        step = trainer.global_step
+        last = step == self._plan.steps
+        if last or step % self._plan.log_every == 0:
+            self._record(trainer, step, _training_figures(trainer, module, step))
+        if last or step % self._plan.evaluate_every == 0:
+            self._select(trainer, module, step)
+        if last or self.progress.stopped or step % self._plan.save_every == 0:
+            trainer.save_checkpoint(self._folder / LAST)
+        self._watch(step, self._plan.steps, self._latest)
+
+    def _select(self, trainer: Trainer, module: RetrievalModule, step: int) -> None:
+        if self._evaluate is None:
+            return
+        # One device decides for all: on a GPU, equal weights may give scores that differ in the last digit.
+        figures: dict[str, float] = trainer.strategy.broadcast(dict(self._evaluate()))
+        self._record(trainer, step, {f"validation/{name}": value for name, value in figures.items()})
+        if self._selection.metric not in figures:
+            raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
+        progress, value = self.progress, figures[self._selection.metric]
+        if progress.best is None or _better(value, progress.best, self._selection.goal):
+            if trainer.is_global_zero:
+                write_weights(self._folder / BEST, module.learned())
+            self.progress = Progress(value, step)
+        else:
+            progress.since_best += 1
+            progress.stopped = progress.since_best == self._selection.patience
+        trainer.should_stop = self.progress.stopped
+
+    def _record(self, trainer: Trainer, step: int, figures: Mapping[str, float]) -> None:
+        self._latest.update(figures)
+        if trainer.is_global_zero:
+            self._metrics.add(step, step / self._plan.steps_per_epoch, figures)
+        for logger in trainer.loggers:
+            logger.log_metrics(dict(figures), step)
+
+
+def _better(value: float, best: float, goal: str) -> bool:
+    return value > best if goal == "max" else value < best
+
+
+def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> dict[str, float]:
+    """The loss of the latest batch by its terms, the rates of the step, and the logit scale."""
+    terms = {f"loss/{name}": float(term) for name, term in module.terms.items()}
+    if not math.isfinite(sum(terms.values())):
+        raise TrainingError(
+            f"The loss is not a number after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+            "loop.precision=float32."
+        )
+    # The scheduler has moved on already; what the step was made with is one before.
+    rates = {
+        f"rate/{group['name']}": share(step - 1) * group["initial_lr"]
+        for config in trainer.lr_scheduler_configs
+        for group, share in zip(trainer.optimizers[0].param_groups, config.scheduler.lr_lambdas, strict=True)  # type: ignore[union-attr]
+    }
+    return {**terms, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}

@@ -1,0 +1,139 @@
+"""The pairs that are learned from, and the order they come in: a pure function of the seed and the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenreel.corpus import select
+from evenreel.errors import CorpusError
+from evenreel.training.recipe import Data
+from evenreel.types import Corpus
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """P captions, each with its clip, as rows of a table of captions and one of clips.
+
+    Attributes:
+        caption_ids: all captions of the table.
+        clip_ids: all clips of the table.
+        captions: (P,) rows of captions.
+        clips: (P,) rows of clips.
+        texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
+    """
+
+    caption_ids: tuple[str, ...]
+    clip_ids: tuple[str, ...]
+    captions: Rows
+    clips: Rows
+    texts: Rows
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    def same(self, rows: Rows) -> Tensor:
+        """(B, B) True where caption i describes clip j: it is its own, or that of a caption with an equal text."""
+        clips, texts = self.clips[rows], self.texts[rows]
+        return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
+
+
+def pairs_of(corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str]) -> Pairs:
+    """The captions of a corpus with their clips, in the order of the corpus; those that have neither row are left out.
+
+    Args:
+        corpus: the part of a corpus that is learned from.
+        caption_ids: rows of the table of captions.
+        clip_ids: rows of the table of clips; a clip that was set aside has none.
+
+    Raises:
+        CorpusError: no pair is left.
+    """
+    place_of_caption = {name: row for row, name in enumerate(caption_ids)}
+    place_of_clip = {name: row for row, name in enumerate(clip_ids)}
+    kept = corpus.captions.filter(
+        pl.col("caption_id").is_in(list(place_of_caption)), pl.col("clip_id").is_in(list(place_of_clip))
+    )
+    if kept.height == 0:
+        raise CorpusError("No caption of the training split has a clip that can be used; is it the right split?")
+    text = kept["text"].str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    return Pairs(
+        tuple(caption_ids),
+        tuple(clip_ids),
+        np.array([place_of_caption[name] for name in kept["caption_id"]], np.int64),
+        np.array([place_of_clip[name] for name in kept["clip_id"]], np.int64),
+        (text.rank("dense").to_numpy() - 1).astype(np.int64),
+    )
+
+
+def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """What is learned from, and what the model is selected on.
+
+    Raises:
+        CorpusError: a split is not in the corpus, or nothing is left of one.
+    """
+    whole = select(corpus, split=data.train)
+    if data.validation is not None:
+        return whole, select(corpus, split=data.validation)
+    if not data.held_out:
+        return whole, None
+    kept_out = _held_out(whole, data.held_out, seed)
+    return select(whole, where=~kept_out), select(whole, where=kept_out)
+
+
+def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
+    """The condition on clips that are kept out of training; at least one video is, and one is not."""
+    from evenreel.corpus import split_corpus
+
+    dealt = split_corpus(corpus, {"train": 1.0 - share, "held_out": share}, seed)
+    names = dealt.clips.filter(pl.col("split") == "held_out")["clip_id"]
+    if not 0 < len(names) < corpus.clips.height:
+        raise CorpusError(
+            f"data.held_out is {share}, which leaves {len(names)} of {corpus.clips.height} clips for selection; "
+            "both parts need some."
+        )
+    return pl.col("clip_id").is_in(names.implode())
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which pairs make up which batch. Every epoch is a permutation; what does not fill a batch is left out of it.
+
+    Attributes:
+        pairs: how many there are.
+        batch_size: pairs in a batch.
+        seed: of the permutations.
+    """
+
+    pairs: int
+    batch_size: int
+    seed: int
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Whole batches in an epoch."""
+        return self.pairs // self.batch_size
+
+    def rows(self, batch: int) -> Rows:
+        """The pairs of a batch, counted from the start of the run."""
+        epoch, place = divmod(batch, self.batches_per_epoch)
+        return _permutation(self.pairs, self.seed, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
+
+
+@lru_cache(maxsize=2)
+def _permutation(count: int, seed: int, epoch: int) -> Rows:
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def batch_seed(seed: int, batch: int) -> int:
+    """Where torch's generator starts for a batch: dropout and noise of every batch have their own, known start."""
+    return int(np.random.SeedSequence([seed, batch]).generate_state(1, np.uint64)[0] >> np.uint64(1))

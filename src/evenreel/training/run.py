@@ -1,0 +1,235 @@
+"""One training run in its folder, from the first step or from its last checkpoint to the end."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
+from lightning.pytorch.strategies import DDPStrategy
+
+from evenreel.encoders.trainable import TrainableTowers
+from evenreel.errors import CorpusError, UsageError
+from evenreel.files import write_durably
+from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.registry import build_matcher
+from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights
+from evenreel.training.examples import Batches, Examples, ResumableLoader
+from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.milestones import BEST, LAST, METRICS, Milestones, Plan, Progress, Watch, plan_of
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pairs import Order
+from evenreel.training.recipe import Recipe, RecipeError
+from evenreel.training.recipe_files import load_recipe, recipe_text
+from evenreel.training.validation import Measure, validation_scores
+
+RECIPE = "recipe.yaml"
+VERSIONS = "versions.txt"
+_PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
+_MAY_CHANGE = ("out", "records")
+"""Parts of a recipe that a resumed run may have otherwise: what is learned does not depend on them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a run learns from.
+
+    Attributes:
+        examples: of the training split.
+        dimension: D of their features.
+        validation: examples that the model is selected on; None for none.
+        towers: what makes features of pixels and tokens; None where examples are features.
+    """
+
+    examples: Examples
+    dimension: int
+    validation: Examples | None = None
+    towers: TrainableTowers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a run ends with.
+
+    Attributes:
+        matcher: the model with the best weights, or the last ones where nothing was selected on.
+        towers: likewise, where there are some.
+        step: the step that the weights are of.
+        progress: how selection went.
+        figures: what was measured at that step, by name.
+    """
+
+    matcher: Matcher
+    towers: TrainableTowers | None
+    step: int
+    progress: Progress
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a run has from its caller.
+
+    Attributes:
+        measure: figures of validation scores; without, nothing is selected.
+        watch: told of every step.
+        resume: go on from the last checkpoint in the folder; where there is none, from the start.
+    """
+
+    measure: Measure | None = None
+    watch: Watch = lambda step, steps, figures: None
+    resume: bool = False
+
+
+def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+    """Train a matcher, and its towers where the recipe says so.
+
+    On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
+    with `loop.deterministic`.
+
+    Args:
+        recipe: what to do.
+        material: what to learn from, made by the same recipe.
+        folder: of the run; its checkpoints, metrics and logs go there.
+        outside: what the caller does meanwhile.
+
+    Raises:
+        UsageError: the folder holds another run, or one that was not asked to be resumed.
+        CorpusError: there are fewer pairs than a batch takes.
+        TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
+        CheckpointError: a checkpoint cannot be read or written.
+    """
+    order = _order(recipe, material.examples)
+    plan = plan_of(recipe, order.batches_per_epoch)
+    _claim(folder, recipe, resume=outside.resume)
+    torch.manual_seed(recipe.loop.seed)
+    module = RetrievalModule(_matcher(recipe, material.dimension), material.towers, recipe, plan.steps)
+    milestones = Milestones(plan, recipe, folder, _evaluation(module, recipe, material, outside.measure), outside.watch)
+    with _quiet():
+        trainer = _trainer(recipe, plan, folder, milestones)
+        batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
+        loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
+        trainer.fit(module, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
+    progress = milestones.progress
+    step = trainer.global_step
+    if progress.best_step is not None:
+        module.load_state_dict(read_weights(folder / BEST), strict=False)
+        step = progress.best_step
+    return Trained(module.matcher.eval(), material.towers, step, progress, MetricsFile(folder / METRICS).of_step(step))
+
+
+def _order(recipe: Recipe, examples: Examples) -> Order:
+    loop = recipe.loop
+    if len(examples.pairs) < loop.batch_size:
+        raise CorpusError(
+            f"The training split has {len(examples.pairs):,} captions, fewer than loop.batch_size={loop.batch_size}; "
+            "make the batch smaller."
+        )
+    return Order(len(examples.pairs), loop.batch_size, loop.seed)
+
+
+def _matcher(recipe: Recipe, dimension: int) -> Matcher:
+    matcher = build_matcher(recipe.matcher.name, dimension, recipe.matcher.settings)
+    if recipe.adapter is None:
+        return matcher
+    return cast("Matcher", Adapted(matcher, dimension, recipe.adapter))
+
+
+def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, measure: Measure | None) -> Any:
+    examples = material.validation
+    if examples is None or measure is None:
+        return None
+    return lambda: measure(validation_scores(module, examples, recipe.loop.workers))
+
+
+@rank_zero_only
+def _claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
+    """Write the recipe to an empty folder, or see that a run to be resumed has the same one."""
+    there = folder / RECIPE
+    if not there.is_file():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"The folder {folder} holds other things than a run; give an empty one with --out.")
+        write_durably(folder / VERSIONS, _versions().encode())
+        write_durably(there, recipe_text(recipe).encode())
+        return
+    if not resume:
+        raise UsageError(f"The folder {folder} holds a run already; add --resume to go on with it, or give another.")
+    before = load_recipe(there)
+    kept = {name: getattr(before, name) for name in _MAY_CHANGE}
+    if replace(recipe, **kept) != before:
+        changed = [name for name in vars(recipe) if name not in kept and getattr(recipe, name) != getattr(before, name)]
+        raise RecipeError(
+            f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
+            f"{there}, or give another folder."
+        )
+
+
+def _versions() -> str:
+    lines = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
+    return "\n".join([*lines, f"platform {platform.platform()}", f"cuda {torch.version.cuda or 'none'}", ""])
+
+
+def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+    loop = recipe.loop
+    return Trainer(
+        accelerator={"cuda": "gpu"}.get(loop.device, loop.device),
+        devices=loop.devices,
+        # A matcher that looks at sentences alone leaves the adapter's map of frames, say, without a gradient.
+        strategy=DDPStrategy(find_unused_parameters=True) if loop.devices > 1 else "auto",
+        precision="bf16-mixed" if loop.precision == "bfloat16" else "32-true",
+        max_steps=plan.steps,
+        max_epochs=-1,
+        min_epochs=0,
+        accumulate_grad_batches=loop.accumulate,
+        gradient_clip_val=loop.gradient_clip or None,
+        deterministic=loop.deterministic,
+        callbacks=[milestones],
+        logger=_loggers(recipe, folder),
+        plugins=[DurableCheckpointIO()],
+        default_root_dir=folder,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def _loggers(recipe: Recipe, folder: Path) -> list[Any]:
+    loggers: list[Any] = []
+    if recipe.records.tensorboard:
+        loggers.append(TensorBoardLogger(folder, name="tensorboard", version=""))
+    if recipe.records.wandb is not None:
+        try:
+            loggers.append(WandbLogger(name=recipe.name, project=recipe.records.wandb, save_dir=folder))
+        except ModuleNotFoundError as error:
+            raise UsageError("records.wandb needs a package that is missing: pip install wandb.") from error
+    return loggers
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Lightning says of its own settings from the terminal; it is not about anything the user chose."""
+    spoken = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", "lightning")]
+    levels = [logger.level for logger in spoken]
+    for logger in spoken:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\.|torch\.")
+            yield
+    finally:
+        for logger, level in zip(spoken, levels, strict=True):
+            logger.setLevel(level)

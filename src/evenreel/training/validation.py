@@ -1,0 +1,78 @@
+"""Scores of the validation split while a model is trained, for whoever measures them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from evenreel.similarity.states import Encoded, join_rows, move
+from evenreel.similarity.tiles import MatcherScores, evaluating
+from evenreel.training.examples import Examples, Texts, Videos, move_texts, move_videos, unchanged
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pairs import Rows
+from evenreel.types import ScoreBlocks
+
+Measure = Callable[[ScoreBlocks], Mapping[str, float]]
+"""Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
+`evenreel.evaluation`, which comes after training in the order of the layers."""
+
+ROWS_A_BATCH = 64
+Batch = TypeVar("Batch")
+
+
+def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
+    """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
+    pairs = examples.pairs
+    captions = np.unique(pairs.captions)
+    clips = np.arange(len(pairs.clip_ids))
+    with torch.no_grad(), evaluating(module):
+        texts = [_text_state(module, batch) for batch in _batches(examples.texts, captions, 0)]
+        videos = [_video_state(module, batch) for batch in _batches(examples.videos, clips, workers)]
+    return MatcherScores(
+        module.matcher,
+        Encoded(tuple(pairs.caption_ids[row] for row in captions), join_rows(texts)),
+        Encoded(pairs.clip_ids, join_rows(videos)),
+    )
+
+
+def _text_state(module: RetrievalModule, batch: Texts) -> tuple[torch.Tensor, ...]:
+    with module.trainer.precision_plugin.forward_context():  # towers as in training; the matcher in full precision
+        features = module.text_features(move_texts(batch, module.device))
+    state: tuple[torch.Tensor, ...] = module.matcher.encode_text(features)
+    return move(state, "cpu")
+
+
+def _video_state(module: RetrievalModule, batch: Videos) -> tuple[torch.Tensor, ...]:
+    with module.trainer.precision_plugin.forward_context():
+        features = module.video_features(move_videos(batch, module.device))
+    state: tuple[torch.Tensor, ...] = module.matcher.encode_video(features)
+    return move(state, "cpu")
+
+
+class _Slices(Dataset[Batch], Generic[Batch]):
+    """Rows in batches, made in the processes of a loader."""
+
+    def __init__(self, make: Callable[[Rows], Batch], rows: Rows) -> None:
+        self._make, self._rows = make, rows
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._rows) / ROWS_A_BATCH)
+
+    def __getitem__(self, number: int) -> Batch:
+        return self._make(self._rows[number * ROWS_A_BATCH : (number + 1) * ROWS_A_BATCH])
+
+
+def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[Batch]:
+    loader: DataLoader[Batch] = DataLoader(
+        _Slices(make, rows),
+        batch_size=None,
+        num_workers=workers,
+        collate_fn=unchanged,
+        multiprocessing_context="spawn" if workers else None,
+    )
+    yield from loader
