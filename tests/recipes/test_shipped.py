@@ -1,0 +1,129 @@
+"""Every shipped recipe can be read, says where it comes from, and fits the benchmark that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.training.recipe import Recipe
+from evenreel.training.recipe_files import find_recipe, load_recipe, recipe_from, shipped_recipes
+from evenreel.types import Corpus
+
+from .tiny_benchmarks import BENCHMARKS, make_benchmark
+
+RECIPES = list(shipped_recipes())
+
+PUBLISHED = {
+    "mean_pool": set(BENCHMARKS),
+    "temporal": set(BENCHMARKS),
+    "x_clip": set(BENCHMARKS) - {"msrvtt-7k"},
+    "wti": {"msrvtt-9k"},
+    "x_pool": {"msrvtt-9k", "msrvtt-7k", "msvd", "lsmdc"},
+}
+"""Who published settings for what."""
+
+
+@pytest.fixture(scope="session")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Corpus]:
+    root = tmp_path_factory.mktemp("benchmarks")
+    return {name: make_benchmark(name, root / name) for name in BENCHMARKS}
+
+
+def recipe(name: str) -> Recipe:
+    return load_recipe(find_recipe(name))
+
+
+def benchmark(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def test_there_are_those_that_were_published() -> None:
+    wanted = {f"{dataset}/{matcher}" for matcher, datasets in PUBLISHED.items() for dataset in datasets}
+    assert set(RECIPES) == wanted
+    assert PUBLISHED.keys() <= MATCHERS.keys()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_is_called_as_its_file(name: str) -> None:
+    assert recipe(name).name == name
+    assert recipe(name).matcher.name == Path(name).name
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_says_its_source_and_what_differs(name: str) -> None:
+    about = recipe(name).about
+    assert about.startswith("Source: ")
+    assert "arXiv" in about
+    assert "What differs here: " in about
+    assert "is kept." in about  # what the model is selected on
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_nothing_is_selected_on_the_test_split(name: str, corpora: dict[str, Corpus]) -> None:
+    data = recipe(name).data
+    tested = "val" if name.startswith("activitynet") else "test"
+    assert data.train == "train"
+    assert data.validation != tested
+    assert (data.validation is None) == (data.held_out > 0)
+    splits = set(corpora[benchmark(name)].clips["split"])
+    assert {data.train, *([data.validation] if data.validation else [])} <= splits - {tested}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_its_corpus_is_that_of_the_import(name: str) -> None:
+    assert recipe(name).data.corpus == f"corpora/{BENCHMARKS[benchmark(name)][0]}"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_matcher_holds_what_the_backbone_gives(name: str) -> None:
+    """No clip has more frames, and no caption more words, than the matcher has room for."""
+    shipped = recipe(name)
+    assert shipped.backbone is not None
+    frames, words = int(shipped.backbone.rule.split()[-1]), shipped.backbone.max_words
+    settings = shipped.matcher.settings
+    assert settings.get("max_frames", frames) == frames
+    assert settings.get("max_words", words) == words
+    build_matcher(shipped.matcher.name, 512, settings)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_longer_benchmarks_have_longer_inputs(name: str) -> None:
+    """CLIP4Clip and X-CLIP read 64 words and frames of paragraphs, 12 frames and 32 words of sentences."""
+    shipped = recipe(name)
+    assert shipped.backbone is not None
+    if shipped.schedule.form == "bert_adam":
+        long = name.startswith(("activitynet", "didemo"))
+        assert (shipped.backbone.rule, shipped.backbone.max_words) == (
+            ("clip4clip 64", 64) if long else ("clip4clip 12", 32)
+        )
+    else:
+        assert (shipped.backbone.rule, shipped.backbone.max_words) == ("x_pool 12", 77)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_its_rates_are_the_published_ones(name: str) -> None:
+    """CLIP4Clip's family: 1e-4 and a thousandth of it for CLIP; X-Pool's: 1e-6 for CLIP, 3e-5 or 1e-5 for the rest."""
+    optimiser = recipe(name).optimiser
+    bert = recipe(name).schedule.form == "bert_adam"
+    assert optimiser.lr == (1e-4 if bert else 3e-5 if name.startswith("msrvtt-9k") else 1e-5)
+    assert optimiser.backbone_lr == (1e-7 if bert else 1e-6)
+    assert optimiser.logit_scale_lr == optimiser.backbone_lr  # it is a parameter of CLIP
+    assert optimiser.weight_decay == 0.2
+    assert optimiser.exempt == (("*bias",) if bert else ())
+
+
+def test_a_recipe_reads_the_same_as_plain_values() -> None:
+    import yaml
+
+    for path in shipped_recipes().values():
+        assert recipe_from(yaml.safe_load(path.read_text(encoding="utf-8"))) == load_recipe(path)
+
+
+def test_the_miniatures_have_the_splits_of_the_real_ones(corpora: dict[str, Corpus]) -> None:
+    for name, corpus in corpora.items():
+        expected = {"train", "val"} if name == "activitynet" else {"train", "val", "test"}
+        assert set(corpus.clips["split"]) == expected - ({"val"} if name.startswith("msrvtt") else set())
+        assert corpus.captions.filter(pl.col("text") == "").is_empty()
