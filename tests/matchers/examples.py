@@ -18,6 +18,7 @@ FRAMES = (4, 3, 1, 4, 2)
 SETTINGS: dict[str, dict[str, Any]] = {
     "temporal": {"layers": 2, "heads": 2, "max_frames": 12},
     "x_clip": {"temporal_layers": 1, "heads": 2, "max_words": 12},
+    "t_mass": {"trials": 5},
 }
 """What keeps the matchers small; one without a line has its defaults."""
 

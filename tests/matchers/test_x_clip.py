@@ -111,9 +111,13 @@ def test_a_mix_gives_no_weight_to_padding() -> None:
 
 def test_lengths_past_the_learned_mixes() -> None:
     model = build_matcher("x_clip", DIMENSION, {"max_words": 4, "max_frames": 3, "temporal_layers": 0})
-    with pytest.raises(UsageError, match=r"A caption has 5 words, but x_clip was built for 4 .* max_words=5 or more"):
+    with pytest.raises(
+        UsageError, match=r"A caption has 5 words, but this matcher was built for 4 .* max_words=5 or more"
+    ):
         model.encode_text(captions((2, 5)))
-    with pytest.raises(UsageError, match=r"A clip has 4 frames, but x_clip was built for 3 .* max_frames=4 or more"):
+    with pytest.raises(
+        UsageError, match=r"A clip has 4 frames, but this matcher was built for 3 .* max_frames=4 or more"
+    ):
         model.encode_video(videos((4, 1)))
     text, video = captions((4, 2)), videos((3, 1))
     longer = replace(text, words=F.pad(text.words, (0, 0, 0, 3)), word_mask=F.pad(text.word_mask, (0, 3)))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
+from evenreel.matchers.t_mass import TMass, TMassSettings
 from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
@@ -27,6 +28,7 @@ MATCHERS: dict[str, Entry] = {
     "wti": Entry(Wti, WtiSettings),
     "x_clip": Entry(XClip, XClipSettings),
     "x_pool": Entry(XPool, XPoolSettings),
+    "t_mass": Entry(TMass, TMassSettings),
 }
 
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.lengths import cut
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.pooling import masked_mean
 
@@ -90,7 +90,7 @@ class XClip(nn.Module):
         Raises:
             UsageError: a caption has more words than the mixes.
         """
-        words, mask = _cut(text.words, text.word_mask, self.settings.max_words, "caption", "words")
+        words, mask = cut(text.words, text.word_mask, self.settings.max_words, ("caption", "words"))
         words = F.normalize(words, dim=-1).masked_fill(~mask[..., None], 0.0)
         return XClipText(F.normalize(text.sentence, dim=-1), words, mask)
 
@@ -100,7 +100,7 @@ class XClip(nn.Module):
         Raises:
             UsageError: a clip has more frames than the mixes.
         """
-        frames, mask = _cut(video.frames, video.frame_mask, self.settings.max_frames, "clip", "frames")
+        frames, mask = cut(video.frames, video.frame_mask, self.settings.max_frames, ("clip", "frames"))
         frames = F.normalize(frames, dim=-1).masked_fill(~mask[..., None], 0.0)
         seen = frames if self.temporal is None else self.temporal(frames, mask)
         mean = F.normalize(masked_mean(seen, mask), dim=-1)
@@ -156,17 +156,6 @@ def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tens
     length = alike.shape[-1]
     weights = (alike / temperature).masked_fill(~mask, float("-inf")).softmax(-1) @ mix[:length, :length]
     return (weights * alike).masked_fill(~mask, 0.0).sum(-1)  # a mix may give weight to padding: it is left out
-
-
-def _cut(items: Tensor, mask: Tensor, limit: int, whole: str, parts: str) -> tuple[Tensor, Tensor]:
-    """Items and mask without padding past the limit."""
-    if mask.shape[1] > limit and mask[:, limit:].any():
-        most = int(mask.sum(1).max())
-        raise UsageError(
-            f"A {whole} has {most} {parts}, but x_clip was built for {limit} at most; "
-            f"use fewer {parts}, or train with max_{parts}={most} or more."
-        )
-    return items[:, :limit], mask[:, :limit]
 
 
 def _temporal(dimension: int, settings: XClipSettings) -> TemporalTransformer:

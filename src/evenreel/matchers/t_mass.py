@@ -1,0 +1,193 @@
+"""A caption as a cloud instead of a point: T-MASS (CVPR 2024, arXiv 2403.17998, section 3).
+
+Text is `t + radius * noise`, where the radius comes from the similarities of the caption and the frames. Training
+draws once; evaluation draws several times and keeps the draw that fits best. Videos are pooled as in X-Pool.
+
+Evaluation here compares, for each pair, draws of this caption for this video with this video pooled by this caption.
+The public evaluation pools a video by the caption that describes it, whatever caption is asked about.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.losses import info_nce
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.lengths import cut
+from evenreel.matchers.x_pool import TextConditionedPooling
+from evenreel.similarity.states import row_count, take_rows
+
+CHUNK_NUMBERS = 2**21
+"""Numbers in one table of pairs times D: 8 MiB."""
+
+
+@dataclass(frozen=True)
+class TMassSettings:
+    """The cloud and the pooling.
+
+    Attributes:
+        max_frames: most frames a clip may have; the radius has weights for each.
+        prior: of the noise: `uniform` from 0 to 1, or `normal` around 0.
+        prior_std: standard deviation of `normal`; the paper's for LSMDC is the default.
+        radius: at the start of training, where entries of the text are of size one. CLIP's text vectors are about 10
+            long, so 2.3 starts where the public code does with ViT-B/32.
+        trials: draws of evaluation.
+        noise_seed: of the draws of evaluation, which are the same for every pair.
+        support_weight: weight of the loss at the rim of the cloud that faces the video.
+        dropout: of the pooling, while training.
+        temperature: at the start of training.
+    """
+
+    max_frames: int = 12
+    prior: Literal["uniform", "normal"] = "uniform"
+    prior_std: float = 0.003
+    radius: float = 1.0
+    trials: int = 20
+    noise_seed: int = 0
+    support_weight: float = 0.8
+    dropout: float = 0.3
+    temperature: float = 0.01
+
+
+class TMassText(NamedTuple):
+    """Captions: `sentence` (Q, D) of unit length and `query` (Q, D), as it looks at frames."""
+
+    sentence: Tensor
+    query: Tensor
+
+
+class TMassVideo(NamedTuple):
+    """Videos: `frames` of unit length, `keys` that queries meet and `values` that are pooled, all (V, T, D); `mask`."""
+
+    frames: Tensor
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+
+
+class TMass(nn.Module):
+    """Stochastic text against text-conditioned video.
+
+    Raises:
+        UsageError: a setting is out of its range.
+    """
+
+    noise: Tensor
+
+    def __init__(self, dimension: int, settings: TMassSettings) -> None:
+        super().__init__()
+        _check(settings)
+        self.settings = settings
+        self.scale = math.sqrt(dimension)
+        self.pooling = TextConditionedPooling(dimension, settings.dropout)
+        self.log_radius = nn.Linear(settings.max_frames, dimension)
+        nn.init.zeros_(self.log_radius.weight)
+        nn.init.constant_(self.log_radius.bias, math.log(settings.radius))
+        generator = torch.Generator().manual_seed(settings.noise_seed)
+        self.register_buffer("noise", self._draw(torch.empty(settings.trials, dimension), generator))
+        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+
+    def encode_text(self, text: TextBatch) -> TMassText:
+        """Sentences and their queries."""
+        sentence = F.normalize(text.sentence, dim=-1)
+        return TMassText(sentence, self.pooling.queries(sentence))
+
+    def encode_video(self, video: VideoBatch) -> TMassVideo:
+        """Frames, their keys and their values.
+
+        Raises:
+            UsageError: a clip has more frames than the radius has weights for.
+        """
+        frames, mask = cut(video.frames, video.frame_mask, self.settings.max_frames, ("clip", "frames"))
+        frames = F.normalize(frames, dim=-1)
+        return TMassVideo(frames, *self.pooling.keys_and_values(frames), mask)
+
+    def score(self, text: TMassText, video: TMassVideo) -> Tensor:
+        """Cosines of the best draws, (Q, V); a chunk of pairs at a time, for each has several rows of length D."""
+        side = max(1, math.isqrt(CHUNK_NUMBERS // text.sentence.shape[-1]))
+        videos = [take_rows(video, slice(start, start + side)) for start in range(0, row_count(video), side)]
+        texts = [take_rows(text, slice(start, start + side)) for start in range(0, row_count(text), side)]
+        return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
+
+    def pair_bytes(self, text: TMassText, video: TMassVideo) -> int:
+        """Three tables of scores: chunks of them and joined; the rest is in chunks of fixed size."""
+        return 3 * text.sentence.element_size()
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """InfoNCE of one draw of each caption, and of the point of its cloud that faces its video.
+
+        A caption's radius is that of its own video; the noise is of the global random state.
+        """
+        text, video = self.encode_text(batch.text), self.encode_video(batch.video)
+        pooled = self.pooling.pool(text.query, video.keys, video.values, video.mask)
+        centre, alike = text.sentence * self.scale, torch.einsum("bd,btd->bt", text.sentence, video.frames)
+        radius = self._radius(alike, video.mask)
+        drawn = centre + radius * self._draw(torch.empty_like(centre))
+        facing = centre + radius * F.normalize(pooled.mean(0) - centre, dim=-1)
+        scale = self.logit_scale.exp()
+        return {
+            "stochastic": info_nce(_cosines(drawn, pooled), batch.same, scale),
+            "support": self.settings.support_weight * info_nce(_cosines(facing, pooled), batch.same, scale),
+        }
+
+    def _score(self, text: TMassText, video: TMassVideo) -> Tensor:
+        pooled = F.normalize(self.pooling.pool(text.query, video.keys, video.values, video.mask), dim=-1)
+        alike = torch.einsum("qd,vtd->qvt", text.sentence, video.frames)
+        return best_draw(text.sentence * self.scale, self._radius(alike, video.mask), pooled, self.noise)
+
+    def _radius(self, alike: Tensor, mask: Tensor) -> Tensor:
+        """(..., T) similarities to frames -> (..., D); a frame that is not there adds nothing to the sum."""
+        weight = self.log_radius.weight[:, : alike.shape[-1]]
+        return F.linear(alike.masked_fill(~mask, 0.0), weight, self.log_radius.bias).exp()
+
+    def _draw(self, empty: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Noise of the prior, in place."""
+        if self.settings.prior == "uniform":
+            return empty.uniform_(0, 1, generator=generator)
+        return empty.normal_(0, self.settings.prior_std, generator=generator)
+
+
+def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> Tensor:
+    """Cosine of each pair's video and the draw `centre + radius * noise[n]` that is most like it.
+
+    Draws are not written down: their products with the video and their lengths are sums over D of products of the
+    noise and what the pair has.
+
+    Args:
+        centre: (Q, D).
+        radius: (Q, V, D).
+        pooled: (Q, V, D), rows of unit length.
+        noise: (N, D), the same for every pair.
+
+    Returns:
+        (Q, V).
+
+    >>> up, video = torch.tensor([[0.0, 1.0]]), torch.tensor([[[1.0, 0.0]]])
+    >>> noise = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])  # to the right, where the video is, and to the left
+    >>> best_draw(up, torch.ones(1, 1, 2), video, noise)
+    tensor([[0.7071]])
+    """
+    along = torch.einsum("qd,qvd->qv", centre, pooled)[..., None] + (radius * pooled) @ noise.T
+    square = (centre**2).sum(-1)[:, None, None] + 2 * (centre[:, None] * radius) @ noise.T + radius**2 @ (noise**2).T
+    return (along / square.clamp(min=torch.finfo(square.dtype).tiny).sqrt()).amax(-1)
+
+
+def _cosines(texts: Tensor, pooled: Tensor) -> Tensor:
+    """(B, D) captions and (B, B, D) videos pooled for each of them -> (B, B)."""
+    return torch.einsum("qd,qvd->qv", F.normalize(texts, dim=-1), F.normalize(pooled, dim=-1))
+
+
+def _check(settings: TMassSettings) -> None:
+    if settings.prior not in ("uniform", "normal"):
+        raise UsageError(f"The prior of t_mass is {settings.prior!r}; it must be uniform or normal.")
+    if settings.trials < 1:
+        raise UsageError(f"The trials of t_mass are {settings.trials}; there must be at least 1.")
+    if settings.radius <= 0:
+        raise UsageError(f"The radius of t_mass is {settings.radius}; it must be above 0.")
