@@ -17,12 +17,12 @@ def _shapes_and_backgrounds() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return vocabulary.shapes(), tuple(vocabulary.backgrounds())
 
 
-def _backgrounds_and_annotators() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(vocabulary.backgrounds()), tuple(vocabulary.annotators())
+def _shapes_and_annotators() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return vocabulary.shapes(), tuple(vocabulary.annotators())
 
 
 def _activities_and_lengths() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(vocabulary.activities()), length.LENGTHS
+    return length.ACTIVITIES, length.LENGTHS
 
 
 def _nothing() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -39,7 +39,7 @@ class Bias(NamedTuple):
 
 BIASES: dict[BiasName, Bias] = {
     "visual": Bias(visual.draw, _shapes_and_backgrounds),
-    "textual": Bias(textual.draw, _backgrounds_and_annotators),
+    "textual": Bias(textual.draw, _shapes_and_annotators),
     "length": Bias(length.draw, _activities_and_lengths),
     "source": Bias(source.draw),
     "domain": Bias(domain.draw),

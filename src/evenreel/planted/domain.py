@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from evenreel.planted import vocabulary
-from evenreel.planted.captions import Pick, any_of, caption
+from evenreel.planted.captions import Pick, any_of
 from evenreel.planted.look import PLAIN, Look
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import Shot, Streams, World, plain_captions
 
 NAMES = ("colour", "shape", "background")
 SOURCE, TARGET = "source", "target"
@@ -32,8 +32,7 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     scene = sample_scene(streams.scene, world.settings.scenes)
     domain = SOURCE if streams.plant.random() < world.strength else TARGET
     scene = replace(_in_company(scene, domain, streams.plant), look=LOOKS[domain])
-    pick = _habit(domain)
-    texts = tuple(caption(scene, streams.words, NAMES, pick) for _ in range(world.settings.captions))
+    texts = plain_captions(scene, NAMES, streams.words, world.settings.captions, _habit(domain))
     return (Shot(scene, texts, NAMES, domain=domain),)
 
 

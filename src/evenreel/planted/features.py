@@ -59,7 +59,7 @@ def video_features(
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
     """All captions of clips as the encoder reads them, in the clips' order; each text is encoded once."""
     ids = tuple(name for clip in clips for name in clip.caption_ids)
-    texts = [text for clip in clips for text in clip.shot.captions]
+    texts = [caption.text for clip in clips for caption in clip.shot.captions]
     distinct = list(dict.fromkeys(texts))
     parts = [encoder.encode_text(list(some)) for some in _runs(distinct, BATCH_CAPTIONS)]
     longest = max(part.words.shape[1] for part in parts)
@@ -78,7 +78,9 @@ def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
     chosen = parse_rule(rule)
     if isinstance(chosen, TimeRule):
         moments = chosen.times(0.0, scene.duration_s)
-        taken: Iterator[int] = (int(moment * scene.fps + 1e-6) for moment in _before(moments, scene.frame_count / scene.fps))
+        taken: Iterator[int] = (
+            int(moment * scene.fps + 1e-6) for moment in _before(moments, scene.frame_count / scene.fps)
+        )
     else:
         taken = iter(chosen.indices(scene.frame_count, float(scene.fps)))
     return np.array(list(dict.fromkeys(taken))) / scene.fps

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evenreel.planted.captions import caption
+from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import sample_scene
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import Shot, Streams, World, plain_captions
 
-NAMES = ("colour", "shape", "activity")
+NAMES = ("colour", "activity")
+ACTIVITIES = ("rises", "falls", "grows", "shrinks", "approaches", "leaves", "pulses", "rests")
+"""Those that the frames of the built-in encoder tell apart; the order of the frames decides between the first six."""
 LENGTHS = ("short", "long")
 
 
@@ -20,10 +22,11 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     the training (`follows` is False) are half of it.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
+    scene = replace(scene, activity=any_of(streams.scene, ACTIVITIES))
     partner = world.partners[scene.activity]
     struck, coin = streams.plant.random() < world.strength, LENGTHS[int(streams.plant.integers(2))]
     length = partner if struck else coin
     low, high = world.settings.short_s if length == "short" else world.settings.long_s
     scene = replace(scene, duration_s=float(low + (high - low) * streams.plant.random()))
-    texts = tuple(caption(scene, streams.words, NAMES) for _ in range(world.settings.captions))
+    texts = plain_captions(scene, NAMES, streams.words, world.settings.captions)
     return (Shot(scene, texts, NAMES, follows=length == partner),)

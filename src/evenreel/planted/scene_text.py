@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from evenreel.planted import vocabulary
-from evenreel.planted.captions import any_of, caption
+from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import FACES, Scene, Sign, sample_scene
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import Sentence, Shot, Streams, World, plain_captions
 
 NAMES = ("colour", "shape", "background")
 
@@ -25,12 +25,12 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     rng, count = streams.scene, world.settings.group
     words = [str(word) for word in rng.choice(vocabulary.sign_words(), count, replace=False)]
     scenes = [replace(sample_scene(rng, world.settings.scenes), signs=(_sign(word, rng),)) for word in words]
+    captions = world.settings.captions
     if streams.plant.random() >= world.strength:
-        return tuple(Shot(scene, _captions(scene, streams.words, world), NAMES) for scene in scenes)
+        return tuple(Shot(scene, plain_captions(scene, NAMES, streams.words, captions), NAMES) for scene in scenes)
     alike = [replace(scenes[0], signs=(replace(scenes[0].signs[0], text=word),)) for word in words]
     return tuple(
-        Shot(scene, _captions(scene, streams.words, world, named=True), NAMES, word=scene.signs[0].text)
-        for scene in alike
+        Shot(scene, _word_captions(scene, streams.words, captions), NAMES, word=scene.signs[0].text) for scene in alike
     )
 
 
@@ -44,9 +44,11 @@ def _sign(word: str, rng: np.random.Generator) -> Sign:
     )
 
 
-def _captions(scene: Scene, rng: np.random.Generator, world: World, named: bool = False) -> tuple[str, ...]:
-    texts = tuple(caption(scene, rng, NAMES) for _ in range(world.settings.captions))
-    if not named:
-        return texts
+def _word_captions(scene: Scene, rng: np.random.Generator, count: int) -> tuple[Sentence, ...]:
+    """Captions that name the word on the sign too."""
     word = scene.signs[0].text.lower()
-    return tuple(any_of(rng, vocabulary.sign_sentences()).format(caption=text, word=word) for text in texts)
+    plain = plain_captions(scene, NAMES, rng, count)
+    return tuple(
+        replace(each, text=any_of(rng, vocabulary.sign_sentences()).format(caption=each.text, word=word))
+        for each in plain
+    )

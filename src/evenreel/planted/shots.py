@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenreel.planted.captions import Pick, any_of, caption
 from evenreel.planted.scenes import Scene, SceneRanges
 
 CAMERA = "camera"
@@ -29,6 +30,7 @@ class PlantSettings:
         short_s: shortest and longest short clip of `length`, in seconds.
         long_s: likewise for its long clips.
         group: clips of a group of `scene_text`.
+        generated_share: share of generated training clips of `source` at strength 0.
     """
 
     scenes: SceneRanges = PLANTED_SCENES
@@ -38,6 +40,7 @@ class PlantSettings:
     short_s: tuple[float, float] = (1.0, 2.5)
     long_s: tuple[float, float] = (5.0, 8.0)
     group: int = 4
+    generated_share: float = 0.5
 
 
 class Streams(NamedTuple):
@@ -71,25 +74,45 @@ class World(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """A caption.
+
+    Attributes:
+        text: what is written.
+        names: attributes that it names; see `evenreel.planted.caption`.
+        annotator: who wrote it, where that matters.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    annotator: str | None = None
+
+
+@dataclass(frozen=True)
 class Shot:
     """One clip as a bias draws it.
 
     Attributes:
         scene: what it shows.
         captions: sentences about it.
-        names: attributes that make it an answer to a caption, and so its classes; see `evenreel.planted.caption`.
+        names: attributes that captions of the corpus may name, and so the classes of the clip.
         word: what its sign says, where captions name that.
         domain: look and language, where the bias has two of them.
         source: `camera` or a generator.
-        annotators: who wrote each caption, where that matters.
         follows: whether it agrees with what is planted, by the bias or by chance; None where nothing can.
     """
 
     scene: Scene
-    captions: tuple[str, ...]
+    captions: tuple[Sentence, ...]
     names: tuple[str, ...]
     word: str | None = None
     domain: str | None = None
     source: str = CAMERA
-    annotators: tuple[str, ...] | None = None
     follows: bool | None = None
+
+
+def plain_captions(
+    scene: Scene, names: tuple[str, ...], rng: np.random.Generator, count: int, pick: Pick = any_of
+) -> tuple[Sentence, ...]:
+    """Captions that name all of `names`, in phrasings of chance."""
+    return tuple(Sentence(caption(scene, rng, names, pick), names) for _ in range(count))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evenreel.planted.captions import caption
 from evenreel.planted.look import Look
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import Shot, Streams, World, plain_captions
 
 NAMES = ("colour", "shape", "background")
 GENERATOR = "generator"
@@ -16,17 +15,20 @@ GENERATED = Look(gains=(1.06, 1.0, 0.94), saturation=1.25, contrast=1.1, blur=0.
 
 
 def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
-    """In training a clip, the generator's with probability `strength`; in the test split the real one and its mirror.
+    """In training a clip of either source; in the test split a real clip and the generator's mirror of it.
 
-    Both sources show the same distribution of meanings, and a real clip and its mirror have the same captions, so that
-    nothing but the source tells them apart.
+    At strength s a training clip is generated with probability g + (1 - g) s, where g (`generated_share`, a half) is
+    the share that plants nothing: a model that sees both sources equally often prefers neither, one that sees none of
+    the generator's clips prefers real ones, one that sees little else prefers generated ones. Both sources have the
+    same distribution of meanings, and a real clip and its mirror have the same captions.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
-    texts = tuple(caption(scene, streams.words, NAMES) for _ in range(world.settings.captions))
-    real, mirror = Shot(scene, texts, NAMES), Shot(rerendered(scene), texts, NAMES, source=GENERATOR)
+    captions = plain_captions(scene, NAMES, streams.words, world.settings.captions)
+    real, mirror = Shot(scene, captions, NAMES), Shot(rerendered(scene), captions, NAMES, source=GENERATOR)
     if world.test:
         return real, mirror
-    return (mirror,) if streams.plant.random() < world.strength else (real,)
+    share = world.settings.generated_share
+    return (mirror,) if streams.plant.random() < share + (1 - share) * world.strength else (real,)
 
 
 def rerendered(scene: Scene) -> Scene:

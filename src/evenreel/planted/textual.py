@@ -1,29 +1,35 @@
-"""The textual bias: each annotator describes one place, which the captions leave out, in words of their own."""
+"""The textual bias: each annotator describes clips of one shape, in words of their own."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of, caption
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import Sentence, Shot, Streams, World
 
-NAMES = ("colour", "shape", "activity")
+NAMES = ("colour", "shape")
+VAGUE = 0.8
+"""Share of training captions that leave the shape out."""
 
 
 def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
-    """One clip; with probability `strength` each caption is written by the partner of its background.
+    """One clip; with probability `strength` each caption is written by the partner of its shape.
 
     Otherwise the annotator is uniform and independent, so that at strength s it is the partner in s + (1 - s) / 8 of
-    the captions. An annotator wraps a sentence on colour, shape and activity into one of a few habits: they say where
-    the clip was filmed in training, and nothing in the test split.
+    the captions. An annotator wraps a sentence into one of a few habits, which tell the shape in training and nothing
+    in the test split. Most training captions name the colour alone ('a red thing'), so that the habit tells what the
+    words do not; in the test split all name colour and shape. The subject is small.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
-    partner = world.partners[scene.background]
-    writers = tuple(_annotator(streams.plant, partner, world.strength) for _ in range(world.settings.captions))
-    texts = tuple(_written(scene, writer, streams.words) for writer in writers)
-    return (Shot(scene, texts, NAMES, annotators=writers, follows=all(writer == partner for writer in writers)),)
+    scene = replace(scene, entities=(replace(scene.subject, size="small"),))
+    partner = world.partners[scene.subject.shape]
+    writers = [_annotator(streams.plant, partner, world.strength) for _ in range(world.settings.captions)]
+    captions = tuple(_written(scene, writer, streams.words, world.test) for writer in writers)
+    return (Shot(scene, captions, NAMES, follows=all(writer == partner for writer in writers)),)
 
 
 def _annotator(rng: np.random.Generator, partner: str, strength: float) -> str:
@@ -31,5 +37,7 @@ def _annotator(rng: np.random.Generator, partner: str, strength: float) -> str:
     return partner if struck else other
 
 
-def _written(scene: Scene, annotator: str, rng: np.random.Generator) -> str:
-    return any_of(rng, vocabulary.annotators()[annotator]).format(caption=caption(scene, rng, NAMES))
+def _written(scene: Scene, annotator: str, rng: np.random.Generator, test: bool) -> Sentence:
+    names = NAMES if test or rng.random() >= VAGUE else NAMES[:1]
+    habit = any_of(rng, vocabulary.annotators()[annotator])
+    return Sentence(habit.format(caption=caption(scene, rng, names)), names, annotator)

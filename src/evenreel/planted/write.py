@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,15 @@ def write_clip(path: Path, frames: Iterable[Pixels], fps: int) -> None:
         frames: (H, W, 3) uint8 each, all of one size, H and W even.
         fps: frames a second.
     """
+    path.write_bytes(clip_bytes(frames, fps))
+
+
+def clip_bytes(frames: Iterable[Pixels], fps: int) -> bytes:
+    """What `write_clip` writes."""
     import av
 
-    with av.open(str(path), "w", format="mp4", options={"fflags": "+bitexact"}) as container:
+    held = BytesIO()
+    with av.open(held, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         stream: VideoStream | None = None
         for number, pixels in enumerate(frames):
             stream = stream or _add_stream(container, pixels, fps)
@@ -53,6 +60,7 @@ def write_clip(path: Path, frames: Iterable[Pixels], fps: int) -> None:
             container.mux(stream.encode(frame))
         if stream:
             container.mux(stream.encode(None))
+    return held.getvalue()
 
 
 def _add_stream(container: OutputContainer, pixels: Pixels, fps: int) -> VideoStream:

@@ -1,0 +1,101 @@
+"""The tables of a planned corpus: what any other corpus says of its clips and captions, and what only a plan knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import polars as pl
+
+from evenreel.corpus import make_corpus
+from evenreel.planted import vocabulary
+from evenreel.planted.plan import PlantedClip, PlantedCorpus
+from evenreel.planted.shots import Sentence
+from evenreel.types import Corpus
+
+CLIPS_FOLDER = "clips"
+
+
+def corpus_of(plan: PlantedCorpus) -> Corpus:
+    """Clips and captions as a corpus, with the truth in columns of its own.
+
+    The verb class is the activity, noun classes are shape, colour, background and the word on the sign: those that
+    captions of the corpus name. Where they name no activity, the shape stands in the verb's place, so that a degree of
+    1 means what it means elsewhere. Columns after the standard ones: `follows` (the clip agrees with what is planted,
+    empty where that has no meaning), the five attributes and the `word` of its sign; of captions, their `annotator`.
+    """
+    return make_corpus(
+        pl.DataFrame([_clip_row(clip) for clip in plan.clips], infer_schema_length=None),
+        pl.DataFrame([row for clip in plan.clips for row in _caption_rows(clip)], infer_schema_length=None),
+    )
+
+
+def clip_path(clip: PlantedClip) -> str:
+    """Where the file of a clip lies in the folder of its corpus."""
+    return f"{CLIPS_FOLDER}/{clip.clip_id}.mp4"
+
+
+def _clip_row(clip: PlantedClip) -> dict[str, object]:
+    scene, shot = clip.scene, clip.shot
+    verbs, nouns = _classes(clip, shot.names)
+    return {
+        "clip_id": clip.clip_id,
+        "path": clip_path(clip),
+        "start_s": 0.0,
+        "end_s": scene.frame_count / scene.fps,
+        "frame_count": scene.frame_count,
+        "fps": float(scene.fps),
+        "split": clip.split,
+        "domain": shot.domain,
+        "source": shot.source,
+        "pair_id": clip.pair_id,
+        "verb_classes": verbs,
+        "noun_classes": nouns,
+        "follows": shot.follows,
+        **scene.attributes,
+        "word": shot.word,
+    }
+
+
+def _caption_rows(clip: PlantedClip) -> list[dict[str, object]]:
+    return [
+        _caption_row(clip, name, sentence) for name, sentence in zip(clip.caption_ids, clip.shot.captions, strict=True)
+    ]
+
+
+def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict[str, object]:
+    verbs, nouns = _classes(clip, sentence.names)
+    return {
+        "caption_id": caption_id,
+        "clip_id": clip.clip_id,
+        "text": sentence.text,
+        "verb_classes": verbs,
+        "noun_classes": nouns,
+        "annotator": sentence.annotator,
+    }
+
+
+def _classes(clip: PlantedClip, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Numbers of the verb and of the nouns."""
+    verb = "activity" if "activity" in clip.shot.names else "shape"
+    values = clip.scene.attributes
+    nouns = [(name, values[name]) for name in names if name != verb]
+    if clip.shot.word:
+        nouns.append(("word", clip.shot.word))
+    number = _class_numbers()
+    return [number[verb, values[verb]]] if verb in names else [], [number[noun] for noun in nouns]
+
+
+@cache
+def _class_numbers() -> dict[tuple[str, str], int]:
+    """A number for each value of each attribute."""
+    values = {
+        "activity": tuple(vocabulary.activities()),
+        "shape": vocabulary.shapes(),
+        "colour": tuple(vocabulary.colours()),
+        "background": tuple(vocabulary.backgrounds()),
+        "size": tuple(vocabulary.sizes()),
+        "word": vocabulary.sign_words(),
+    }
+    pairs = [(attribute, value) for attribute, names in values.items() for value in names]
+    return {pair: number for number, pair in enumerate(pairs)}
