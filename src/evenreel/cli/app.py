@@ -165,7 +165,7 @@ def search(
     rerank: Annotated[
         str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
     ] = None,
-    rerank_depth: Annotated[int, typer.Option(min=1, help="How many clips --rerank looks at.")] = RERANK_DEPTH,
+    rerank_depth: Annotated[int, typer.Option(help="How many clips --rerank looks at.")] = RERANK_DEPTH,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
