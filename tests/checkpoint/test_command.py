@@ -1,0 +1,119 @@
+"""`evenreel search --rerank`, in a real process on a real library."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evenreel
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
+from evenreel.checkpoint.architecture import build, module
+from evenreel.config import IndexSettings
+from evenreel.encoders import load_encoder
+from evenreel.errors import LibraryError, UsageError
+from tests.library.videos import write_folder
+
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`library`, made of three videos with the encoder of the package, and `checkpoint`, a matcher for it."""
+    place = tmp_path_factory.mktemp("rerank")
+    write_folder(place / "videos", 3)
+    settings = IndexSettings(model="builtin", read_text=False, device="cpu")
+    evenreel.index_folders([place / "videos"], place / "library", settings)
+    encoder = load_encoder("builtin", device="cpu")
+    note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
+    save(place / "checkpoint", note)
+    save(place / "foreign", EncoderNote("org/other", "00" * 32, encoder.dimension))
+    return place
+
+
+def save(folder: Path, note: EncoderNote) -> None:
+    spec = MatcherSpec("mean_pool")
+    matcher = build(spec, note.dimension)
+    save_pretrained(folder, Pretrained(matcher, spec, About(note, Inputs(frames=12, words=32))))
+
+
+def search(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", "search", *arguments, "--library", str(place / "library")]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+
+
+def test_hits_show_both_scores(place: Path) -> None:
+    done = search(place, "a red circle", "--rerank", str(place / "checkpoint"))
+    assert done.stderr == ""
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.splitlines() if "reranked" in line]
+    assert len(lines) == 3
+    assert all("seen " in line for line in lines)
+
+
+def test_as_json_the_order_is_that_of_the_matcher(place: Path) -> None:
+    done = search(place, "a red circle", "--rerank", str(place / "checkpoint"), "--json", "--rerank-depth", "2")
+    assert done.stderr == ""
+    scores = [hit["scores"]["reranked"] for hit in json.loads(done.stdout)["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == 3  # as many as are shown, though fewer were asked for
+
+
+def test_in_python_it_is_the_same(place: Path) -> None:
+    done = search(place, "a red circle", "--rerank", str(place / "checkpoint"), "--json", "--device", "cpu")
+    with evenreel.open_library(place / "library", device="cpu") as library:
+        result = library.search("a red circle", rerank=load_matcher(place / "checkpoint"))
+    assert result.to_json() == json.loads(done.stdout, object_hook=_tuples) | {"notices": result.notices}
+
+
+def _tuples(table: dict[str, object]) -> dict[str, object]:
+    """JSON knows no tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+
+
+def test_a_matcher_for_another_encoder_is_refused(place: Path) -> None:
+    done = search(place, "a red circle", "--rerank", str(place / "foreign"))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "trained on features of org/other, the library was made with builtin" in done.stderr
+    assert "--model org/other" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (("a red circle", "--rerank", "no/where"), 1, "cannot be had"),
+        (("a red circle", "--rerank", "checkpoint", "--no-vision"), 2, "--rerank needs a sentence and vision"),
+    ],
+)
+def test_wrong_usage_is_said(place: Path, arguments: tuple[str, ...], status: int, sentence: str) -> None:
+    done = search(place, *arguments)
+    assert done.returncode == status
+    assert sentence in done.stderr
+
+
+def test_a_library_without_vision_cannot_be_re_ranked(place: Path) -> None:
+    with (
+        evenreel.open_library(place / "library", vision=False) as library,
+        pytest.raises(UsageError, match="without vision"),
+    ):
+        library.search("a red circle", rerank=load_matcher(place / "checkpoint"))
+
+
+def test_the_encoder_is_checked_before_it_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: pytest.fail("was loaded"))
+    with evenreel.open_library(place / "library") as library, pytest.raises(LibraryError, match="org/other"):
+        library.search("a red circle", rerank=load_matcher(place / "foreign"))
+
+
+def test_the_matcher_stays_in_its_mode(place: Path) -> None:
+    pretrained = load_matcher(place / "checkpoint")
+    module(pretrained.matcher).train()
+    with evenreel.open_library(place / "library", device="cpu") as library:
+        library.search("a red circle", rerank=pretrained)
+    assert module(pretrained.matcher).training
