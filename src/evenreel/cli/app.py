@@ -13,6 +13,7 @@ from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
+from evenreel.cli.features import features
 from evenreel.cli.output import as_utf8
 from evenreel.config import (
     AUTO,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(corpus_app, name="corpus")
 app.command()(evaluate)
+app.command()(features)
 
 LibraryOption = Annotated[
     Path | None,

@@ -22,7 +22,7 @@ from rich.progress import (
 class Bars:
     """One line: files done of all, files a minute, frames a second, time left.
 
-    It has the methods of `evenreel.library.Progress`, which it does not import: the command line stays light.
+    It has the methods of `evenreel.features.progress.Progress`, which it does not import: the command line stays light.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -47,9 +47,14 @@ class Bars:
             self._progress.advance(self._task)
             self._rates()
 
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
-        self._show(name, None)
+    def stage(self, name: str, count: int | None = None) -> None:
+        """Another stage has begun, of so many steps where they can be counted."""
+        self._show(name, count)
+
+    def advance(self, steps: int) -> None:
+        """So many steps of a stage are done."""
+        if self._task is not None:
+            self._progress.advance(self._task, steps)
 
     def _show(self, name: str, total: int | None) -> None:
         if self._task is not None:

@@ -1,1 +1,39 @@
-"""What is kept of each clip: the features of its frames and the words read on its screen."""
+"""What is kept of each clip and caption: features, computed once, and the words read on screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenreel.features.compute import compute_features
+    from evenreel.features.folder import Manifest, feature_folder, read_manifest
+    from evenreel.features.load import load_text_features, load_video_features
+    from evenreel.features.settings import FeatureReport, FeatureSettings
+
+__all__ = [
+    "FeatureReport",
+    "FeatureSettings",
+    "Manifest",
+    "compute_features",
+    "feature_folder",
+    "load_text_features",
+    "load_video_features",
+    "read_manifest",
+]
+
+_MODULE_OF = {
+    "compute": ("compute_features",),
+    "folder": ("Manifest", "feature_folder", "read_manifest"),
+    "load": ("load_text_features", "load_video_features"),
+    "settings": ("FeatureReport", "FeatureSettings"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is asked for: a library reads shards and nothing else."""
+    import importlib
+
+    for module, names in _MODULE_OF.items():
+        if name in names:
+            return getattr(importlib.import_module(f"evenreel.features.{module}"), name)
+    raise AttributeError(f"module 'evenreel.features' has no attribute {name!r}")

@@ -30,8 +30,11 @@ class Progress(Protocol):
     def file_done(self, path: str) -> None:
         """One more file is finished or set aside."""
 
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
+    def stage(self, name: str, count: int | None = None) -> None:
+        """Another stage has begun, of so many steps where they can be counted."""
+
+    def advance(self, steps: int) -> None:
+        """So many steps of a stage are done."""
 
 
 class NoProgress:
@@ -46,5 +49,8 @@ class NoProgress:
     def file_done(self, path: str) -> None:
         """One more file is finished or set aside."""
 
-    def stage(self, name: str) -> None:
-        """A stage that has no count has begun."""
+    def stage(self, name: str, count: int | None = None) -> None:
+        """Another stage has begun, of so many steps where they can be counted."""
+
+    def advance(self, steps: int) -> None:
+        """So many steps of a stage are done."""

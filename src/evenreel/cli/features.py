@@ -1,0 +1,109 @@
+"""`evenreel features`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.config import DEFAULT_MODEL, MediaLimits
+from evenreel.errors import UsageError
+from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS
+
+if TYPE_CHECKING:
+    from evenreel.features import FeatureReport
+
+MANY = 10
+
+
+def features(
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    model: Annotated[str, typer.Option(help="CLIP or SigLIP: a hub id, a folder, or 'builtin'.")] = DEFAULT_MODEL,
+    frames: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Frames of each clip, the middles of equal parts. \\[default: {DEFAULT_FRAMES}]"),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="Instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.")
+    ] = None,
+    windows: Annotated[
+        int, typer.Option(min=1, help="Equal parts of each clip whose on-screen text becomes one feature.")
+    ] = DEFAULT_WINDOWS,
+    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
+    videos: Annotated[
+        Path | None, typer.Option(help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the features go. \\[default: CORPUS/features/MODEL-HASH]")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")] = 0,
+    device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds without progress after which a clip is set aside.")
+    ] = MediaLimits.stall_timeout_s,
+    memory: Annotated[int, typer.Option(min=64, help="MiB that reading one clip may take.")] = (
+        MediaLimits.memory_bytes >> 20
+    ),
+    max_damage: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of a clip's pictures that damage may spoil.")
+    ] = MediaLimits.max_damaged_share,
+    retry: Annotated[bool, typer.Option("--retry", help="Try clips again that were set aside.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+) -> None:
+    """Compute the features of a corpus once; what is there is kept, and a broken-off run goes on."""
+    from evenreel.cli.progress import bars
+    from evenreel.corpus import load_corpus
+    from evenreel.encoders import load_encoder
+    from evenreel.features import FeatureSettings, compute_features, feature_folder
+
+    if frames is not None and rule is not None:
+        raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
+    settings = FeatureSettings(
+        rule=rule or f"{frames or DEFAULT_FRAMES} midpoints",
+        read_text=not no_ocr,
+        windows=windows,
+        videos=videos or corpus,
+        workers=workers,
+        limits=MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20, max_damaged_share=max_damage),
+        retry=retry,
+    )
+    tables = load_corpus(corpus)
+    with bars() as progress:
+        progress.stage("loading the model")
+        encoder = load_encoder(model, device=device, precision=precision)
+        report = compute_features(tables, out or feature_folder(corpus, encoder), encoder, settings, progress)
+    _show(report, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _show(report: FeatureReport, as_json: bool) -> None:
+    from evenreel.cli.show import console, count, print_json, safe
+
+    if as_json:
+        print_json(report.to_json())
+        return
+    out = console()
+    rate = f", {report.frames / report.seconds:.1f} frames/s" if report.frames and report.seconds else ""
+    done = f"{count(report.computed, 'clip')} ({count(report.frames, 'frame')}) and {count(report.texts, 'caption')}"
+    out.print(f"Features of {safe(report.encoder_id)} in {safe(report.folder)}:")
+    out.print(f"  {done} computed in {report.seconds:.1f} s{rate}")
+    if report.unchanged or report.texts_unchanged:
+        there = f"{count(report.unchanged, 'clip')} and {count(report.texts_unchanged, 'caption')}"
+        out.print(f"  {there} were there already")
+    for path in report.damaged:
+        out.print(f"  [yellow]damaged, computed anew:[/] {safe(path)}")
+    for path, note in report.notes[:MANY]:
+        out.print(f"  note: {safe(path)}: {safe(note)}")
+    if len(report.notes) > MANY:
+        out.print(f"  and {len(report.notes) - MANY:,} more notes (--json lists them all)")
+    if report.set_aside:
+        out.print(
+            f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
+        )
+    for aside in report.set_aside:
+        where = f" ({safe(aside.path)})" if aside.path else ""
+        out.print(f"  {safe(aside.clip_id)}{where}: {safe(aside.sentence)} [dim]({aside.reason})[/]")

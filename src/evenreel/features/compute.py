@@ -1,0 +1,327 @@
+"""The features of a corpus, computed once: what is there and up to date is kept, and only the rest is read.
+
+A folder of features has this layout; every file in it appears whole or not at all, so a run that was killed goes on
+where it stopped:
+
+    features.json                whose they are: encoder, weights hash, rule, windows
+    files.json                   stamp and digest of each video when it was looked at, and clips that were set aside
+    clips/ab/abcd....safetensors one shard a clip (`evenreel.features.shards`): frames (T, D) float16 of unit length and
+                                 their times, on-screen text, and the features of its windows
+    texts/abcd....safetensors    blocks of captions (`evenreel.features.texts`): words and sentence of each text
+
+The name of a shard is a digest over the content of the video, the clip's part of it and the sampling rule; a caption is
+found by its text; the weights hash of the folder is in every file. So an edited video or caption, another rule or
+another encoder finds nothing there, rather than what was computed before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
+from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted, merge
+from evenreel.features.folder import (
+    CLIPS,
+    RECOMPUTE,
+    Ledger,
+    Manifest,
+    clip_key,
+    clip_shard,
+    remove_leftovers,
+    write_manifest,
+)
+from evenreel.features.lock import writer_lock
+from evenreel.features.pool import ReaderPool
+from evenreel.features.progress import TRANSIENT, NoProgress, Progress
+from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
+from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
+from evenreel.features.windows import CaptionEncoder, with_windows
+from evenreel.media import parse_rule
+from evenreel.media.content import FileStamp
+from evenreel.media.parts import Part
+from evenreel.types import Corpus, FloatArray, Pixels
+
+log = logging.getLogger("evenreel")
+
+
+def compute_features(
+    corpus: Corpus,
+    folder: str | Path,
+    encoder: CaptionEncoder,
+    settings: FeatureSettings | None = None,
+    progress: Progress | None = None,
+) -> FeatureReport:
+    """Bring the features of a corpus up to date: frames and on-screen text of its clips, words of its captions.
+
+    Args:
+        corpus: clips with `path`, and `start_s` and `end_s` where a clip is a part of its file.
+        folder: where the features go; made where it does not exist, and of one encoder for ever.
+        encoder: whose features.
+        settings: sampling, on-screen text, workers, limits.
+        progress: told how it goes.
+
+    Raises:
+        FeaturesError: the folder belongs to another encoder, another process writes to it, or the disk refuses.
+        EncoderError: the model gives what is no number, for a caption.
+        UsageError: the sampling rule is not one.
+    """
+    folder, settings = Path(folder), settings or FeatureSettings()
+    settings = replace(settings, rule=str(parse_rule(settings.rule)))
+    windows = settings.windows if settings.read_text else None
+    videos = str(settings.videos.absolute())
+    manifest = Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, settings.rule, windows, videos)
+    with writer_lock(folder, FeaturesError, "name another --out"):
+        write_manifest(folder, manifest)
+        remove_leftovers(folder)
+        return FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress()).run(corpus)
+
+
+class SharedEncoder:
+    """An encoder that several threads share, one at a time; a `Vision`."""
+
+    def __init__(self, encoder: CaptionEncoder) -> None:
+        self._encoder, self._encoding = encoder, threading.Lock()
+
+    def encoder(self) -> CaptionEncoder:
+        """The encoder itself, for one thread at a time."""
+        return self._encoder
+
+    def encode(self, pixels: Pixels) -> FloatArray:
+        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`."""
+        with self._encoding:
+            return self._encoder.encode_frames(pixels)
+
+    def with_windows(self, shard: Shard, count: int) -> Shard:
+        """A shard with the features of what its tracks say, see `evenreel.features.windows`."""
+        with self._encoding:
+            return with_windows(shard, count, self._encoder)
+
+
+@dataclass(frozen=True)
+class _Clip:
+    """A row of the corpus's table of clips."""
+
+    clip_id: str
+    path: str
+    part: Part
+
+
+class FeatureJob:
+    """One run over one folder of features, which is locked.
+
+    Args:
+        folder: the features.
+        model: the encoder.
+        settings: what is asked for, with the rule in its standard words.
+        progress: told how it goes.
+        reader: target of the workers; tests put stubs here.
+    """
+
+    def __init__(
+        self, folder: Path, model: SharedEncoder, settings: FeatureSettings, progress: Progress, reader: str = READER
+    ) -> None:
+        self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
+        self._target = reader
+        self._ledger = Ledger.load(folder)
+        self._report = FeatureReport(str(folder), model.encoder().encoder_id)
+        self._report_lock = threading.Lock()
+        self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
+
+    def run(self, corpus: Corpus) -> FeatureReport:
+        """Do all that is to be done for a corpus."""
+        started = time.monotonic()
+        try:
+            self._encode_captions(corpus.captions["text"].unique(maintain_order=True).to_list())
+            self._read_all(self._clips(corpus))
+        finally:
+            self._ledger.save(now=True)
+        self._report.set_aside.sort(key=lambda aside: (aside.path, aside.clip_id))
+        self._report.notes = sorted(set(self._report.notes))
+        self._report.seconds = time.monotonic() - started
+        return self._report
+
+    def _encode_captions(self, texts: Sequence[str]) -> None:
+        """Encode the captions that no whole block holds."""
+        self._progress.stage("checking captions")
+        encoder, there = self._model.encoder(), set[str]()
+        for path in block_files(self._folder):
+            try:
+                there.update(read_block(path, encoder.weights_hash).texts)
+            except DamagedTextsError:
+                self._report.damaged.append(str(path))
+                path.unlink(missing_ok=True)
+        missing = [text for text in texts if text not in there]
+        self._report.texts_unchanged = len(texts) - len(missing)
+        if missing:
+            self._progress.stage("encoding captions", len(missing))
+        for at in range(0, len(missing), BLOCK_TEXTS):
+            block = encode_block(missing[at : at + BLOCK_TEXTS], encoder)
+            write_block(self._folder, block, encoder)
+            self._report.texts += len(block.texts)
+            self._progress.advance(len(block.texts))
+
+    def _clips(self, corpus: Corpus) -> list[_Clip]:
+        """Clips that name a file, those of one file together and in the order of their times."""
+        clips = []
+        for clip_id, path, start_s, end_s in corpus.clips.select("clip_id", "path", "start_s", "end_s").iter_rows():
+            if path:
+                clips.append(_Clip(clip_id, path, Part(start_s or None, end_s)))
+            else:
+                error = MediaError("unreadable", "the corpus names no video for it; give it a path")
+                self._report.set_aside.append(_aside(clip_id, "", error))
+        return sorted(clips, key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id))
+
+    def _read_all(self, clips: list[_Clip]) -> None:
+        self._progress.stage("checking what is there")
+        work = [file for path, group in groupby(clips, attrgetter("path")) if (file := self._undone(path, list(group)))]
+        if work:
+            work.sort(key=len, reverse=True)  # so that no reader is left with a long one at the end
+            self._progress.begin(sum(map(len, work)))
+            self._pool.run(work)
+
+    def _undone(self, path: str, clips: list[_Clip]) -> list[_Clip]:
+        """The clips of a file that there is work for; all of them where its content must be looked at first."""
+        place = self._settings.videos / path
+        digest = self._ledger.digest(path, place) if place.exists() else None
+        if digest is None:
+            return clips
+        return [clip for clip in clips if not self._is_done(clip, self._key(clip, digest))]
+
+    def _is_done(self, clip: _Clip, key: str) -> bool:
+        """Whether a clip needs no reader, because its features are up to date or it is known to be unusable."""
+        shard = self._stored(key)
+        if shard is not None and not self._wanted(shard) and self._has_windows(shard):
+            self._note_unchanged()
+            return True
+        known = self._ledger.set_aside.get(key)
+        if known is None or known[0] in TRANSIENT or self._settings.retry:
+            return False
+        self._report.set_aside.append(ClipAside(clip.clip_id, clip.path, *known))
+        return True
+
+    def _key(self, clip: _Clip, digest: str) -> str:
+        return clip_key(digest, clip.part, self._settings.rule)
+
+    def _wanted(self, shard: Shard | None) -> Wanted:
+        """The stages to do for a clip, given what is stored of it."""
+        has_text = shard is not None and shard.tracks is not None
+        return Wanted(shard is None or shard.frames is None, self._settings.read_text and not has_text)
+
+    def _has_windows(self, shard: Shard) -> bool:
+        asked = self._settings.windows if self._settings.read_text else None
+        return asked is None or (shard.window_texts is not None and len(shard.window_texts) == asked)
+
+    def _stored(self, key: str) -> Shard | None:
+        """The shard that is there, whole and of this encoder; a damaged one is noted and counts as none."""
+        path = clip_shard(self._folder, key)
+        if not path.exists():
+            return None
+        try:
+            shard = read_shard(path, remedy=RECOMPUTE)
+        except DamagedShardError:
+            with self._report_lock:
+                if str(path) not in self._report.damaged:
+                    self._report.damaged.append(str(path))
+            return None
+        return shard if shard.weights_hash == self._model.encoder().weights_hash else None
+
+    def _new_reader(self) -> ClipReader:
+        settings = self._settings
+        reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
+        return ClipReader(reading, self._model, self._count_frame, self._target)
+
+    def _read_file(self, reader: ClipReader, clips: list[_Clip]) -> None:
+        """Read the clips of one file, one after the other."""
+        path = clips[0].path
+        try:
+            before, digest = self._ledger.look(path, self._settings.videos / path)
+        except MediaError as error:
+            for clip in clips:
+                self._set_aside(clip, None, error)
+            return
+        for clip in clips:
+            if self._pool.stopping:
+                return
+            self._read_clip(reader, clip, before, self._key(clip, digest))
+
+    def _read_clip(self, reader: ClipReader, clip: _Clip, before: FileStamp, key: str) -> None:
+        if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
+            self._progress.file_done(clip.path)
+            return
+        stored = self._stored(key)
+        wanted = self._wanted(stored)
+        read: Callable[[], Shard] | None = None
+        try:
+            if wanted:
+                place = str(self._settings.videos / clip.path)
+                read = reader.read(Source(key, place, before, clip.part), wanted)
+        except MediaError as error:
+            if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
+                self._set_aside(clip, key, error)
+            return
+        self._pool.hand_over(partial(self._finish, clip, key, read, stored))
+
+    def _finish(self, clip: _Clip, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
+        """Encode what is left of a clip, and store it."""
+        try:
+            shard = self._windowed(_both(read() if read else None, stored))
+            self._write(shard)
+        except MediaError as error:
+            self._set_aside(clip, key, error)
+            return
+        self._ledger.note_aside(key, None)
+        self._ledger.save()
+        with self._report_lock:
+            self._report.computed += 1
+            self._report.notes += [(clip.path, note) for note in shard.info.notes]
+        self._progress.file_done(clip.path)
+
+    def _windowed(self, shard: Shard) -> Shard:
+        if not self._settings.read_text:
+            return shard
+        try:
+            return self._model.with_windows(shard, self._settings.windows)
+        except EncoderError as error:
+            raise MediaError("bad_features", str(error)) from error
+
+    def _write(self, shard: Shard) -> None:
+        try:
+            write_shard(self._folder / CLIPS, shard)
+        except LibraryError as error:
+            raise FeaturesError(f"{error} What was computed so far is kept.") from error
+
+    def _set_aside(self, clip: _Clip, key: str | None, error: MediaError) -> None:
+        if key is not None:
+            self._ledger.note_aside(key, error)
+        log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
+        with self._report_lock:
+            self._report.set_aside.append(_aside(clip.clip_id, clip.path, error))
+        self._progress.file_done(clip.path)
+
+    def _note_unchanged(self) -> None:
+        with self._report_lock:
+            self._report.unchanged += 1
+
+    def _count_frame(self) -> None:
+        with self._report_lock:
+            self._report.frames += 1
+        self._progress.frame()
+
+
+def _both(new: Shard | None, stored: Shard | None) -> Shard:
+    """What was read now and what was there; one of them at least is."""
+    shards = [shard for shard in (new, stored) if shard is not None]
+    return merge(*shards) if len(shards) == 2 else shards[0]
+
+
+def _aside(clip_id: str, path: str, error: MediaError) -> ClipAside:
+    return ClipAside(clip_id, path, error.reason, str(error))

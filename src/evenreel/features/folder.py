@@ -1,0 +1,217 @@
+"""The folder of a corpus's features: whose they are, and which file held what when it was looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evenreel.errors import FeaturesError, MediaError
+from evenreel.features.shards import shard_path
+from evenreel.files import TEMPORARY_SUFFIX, write_durably
+from evenreel.media.content import FileStamp, content_digest, stamp
+from evenreel.media.parts import Part
+from evenreel.types import Encoder
+
+FORMAT = 1
+MANIFEST, LEDGER, CLIPS, TEXTS = "features.json", "files.json", "clips", "texts"
+SAVE_EVERY_S = 30.0
+RECOMPUTE = "run `evenreel features` again to compute it anew"
+
+
+class DamagedManifestError(FeaturesError):
+    """What says whose features a folder holds is not what was written."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Whose features a folder holds, and how the last run made them.
+
+    Attributes:
+        encoder_id: name of the encoder.
+        weights_hash: digest of the encoder; a folder holds features of one.
+        dimension: D.
+        rule: how frames were sampled.
+        windows: O; None where on-screen text was not asked for.
+        videos: folder in which the paths of the clips begin.
+        format: version of the folder's layout.
+    """
+
+    encoder_id: str
+    weights_hash: str
+    dimension: int
+    rule: str
+    windows: int | None
+    videos: str
+    format: int = FORMAT
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Whose features a folder holds.
+
+    Raises:
+        FeaturesError: it holds none, or was written by a later version.
+    """
+    path = folder / MANIFEST
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        newer = fields["format"] > FORMAT
+        manifest = None if newer else Manifest(**fields)
+    except FileNotFoundError as error:
+        raise FeaturesError(f"There are no features in {folder}; make some with `evenreel features`.") from error
+    except OSError as error:
+        raise FeaturesError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedManifestError(f"{path} is damaged; run `evenreel features` again.") from error
+    if manifest is None:
+        raise FeaturesError(f"The features in {folder} were made by a later version; update evenreel to read them.")
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Say whose features a folder holds; one that holds those of another encoder is refused.
+
+    Raises:
+        FeaturesError: see above, or the folder cannot be written.
+    """
+    there = None
+    if (folder / MANIFEST).exists():
+        with contextlib.suppress(DamagedManifestError):  # each file says itself whose it is
+            there = read_manifest(folder)
+    if there == manifest:
+        return
+    if there is not None and there.weights_hash != manifest.weights_hash:
+        raise FeaturesError(
+            f"{folder} holds features of {there.encoder_id}, and {manifest.encoder_id} has other weights; name "
+            "another --out."
+        )
+    store(folder / MANIFEST, (json.dumps(asdict(manifest), indent=2) + "\n").encode())
+
+
+def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
+    """Where the features of a corpus go if no place is named: `CORPUS/features/NAME-HASH`."""
+    name = encoder.encoder_id.partition("@")[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return corpus_folder / "features" / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}"
+
+
+def clip_key(digest: str, part: Part, rule: str) -> str:
+    """The name of a clip's shard: 32 hex digits over the file's content, the clip's part of it and the rule."""
+    named = json.dumps([digest, part.start_s, part.end_s, rule])
+    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
+
+
+def clip_shard(folder: Path, key: str) -> Path:
+    """Where the shard of a clip lies."""
+    return shard_path(folder / CLIPS, key)
+
+
+def store(path: Path, payload: bytes) -> None:
+    """Write a file durably.
+
+    Raises:
+        FeaturesError: the disk refuses; what was there before is still there.
+    """
+    try:
+        write_durably(path, payload)
+    except OSError as error:
+        raise FeaturesError(
+            f"Cannot write {path} ({len(payload)} bytes): {error.strerror or error}; what was computed so far is kept."
+        ) from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete files that a run which was killed had half written."""
+    for temporary in folder.rglob(f".*{TEMPORARY_SUFFIX}"):
+        temporary.unlink(missing_ok=True)
+
+
+@dataclass
+class Ledger:
+    """What was in each file when it was looked at, and which clips are set aside.
+
+    It spares reading every video again to see whether it has changed. What it holds can be found out anew, so a lost
+    one costs time and no feature.
+
+    Attributes:
+        path: its own file.
+        files: stamp and digest of each video, by its path in the corpus.
+        set_aside: reason and sentence of clips that cannot be read, by their key.
+        unreadable: the same of videos whose content nobody could look at, by their path in the corpus.
+    """
+
+    path: Path
+    files: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
+    set_aside: dict[str, tuple[str, str]] = field(default_factory=dict)
+    unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._saved = time.monotonic()
+
+    @classmethod
+    def load(cls, folder: Path) -> Ledger:
+        """The ledger of a folder; an empty one where there is none that can be read."""
+        ledger = cls(folder / LEDGER)
+        try:
+            fields = json.loads(ledger.path.read_text(encoding="utf-8"))
+            ledger.files = {name: (FileStamp(*of), digest) for name, (of, digest) in fields["files"].items()}
+            for name in ("set_aside", "unreadable"):
+                getattr(ledger, name).update({key: (reason, why) for key, (reason, why) in fields[name].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(folder / LEDGER)
+        return ledger
+
+    def digest(self, name: str, place: Path) -> str | None:
+        """The digest of a file where it is as it was, or is not there to be looked at; None where it must be read."""
+        known = self.files.get(name)
+        try:
+            now = stamp(str(place))
+        except MediaError:
+            return known[1] if known else None
+        return known[1] if known and known[0] == now else None
+
+    def look(self, name: str, place: Path) -> tuple[FileStamp, str]:
+        """Read a file for its digest, and note it.
+
+        Raises:
+            MediaError: it cannot be read, which is noted too.
+        """
+        try:
+            found = stamp(str(place)), content_digest(str(place))
+        except MediaError as error:
+            with self._lock:
+                self.files.pop(name, None)
+                self.unreadable[name] = (error.reason, str(error))
+            raise
+        with self._lock:
+            self.files[name] = found
+            self.unreadable.pop(name, None)
+        return found
+
+    def note_aside(self, key: str, error: MediaError | None) -> None:
+        """Remember that a clip cannot be read, or with None that it can."""
+        with self._lock:
+            if error is None:
+                self.set_aside.pop(key, None)
+            else:
+                self.set_aside[key] = (error.reason, str(error))
+
+    def save(self, *, now: bool = False) -> None:
+        """Write it, if that is long ago or asked for.
+
+        Raises:
+            FeaturesError: the disk refuses.
+        """
+        with self._lock:
+            if not now and time.monotonic() - self._saved < SAVE_EVERY_S:
+                return
+            self._saved = time.monotonic()
+            files = {name: ([of.size, of.mtime_ns, of.ctime_ns], digest) for name, (of, digest) in self.files.items()}
+            payload: dict[str, Any] = {"files": files, "set_aside": self.set_aside, "unreadable": self.unreadable}
+            store(self.path, json.dumps(payload, sort_keys=True).encode())

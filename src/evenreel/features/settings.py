@@ -1,0 +1,86 @@
+"""How the features of a corpus are made, and what a run of it tells."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evenreel.config import MediaLimits, usable_cores
+
+DEFAULT_FRAMES = 12
+DEFAULT_WINDOWS = 12
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """How the clips of a corpus become features.
+
+    Attributes:
+        rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; of a clip that is a part of a file,
+            that part alone.
+        read_text: whether on-screen text is recognised.
+        windows: O, stretches of each clip whose on-screen text becomes one feature.
+        videos: folder in which the paths of the clips begin.
+        workers: reader processes; 0 means one for each core.
+        limits: what one clip may cost.
+        retry: try clips again that were set aside before.
+    """
+
+    rule: str = f"{DEFAULT_FRAMES} midpoints"
+    read_text: bool = True
+    windows: int = DEFAULT_WINDOWS
+    videos: Path = Path()
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+    retry: bool = False
+
+    @property
+    def worker_count(self) -> int:
+        """Reader processes to start."""
+        return self.workers or usable_cores()
+
+
+@dataclass(frozen=True)
+class ClipAside:
+    """One clip that has no features, and why."""
+
+    clip_id: str
+    path: str
+    reason: str
+    sentence: str
+
+
+@dataclass
+class FeatureReport:
+    """What a run did.
+
+    Attributes:
+        folder: where the features are.
+        encoder_id: whose they are.
+        computed: clips that were read.
+        unchanged: clips whose features were there, whole and up to date.
+        frames: frames that were decoded.
+        texts: captions that were encoded, equal ones once.
+        texts_unchanged: distinct captions whose features were there.
+        damaged: files that were not as they had been written; what they held was computed anew.
+        set_aside: every clip of the corpus without features, also those known before.
+        notes: what is unusual about a video, with its path.
+        seconds: length of the run.
+    """
+
+    folder: str
+    encoder_id: str
+    computed: int = 0
+    unchanged: int = 0
+    frames: int = 0
+    texts: int = 0
+    texts_unchanged: int = 0
+    damaged: list[str] = field(default_factory=list)
+    set_aside: list[ClipAside] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data, the form that `--json` prints."""
+        return asdict(self)

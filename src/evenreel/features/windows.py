@@ -1,0 +1,104 @@
+"""On-screen text as captions of windows: what the signs of a clip say in each of O equal stretches of it.
+
+After TCD's window captioner (see METHODS there): words of a window in the order in which their signs appear, a repeated
+one once, inside a fixed sentence. A window without text has none, rather than a sentence that says so: equal sentences
+would make such windows of all videos alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from evenreel.features.shards import Shard
+from evenreel.types import Encoder, TextTrack
+
+TEMPLATE = "There are scene texts: {words} in this frame."
+
+
+class CaptionEncoder(Encoder, Protocol):
+    """An encoder that knows which captions it would cut."""
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """Which captions are longer than the text tower takes."""
+
+
+def with_windows(shard: Shard, count: int, encoder: CaptionEncoder) -> Shard:
+    """A shard whose windows are made of its tracks; one without tracks has none.
+
+    Raises:
+        EncoderError: a feature is not a number.
+    """
+    if shard.tracks is None or shard.frames is None:
+        return replace(shard, window_texts=None, windows=None)
+    length_s = float(shard.spans_s[-1, 1])
+    texts = window_texts(shard.tracks, length_s, count, lambda text: not encoder.truncated([text])[0])
+    windows = np.zeros((count, shard.frames.shape[1]), np.float16)
+    if distinct := list(dict.fromkeys(filter(None, texts))):
+        row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
+        for row, text in enumerate(texts):
+            if text:
+                windows[row] = row_of[text]
+    return replace(shard, window_texts=texts, windows=windows)
+
+
+def window_texts(
+    tracks: Sequence[TextTrack], length_s: float, count: int, fits: Callable[[str], bool]
+) -> tuple[str, ...]:
+    """One sentence for each of `count` windows of equal length; empty where no sign is shown.
+
+    Args:
+        tracks: signs, in the order in which they appear.
+        length_s: of the clip; what is shown later counts to the last window.
+        count: O.
+        fits: whether the tokenizer takes a sentence whole; of too many words the most certain are kept.
+
+    >>> sign = TextTrack("GATE 12", 0.9, 0.0, 6.0, (0, 0, 1, 1))
+    >>> window_texts([sign], 8.0, 2, lambda text: True)[1]
+    'There are scene texts: GATE 12 in this frame.'
+    """
+    return tuple(_sentence(_words(shown), fits) for shown in _shown(tracks, length_s, count))
+
+
+def _shown(tracks: Sequence[TextTrack], length_s: float, count: int) -> Iterator[list[TextTrack]]:
+    """The tracks of each window."""
+    spans = [(_window(track.start_s, length_s, count), _window(track.end_s, length_s, count)) for track in tracks]
+    for number in range(count):
+        yield [track for track, (first, last) in zip(tracks, spans, strict=True) if first <= number <= last]
+
+
+def _window(time_s: float, length_s: float, count: int) -> int:
+    return min(count - 1, int(time_s * count / length_s)) if length_s > 0 else 0
+
+
+def _words(tracks: Sequence[TextTrack]) -> dict[str, float]:
+    """Words in order with the best confidence they were read with; case makes no other word."""
+    spelt: dict[str, str] = {}
+    certain: dict[str, float] = {}
+    for track in tracks:
+        for word in track.text.split():
+            first = spelt.setdefault(word.casefold(), word)
+            certain[first] = max(certain.get(first, 0.0), track.confidence)
+    return certain
+
+
+def _sentence(words: dict[str, float], fits: Callable[[str], bool]) -> str:
+    """The sentence with as many of the most certain words as the tokenizer takes."""
+    whole = _fill(words)
+    if not words or fits(whole):
+        return whole
+    ranked = sorted(words, key=lambda word: -words[word])  # stable: of equally certain ones the earlier
+    fewest, most = 0, len(ranked) - 1
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        kept = set(ranked[:middle])
+        fewest, most = (middle, most) if fits(_fill([word for word in words if word in kept])) else (fewest, middle - 1)
+    kept = set(ranked[:fewest])
+    return _fill([word for word in words if word in kept])
+
+
+def _fill(words: Sequence[str] | dict[str, float]) -> str:
+    return TEMPLATE.format(words=" ".join(words)) if words else ""
