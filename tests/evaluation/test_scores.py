@@ -16,7 +16,6 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
-from evenreel.evaluation.matching import from_matcher
 from evenreel.evaluation.scores import load_scores, save_scores
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
@@ -327,60 +326,3 @@ def test_what_does_not_fit_gets_a_sentence(case: str, corpus: Corpus, tmp_path: 
         load_scores(tmp_path / name, corpus)
     assert str(raised.value).endswith(".")
     assert "\n" not in str(raised.value)
-
-
-class Batch:
-    def __init__(self, ids: list[str], vectors: NDArray[Any]) -> None:
-        self.ids, self.vectors = ids, vectors
-
-
-class Tensor:
-    """What a tensor of torch can be asked for."""
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._values = values
-
-    def detach(self) -> Tensor:
-        return self
-
-    cpu = detach
-
-    def numpy(self) -> NDArray[Any]:
-        return self._values
-
-
-class Dot:
-    """A matcher that counts what it is asked for."""
-
-    def __init__(self) -> None:
-        self.encoded, self.scored = 0, 0
-
-    def encode_text(self, text: Batch) -> NDArray[Any]:
-        self.encoded += 1
-        return text.vectors
-
-    encode_video = encode_text
-
-    def score(self, text: NDArray[Any], video: NDArray[Any]) -> Tensor:
-        self.scored += 1
-        return Tensor(text @ video.T)
-
-
-def test_a_matcher_encodes_once_and_scores_each_tile_once() -> None:
-    rng = np.random.default_rng(0)
-    texts, videos = rng.normal(size=(11, 3)), rng.normal(size=(8, 3))
-    text_batches = [Batch([f"c{i}" for i in rows], texts[rows]) for rows in np.split(np.arange(11), [4, 8])]
-    video_batches = [Batch([f"v{i}" for i in rows], videos[rows]) for rows in np.split(np.arange(8), [3, 6])]
-    matcher = Dot()
-    scores = from_matcher(matcher, text_batches, video_batches)
-    assert (list(scores.caption_ids), list(scores.video_ids)) == (
-        [f"c{i}" for i in range(11)],
-        [f"v{i}" for i in range(8)],
-    )
-    full = texts @ videos.T
-    for start in range(11):
-        np.testing.assert_allclose(scores.block(slice(start, start + 1), slice(0, 8)), full[start : start + 1])
-    assert (matcher.encoded, matcher.scored) == (6, 9)
-    np.testing.assert_allclose(scores.block(slice(2, 9), slice(1, 5)), full[2:9, 1:5])
-    with pytest.raises(UsageError, match="no batch"):
-        from_matcher(matcher, [], video_batches)

@@ -80,13 +80,14 @@ def _cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor
     weights = _after_one(s[:, None] * weights)
     length = _form(videos.length, weights).sqrt()
     of_x_0, of_b = texts.constants.T
-    cosines = (of_b + s * (of_x_0 + r * along)) / length.clamp(min=torch.finfo(length.dtype).tiny)
+    cosines: Tensor = (of_b + s * (of_x_0 + r * along)) / length.clamp(min=torch.finfo(length.dtype).tiny)
     return cosines.to(texts.target.dtype)
 
 
 def _form(gram: Tensor, weights: Tensor) -> Tensor:
     """(v, n, n) and (v, n, Q) -> `w' G w`, (v, Q); rounding may take a zero below itself."""
-    return ((gram @ weights) * weights).sum(1).clamp(min=0)
+    form: Tensor = ((gram @ weights) * weights).sum(1)
+    return form.clamp(min=0)
 
 
 def _after_one(weights: Tensor) -> Tensor:

@@ -1,0 +1,33 @@
+"""Attention over similarities (AOSM of X-CLIP, arXiv 2207.07285, equations 7 to 12)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
+    """One similarity out of those to the L parts of something, for n things at once.
+
+    The parts are the last axis but one: with the n things last, every step runs along contiguous memory.
+
+    Args:
+        alike: (..., L, n) similarities, zero where a part is not real.
+        mix: (M, M) with M >= L; row i says where the weight of part i goes.
+        mask: True = real, of a shape that broadcasts with `alike`.
+        temperature: of the softmax.
+
+    Returns:
+        (..., n), the sum over real parts of mixed weight times similarity.
+
+    >>> import torch
+    >>> alike, real = torch.tensor([[0.3], [0.1], [0.0]]), torch.tensor([[True], [True], [False]])
+    >>> attend(alike, torch.eye(3), real, temperature=100.0)  # next to equal weights
+    tensor([0.2001])
+    >>> attend(alike, torch.eye(3), real, temperature=0.01)  # next to the maximum
+    tensor([0.3000])
+    """
+    length = alike.shape[-2]
+    weights = (alike / temperature).masked_fill(~mask, float("-inf")).softmax(-2)
+    # weights @ mix times similarity is weights times mix @ similarity, and padding, being zero, mixes nothing in.
+    return (weights * (mix[:length, :length] @ alike)).sum(-2)

@@ -1,0 +1,80 @@
+"""Tables of pairs that need many numbers a pair for a moment: made in chunks that stay in a processor's cache.
+
+Captions and videos are taken in the order of their lengths, so that a chunk can be cut to its longest row and nearly
+no padding takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Side(NamedTuple):
+    """The captions or the videos of a table.
+
+    Attributes:
+        state: named tuple of tensors, one row for each of them.
+        mask: (N, L) True = real word or frame, at least one a row.
+        cut: what makes a chunk of some rows of the state and the length that holds all their real items.
+    """
+
+    state: tuple[Tensor, ...]
+    mask: Tensor
+    cut: Callable[[Any, int], Any]
+
+
+def in_chunks(score: Callable[[Any, Any], Tensor], texts: Side, videos: Side) -> Tensor:
+    """The table of all pairs.
+
+    Args:
+        score: chunks of q captions and v videos -> (q, v).
+        texts: Q captions.
+        videos: V videos.
+
+    Returns:
+        (Q, V).
+    """
+    text_order, video_order = (lengths(side.mask).argsort(stable=True) for side in (texts, videos))
+    columns = list(_chunks(videos, video_order))
+    rows = [torch.cat([score(chunk, other) for other in columns], dim=1) for chunk in _chunks(texts, text_order)]
+    return torch.cat(rows)[text_order.argsort()][:, video_order.argsort()]
+
+
+def lengths(mask: Tensor) -> Tensor:
+    """(N, L) -> (N,), one more than the place of the last real item.
+
+    >>> lengths(torch.tensor([[True, True, False], [True, False, True]]))
+    tensor([2, 3])
+    """
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    return (mask * places).amax(1)
+
+
+def chunk_tokens(device: torch.device) -> int:
+    """Words or frames of a chunk: products of two chunks take 4 MiB, a processor's cache; 64 MiB keep a GPU busy."""
+    return 1024 if device.type == "cpu" else 4096
+
+
+def _chunks(side: Side, order: Tensor) -> Iterator[Any]:
+    in_order = lengths(side.mask)[order].tolist()
+    for start, stop in _bounds(in_order, chunk_tokens(side.mask.device)):
+        rows = order[start:stop]
+        yield side.cut(type(side.state)(*(tensor[rows] for tensor in side.state)), in_order[stop - 1])
+
+
+def _bounds(in_order: list[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Rows of rising lengths in stretches of at most `limit` items, padding included; one row at the least.
+
+    >>> list(_bounds([2, 2, 3, 9], limit=6))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    start = 0
+    for stop, length in enumerate(in_order):
+        if stop > start and (stop + 1 - start) * length > limit:
+            yield start, stop
+            start = stop
+    yield start, len(in_order)

@@ -1,0 +1,89 @@
+"""Weighted token interaction from features to scores, against loops over captions, videos, words and frames."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.matchers import TextBatch, VideoBatch, build_matcher
+from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
+
+
+def built(**settings: Any) -> Any:
+    torch.manual_seed(0)
+    return disturb(build_matcher("wti", DIMENSION, settings), 0.3).double().eval()
+
+
+def weights_of(vectors: list[Tensor], network: nn.Module | None) -> list[float]:
+    if network is None:
+        return [1 / len(vectors)] * len(vectors)
+    raised = [math.exp(network(vector * math.sqrt(DIMENSION)).item()) for vector in vectors]
+    return [one / sum(raised) for one in raised]
+
+
+def slow(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
+    table = torch.zeros(len(text.ids), len(video.ids), dtype=torch.float64)
+    for q in range(len(text.ids)):
+        words = [word / word.norm() for word in text.words[q][text.word_mask[q]]]
+        for v in range(len(video.ids)):
+            frames = [frame / frame.norm() for frame in video.frames[v][video.frame_mask[v]]]
+            of_words = [max(float(word @ frame) for frame in frames) for word in words]
+            of_frames = [max(float(word @ frame) for word in words) for frame in frames]
+            both = (
+                (of_words, weights_of(words, matcher.word_weights)),
+                (of_frames, weights_of(frames, matcher.frame_weights)),
+            )
+            table[q, v] = sum(weight * best for found, by in both for best, weight in zip(found, by, strict=True)) / 2
+    return table
+
+
+@pytest.mark.parametrize("settings", [{"kind": "ti"}, {}, {"weight_layers": 1}, {"weight_layers": 3}], ids=str)
+@torch.no_grad()
+def test_as_the_formula_says(settings: dict[str, Any]) -> None:
+    matcher = built(**settings)
+    text, video = captions(dtype=torch.float64), videos(dtype=torch.float64)
+    torch.testing.assert_close(scores_of(matcher, text, video), slow(matcher, text, video), atol=1e-12, rtol=0)
+
+
+def test_training_starts_at_equal_weights() -> None:
+    text, video = captions(), videos()
+    torch.testing.assert_close(
+        scores_of(build_matcher("wti", DIMENSION), text, video),
+        scores_of(build_matcher("wti", DIMENSION, {"kind": "ti"}), text, video),
+    )
+
+
+def test_equal_single_tokens_score_one() -> None:
+    text, video = captions((1,)), videos((1,))
+    video = replace(video, frames=F.normalize(text.words, dim=-1))
+    torch.testing.assert_close(scores_of(build_matcher("wti", DIMENSION), text, video), torch.ones(1, 1))
+
+
+def test_frames_go_through_the_temporal_blocks_once_a_video() -> None:
+    matcher = built(temporal_layers=1, heads=2)
+    text, video = captions(dtype=torch.float64), videos(dtype=torch.float64)
+    with torch.no_grad():
+        seen = replace(video, frames=matcher.temporal(video.frames, video.frame_mask))
+        assert not torch.allclose(seen.frames, video.frames)
+        torch.testing.assert_close(scores_of(matcher, text, video), slow(matcher, text, seen), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"kind": "xti"}, "kind of token interaction is 'xti'; it must be ti or wti"),
+        ({"weight_layers": 0}, "weight_layers is 0; it must be at least 1"),
+        ({"temporal_layers": -1}, "temporal_layers is -1; it must be 0"),
+        ({"temporal_layers": 1, "heads": 5}, "cannot be split among 5 attention heads"),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        build_matcher("wti", DIMENSION, settings)

@@ -1,0 +1,93 @@
+"""Token interaction against slow loops from its formula."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from evenreel.similarity import chunks
+from evenreel.similarity.interaction import Tokens, token_interaction
+from evenreel.similarity.pooling import masked_softmax
+
+masks = st.lists(st.lists(st.booleans(), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)
+
+
+def tokens(mask: Tensor, seed: int, dimension: int = 6) -> Tokens:
+    make = torch.Generator().manual_seed(seed)
+    vectors = F.normalize(torch.randn(*mask.shape, dimension, generator=make), dim=-1)
+    return Tokens(vectors, mask, masked_softmax(torch.randn(mask.shape, generator=make), mask))
+
+
+def one_way(asking: list[tuple[Tensor, float]], answering: list[tuple[Tensor, float]]) -> float:
+    return sum(weight * max(float(token @ other) for other, _ in answering) for token, weight in asking)
+
+
+def slow(words: Tokens, frames: Tokens) -> Tensor:
+    """One pair after the other, of real tokens only."""
+
+    def real(side: Tokens) -> list[list[tuple[Tensor, float]]]:
+        return [
+            [(vector.double(), float(weight)) for vector, weight, there in zip(*row, strict=True) if there]
+            for row in zip(side.vectors, side.weights, side.mask, strict=True)
+        ]
+
+    return torch.tensor([[(one_way(q, v) + one_way(v, q)) / 2 for v in real(frames)] for q in real(words)])
+
+
+@given(word_mask=masks, frame_mask=masks, seed=st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_as_the_formula_says_wherever_the_padding_is(
+    word_mask: list[list[bool]], frame_mask: list[list[bool]], seed: int
+) -> None:
+    words, frames = tokens(torch.tensor(word_mask), seed), tokens(torch.tensor(frame_mask), seed + 1)
+    torch.testing.assert_close(token_interaction(words, frames), slow(words, frames), atol=1e-6, rtol=0)
+
+
+def test_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = torch.arange(4) < torch.tensor([[3], [1], [4], [2], [2], [4], [1]])
+    words, frames = tokens(mask, 0), tokens(mask.flip(0), 1)
+    expected = slow(words, frames)
+    for size in (1, 5, 8):
+        monkeypatch.setattr(chunks, "chunk_tokens", lambda _, size=size: size)
+        torch.testing.assert_close(token_interaction(words, frames), expected, atol=1e-6, rtol=0)
+
+
+def test_what_lies_in_the_padding_is_of_no_account() -> None:
+    mask = torch.tensor([[True, False, True], [True, False, False]])
+    words, frames = tokens(mask, 0), tokens(mask, 1)
+    spoilt = [side._replace(vectors=side.vectors.masked_fill(~mask[..., None], 100.0)) for side in (words, frames)]
+    torch.testing.assert_close(token_interaction(*spoilt), token_interaction(words, frames), atol=0, rtol=0)
+
+
+def test_gradients_are_those_of_the_formula() -> None:
+    """Against PyTorch's own gradient of the masked formula written for all pairs at once, padding included."""
+    mask = torch.arange(4) < torch.tensor([[3], [1], [4]])
+    words, frames = tokens(mask, 0), tokens(mask.flip(0), 1)
+    inputs = [side.vectors.requires_grad_() for side in (words, frames)]
+    upstream = torch.randn(3, 3, generator=torch.Generator().manual_seed(2))
+    ours = torch.autograd.grad((token_interaction(words, frames) * upstream).sum(), inputs)
+    theirs = torch.autograd.grad((masked_with_infinity(words, frames) * upstream).sum(), inputs)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+
+def masked_with_infinity(words: Tokens, frames: Tokens) -> Tensor:
+    products = torch.einsum("qwd,vfd->qvwf", words.vectors, frames.vectors)
+    best_frame = products.masked_fill(~frames.mask[None, :, None, :], float("-inf")).amax(3)
+    best_word = products.masked_fill(~words.mask[:, None, :, None], float("-inf")).amax(2)
+    return 0.5 * ((words.weights[:, None] * best_frame).sum(-1) + (frames.weights * best_word).sum(-1))
+
+
+def test_masks_that_multiply_let_padding_win() -> None:
+    """The public code multiplies products by 0 or 1: against a video that is unlike, padding is the best frame."""
+    word = Tokens(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), torch.tensor([[1.0]]))
+    frame = Tokens(torch.tensor([[[-1.0, 0.0], [0.0, 0.0]]]), torch.tensor([[True, False]]), torch.tensor([[1.0, 0.0]]))
+    multiplied = torch.einsum("qwd,vfd->qvwf", word.vectors, frame.vectors) * frame.mask[None, :, None, :]
+    of_words = (word.weights[:, None] * multiplied.amax(3)).sum(-1)
+    of_frames = (frame.weights * multiplied.amax(2)).sum(-1)
+    assert (0.5 * (of_words + of_frames)).item() == -0.5
+    assert token_interaction(word, frame).item() == -1.0
