@@ -27,7 +27,7 @@ def test_it_says_what_a_reader_asks(saved: Path) -> None:
         "`openai/clip-vit-base-patch32@c237dc49`, features of 16 numbers",
         "0f" * 32,
         "| temporal | layers | 1 |",
-        "at most 12 frames a clip (`x_pool 12`) and at most 32 word features",
+        "at most 12 frames a clip (`x_pool 12`), at most 32 word features",
         "On `msrvtt-1ka`, split `train`.",
         "name: msrvtt-9k/temporal",
         "| R@1 t2v | 44.50 | 41.30 to 47.60 | msrvtt-1ka test | caption and video alone |",

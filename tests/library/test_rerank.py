@@ -17,12 +17,12 @@ from evenreel.errors import CheckpointError, LibraryError, UsageError
 from evenreel.library.confidence import update_null_scores
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.query import Query
-from evenreel.library.rerank import Reranker, StoredFrames, middles, ranks
+from evenreel.library.rerank import Reranker, StoredClip, check_encoder, middles, ranks
 from evenreel.library.search import Searcher
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.types import SearchResult, TextEmbedding
 
-from .fakes import DIMENSION, Library, encode
+from .fakes import DIMENSION, Library, WordsEncoder, encode
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
 
@@ -62,6 +62,14 @@ def pretrained(matcher: nn.Module | None = None, inputs: Inputs | None = None, d
     return Pretrained(matcher or LastFrame(), MatcherSpec("mean_pool"), About(note, inputs or Inputs()))  # type: ignore[arg-type]
 
 
+def reranker_of(matcher: nn.Module, depth: int, inputs: Inputs | None = None) -> Reranker:
+    return Reranker(pretrained(matcher, inputs), WordsEncoder(), depth)
+
+
+def reranker(depth: int) -> Reranker:
+    return reranker_of(LastFrame(), depth)
+
+
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
     """Clip n shows subject n, and at its end subject n + 1."""
@@ -88,7 +96,7 @@ def paths(result: SearchResult) -> list[str]:
 def test_the_matcher_orders_the_shortlist(library: Library) -> None:
     searcher = finish(library)
     before = searcher.search(Query("dog beach", k=6))
-    after = searcher.search(Query("dog beach", k=6, reranker=Reranker(pretrained(), 6)))
+    after = searcher.search(Query("dog beach", k=6, reranker=reranker(6)))
     assert set(paths(before)[:2]) == {"/v/0.mp4", "/v/1.mp4"}  # both show a dog
     assert paths(after)[0] == "/v/0.mp4"  # this one at its end
     ends = {f"/v/{n}.mp4": float(encode(SUBJECTS[(n + 1) % 6]) @ encode("dog beach")) for n in range(6)}
@@ -103,7 +111,7 @@ def test_a_shortlist_of_k_holds_the_library_s_first_k(library: Library) -> None:
     searcher = finish(library)
     before = paths(searcher.search(Query("dog beach", k=6)))
     for k in range(1, 7):
-        after = searcher.search(Query("dog beach", k=k, reranker=Reranker(pretrained(), 1)))
+        after = searcher.search(Query("dog beach", k=k, reranker=reranker(1)))
         assert set(paths(after)) == set(before[:k])
         assert all("reranked" in hit.scores for hit in after.hits)
 
@@ -113,15 +121,15 @@ def test_a_deeper_shortlist_finds_what_the_first_k_do_not_hold(library: Library)
     searcher = finish(library)
     query = "guitar concert"
     first = paths(searcher.search(Query(query, k=1)))
-    deep = paths(searcher.search(Query(query, k=1, reranker=Reranker(pretrained(), 6))))
-    flat = paths(searcher.search(Query(query, k=1, reranker=Reranker(pretrained(), 1))))
+    deep = paths(searcher.search(Query(query, k=1, reranker=reranker(6))))
+    flat = paths(searcher.search(Query(query, k=1, reranker=reranker(1))))
     assert deep == ["/v/2.mp4"]
     assert flat == first
 
 
 def test_the_depth_is_at_least_k(library: Library) -> None:
     matcher = LastFrame()
-    finish(library).search(Query("dog beach", k=5, reranker=Reranker(pretrained(matcher), 2)))
+    finish(library).search(Query("dog beach", k=5, reranker=reranker_of(matcher, 2)))
     assert len(matcher.seen[0].ids) == 5
 
 
@@ -130,23 +138,21 @@ def test_equal_clips_share_a_rank_and_go_by_path(tmp_path: Path) -> None:
     for number in range(3):
         library.add_clip(f"c{number}", ["dog beach"])
         library.add_file(f"/v/{number}.mp4", f"c{number}")
-    result = finish(library).search(Query("dog beach", reranker=Reranker(pretrained(), 10)))
+    result = finish(library).search(Query("dog beach", reranker=reranker(10)))
     assert paths(result) == ["/v/0.mp4", "/v/1.mp4", "/v/2.mp4"]
     assert {hit.score for hit in result.hits} == {1 / 61}
 
 
 def test_filters_hold(library: Library) -> None:
     matcher = LastFrame()
-    result = finish(library).search(
-        Query("dog beach", where="source = 'camera'", reranker=Reranker(pretrained(matcher), 9))
-    )
+    result = finish(library).search(Query("dog beach", where="source = 'camera'", reranker=reranker_of(matcher, 9)))
     assert set(paths(result)) == {"/v/1.mp4", "/v/3.mp4", "/v/5.mp4"}
     assert set(matcher.seen[0].ids) == {"c1", "c3", "c5"}
 
 
 def test_words_on_screen_stay_first_and_are_fused(library: Library) -> None:
     library.add_track("c4", "DOG BEACH")
-    result = finish(library).search(Query("dog beach", reranker=Reranker(pretrained(), 6)))
+    result = finish(library).search(Query("dog beach", reranker=reranker(6)))
     assert paths(result)[:2] == ["/v/4.mp4", "/v/0.mp4"]
     assert set(result.hits[0].scores) == {"seen", "on_screen", "reranked"}
     place = sorted((-hit.scores["reranked"], hit.path) for hit in result.hits).index(
@@ -158,7 +164,7 @@ def test_words_on_screen_stay_first_and_are_fused(library: Library) -> None:
 def test_a_clip_without_frames_keeps_its_words(library: Library) -> None:
     library.add_clip("talk")
     library.add_file("/v/talk.mp4", "talk", {"caption": "dog beach"})
-    result = finish(library).search(Query("dog beach", reranker=Reranker(pretrained(), 20)))
+    result = finish(library).search(Query("dog beach", reranker=reranker(20)))
     talk = next(hit for hit in result.hits if hit.path == "/v/talk.mp4")
     assert set(talk.scores) == {"about"}
 
@@ -167,13 +173,13 @@ def test_only_words_found_means_nothing_to_re_rank(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.add_clip("talk")
     library.add_file("/v/talk.mp4", "talk", {"caption": "dog beach"})
-    assert paths(finish(library).search(Query("dog beach", reranker=Reranker(pretrained(), 5)))) == ["/v/talk.mp4"]
+    assert paths(finish(library).search(Query("dog beach", reranker=reranker(5)))) == ["/v/talk.mp4"]
 
 
 def test_confidence_and_moments_stay_the_library_s(library: Library) -> None:
     searcher = finish(library)
     before = {hit.path: hit for hit in searcher.search(Query("dog beach", k=6)).hits}
-    for hit in searcher.search(Query("dog beach", k=6, reranker=Reranker(pretrained(), 6))).hits:
+    for hit in searcher.search(Query("dog beach", k=6, reranker=reranker(6))).hits:
         assert (hit.confidence, hit.moments) == (before[hit.path].confidence, before[hit.path].moments)
 
 
@@ -184,7 +190,7 @@ def test_it_is_given_the_stored_features_with_their_times(library: Library) -> N
     library.add_clip("short", ["dog beach"])
     library.add_file("/v/short.mp4", "short")
     matcher = LastFrame()
-    finish(library).search(Query("dog beach", reranker=Reranker(pretrained(matcher), 9)))
+    finish(library).search(Query("dog beach", reranker=reranker_of(matcher, 9)))
     video = matcher.seen[0]
     row = video.ids.index("c2")
     expected = np.stack(
@@ -202,10 +208,44 @@ def test_it_is_given_no_more_than_it_was_trained_on() -> None:
     frames = np.stack([encode(f"frame {number}") for number in range(10)]).astype(np.float16)
     words = np.stack([encode(f"word {number}") for number in range(7)])[None]
     query = TextEmbedding(words, np.ones((1, 7), np.bool_), words[:, 0])
-    clip = StoredFrames("long", frames, np.arange(10.0))
-    Reranker(pretrained(matcher, Inputs(frames=3, words=5)), 1).scores(query, [clip])
+    clip = StoredClip("long", frames, np.arange(10.0), 10.0)
+    reranker_of(matcher, 1, Inputs(frames=3, words=5)).scores(query, [clip])
     assert matcher.seen[0].times_s.tolist() == [[1.0, 5.0, 8.0]]
     assert matcher.read[0].words.shape[1] == 5
+
+
+def test_it_is_given_no_windows_where_it_was_trained_without(library: Library) -> None:
+    library.add_track("c1", "DOG")
+    matcher = LastFrame()
+    finish(library).search(Query("dog beach", reranker=reranker_of(matcher, 6)))
+    assert matcher.seen[0].windows is None
+
+
+def test_it_is_given_what_is_written_in_each_window(library: Library) -> None:
+    """The clip lasts 4 s; two windows of 2 s."""
+    library.add_track("c1", "WET DOG", start_s=0.0, end_s=1.5)
+    library.add_track("c1", "BEACH", start_s=1.0, end_s=3.5)
+    matcher = LastFrame()
+    finish(library).search(Query("dog beach", k=6, reranker=reranker_of(matcher, 6, Inputs(windows=2))))
+    video = matcher.seen[0]
+    assert video.windows is not None
+    assert video.window_mask is not None
+    row = video.ids.index("c1")
+    expected = [
+        encode("There are scene texts: WET DOG BEACH in this frame."),
+        encode("There are scene texts: BEACH in this frame."),
+    ]
+    np.testing.assert_allclose(video.windows[row], np.stack(expected), atol=1e-3)
+    assert video.window_mask.sum(1).tolist() == [2 if clip_id == "c1" else 0 for clip_id in video.ids]
+
+
+def test_windows_of_a_library_without_writing_are_empty(library: Library) -> None:
+    matcher = LastFrame()
+    finish(library).search(Query("dog beach", k=6, reranker=reranker_of(matcher, 6, Inputs(windows=3))))
+    assert matcher.seen[0].window_mask is not None
+    assert not matcher.seen[0].window_mask.any()
+    assert matcher.seen[0].windows is not None
+    assert matcher.seen[0].windows.shape == (6, 3, DIMENSION)
 
 
 @pytest.mark.parametrize("name", ["mean_pool", "temporal", "x_clip"])
@@ -213,18 +253,19 @@ def test_the_scores_are_those_of_one_clip_alone(name: str) -> None:
     """Neither padding nor the other clips of the shortlist matter."""
     torch.manual_seed(0)
     matcher = build_matcher(name, DIMENSION).eval()  # type: ignore[attr-defined]
-    reranker = Reranker(pretrained(matcher, Inputs(frames=12, words=32)), 5)
+    by_name = reranker_of(matcher, 5, Inputs(frames=12, words=32))
     query = TextEmbedding(encode("dog beach")[None, None], np.ones((1, 1), np.bool_), encode("dog beach")[None])
     clips = [
-        StoredFrames(
+        StoredClip(
             str(count),
             np.stack([encode(f"frame {n}") for n in range(count)]).astype(np.float16),
             np.arange(float(count)),
+            float(count),
         )
         for count in (1, 4, 30)
     ]
-    together = reranker.scores(query, clips)
-    alone = [reranker.scores(query, [clip])[0] for clip in clips]
+    together = by_name.scores(query, clips)
+    alone = [by_name.scores(query, [clip])[0] for clip in clips]
     np.testing.assert_allclose(together, alone, atol=2e-5)
 
 
@@ -248,24 +289,24 @@ def test_ranks_count_the_better_ones(values: list[int]) -> None:
 
 def test_another_encoder_s_matcher_is_refused() -> None:
     with pytest.raises(LibraryError, match="trained on features of words, the library was made with clip"):
-        Reranker(pretrained(digest="another"), 5).check_encoder("clip", "words-1")
+        check_encoder(pretrained(digest="another"), "clip", "words-1")
 
 
 def test_a_depth_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="number of clips to re-rank is 0"):
-        Reranker(pretrained(), 0)
+        reranker(0)
 
 
 def test_a_picture_is_not_re_ranked() -> None:
     with pytest.raises(UsageError, match="cannot be used with a picture"):
-        Query(image=encode("dog"), reranker=Reranker(pretrained(), 5))
+        Query(image=encode("dog"), reranker=reranker(5))
 
 
 def test_a_library_searched_by_words_only_is_not_re_ranked(library: Library) -> None:
     finish(library)
     searcher = Searcher(library.connection, lambda _: None, None)
     with pytest.raises(UsageError, match="without vision"):
-        searcher.search(Query("dog beach", reranker=Reranker(pretrained(), 5)))
+        searcher.search(Query("dog beach", reranker=reranker(5)))
 
 
 def test_scores_that_are_no_numbers_are_refused(library: Library) -> None:
@@ -274,11 +315,11 @@ def test_scores_that_are_no_numbers_are_refused(library: Library) -> None:
             return super().score(text, video) * float("nan")
 
     with pytest.raises(CheckpointError, match="not a number"):
-        finish(library).search(Query("dog beach", reranker=Reranker(pretrained(Broken()), 5)))
+        finish(library).search(Query("dog beach", reranker=reranker_of(Broken(), 5)))
 
 
 def test_a_catalog_that_lost_a_moment_is_said_to(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DELETE FROM moments WHERE clip_id = 'c3' AND number = 2")
     with pytest.raises(LibraryError, match="3 moments of clip c3 but 4 vectors"):
-        searcher.search(Query("dog beach", k=1, reranker=Reranker(pretrained(), 6)))
+        searcher.search(Query("dog beach", k=1, reranker=reranker(6)))

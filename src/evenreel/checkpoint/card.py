@@ -74,8 +74,11 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
     yield from ("## Matcher", "", "| matcher | setting | value |", "|---|---|---|", *_settings(spec), "")
     frames = "any number of frames" if inputs.frames is None else f"at most {inputs.frames} frames a clip"
     words = "any number of words" if inputs.words is None else f"at most {inputs.words} word features a caption"
-    yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f" and {words}"
-    yield from ("and on the texts of on-screen windows." if inputs.windows else "without on-screen text.", "")
+    yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f", {words}"
+    yield from (
+        f"and the on-screen text of {inputs.windows} windows." if inputs.windows else "and no on-screen text.",
+        "",
+    )
 
 
 def _settings(spec: MatcherSpec) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _encoder(note: EncoderNote) -> EncoderNote:
 
 
 def _inputs(inputs: Inputs) -> Inputs:
-    for name in ("frames", "words"):
+    for name in ("frames", "words", "windows"):
         most = getattr(inputs, name)
         if most is not None and (not isinstance(most, int) or most < 1):
             raise ValueError(f"the number of {name} is {most!r}")

@@ -47,13 +47,13 @@ class Inputs:
         frames: most frames of a clip; None for any number.
         words: most word features of a caption, the tokenizer's marks included; None for any number.
         rule: how frames were sampled, in the words of `evenreel.media.parse_rule`.
-        windows: whether it was given the texts of on-screen windows.
+        windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
     """
 
     frames: int | None = None
     words: int | None = None
     rule: str | None = None
-    windows: bool = False
+    windows: int | None = None
 
 
 @dataclass(frozen=True)

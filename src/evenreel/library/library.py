@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
@@ -108,21 +108,21 @@ class Library:
             EncoderError: the model of the library cannot be had.
             LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where, reranker=self._reranker(rerank, rerank_depth))
+        query = Query(text=text, k=k, where=where)
         self._check_filter(where)
+        if rerank is not None:
+            query = replace(query, reranker=self._reranker(rerank, rerank_depth))
         return self._searcher.search(query)
 
-    def _reranker(self, pretrained: Pretrained | None, depth: int) -> Reranker | None:
+    def _reranker(self, pretrained: Pretrained, depth: int) -> Reranker:
         """The matcher, if it goes with this library."""
-        if pretrained is None:
-            return None
-        from evenreel.library.rerank import Reranker
+        from evenreel.library.rerank import Reranker, check_encoder
 
-        if not self._vision:
+        if self._vision:
+            check_encoder(pretrained, self._meta["encoder_id"], self._meta["weights_hash"])
+        if self._encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
-        reranker = Reranker(pretrained, depth)
-        reranker.check_encoder(self._meta["encoder_id"], self._meta["weights_hash"])
-        return reranker
+        return Reranker(pretrained, self._encoder, depth)
 
     def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
         """Clips with a frame that looks like a picture.

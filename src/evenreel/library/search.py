@@ -174,14 +174,14 @@ class Searcher:
 
     def _reranked(self, best: list[_Found], asked: Asked, reranker: Reranker, paths: Mapping[str, str]) -> list[_Found]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""
-        from evenreel.library.rerank import ranks, stored_frames
+        from evenreel.library.rerank import ranks, stored_clip
 
         if asked.embedding is None or self._vectors is None:
             raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
         shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
-            stored = stored_frames(self._connection, self._gallery, self._vectors, [clip.clip_id for clip in framed])
+            stored = [stored_clip(self._connection, self._gallery, self._vectors, clip.clip_id) for clip in framed]
             scores = reranker.scores(asked.embedding, stored)
             for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
                 clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
