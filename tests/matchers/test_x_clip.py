@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
-from evenreel.matchers.x_clip import XClip, XClipSettings, attend
+from evenreel.matchers.x_clip import XClip, XClipSettings
+from evenreel.similarity.attention import attend
 from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
 
 
@@ -104,7 +105,7 @@ def test_the_public_code_lets_padding_take_part() -> None:
 
 def test_a_mix_gives_no_weight_to_padding() -> None:
     """Even where a learned row of the mix would send all weight there."""
-    alike, real = torch.tensor([0.5, 5.0]), torch.tensor([True, False])
+    alike, real = torch.tensor([[0.5], [0.0]]), torch.tensor([[True], [False]])
     everything_to_the_second = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
     assert attend(alike, everything_to_the_second, real, 0.01).item() == 0.0
 

@@ -80,10 +80,10 @@ def test_a_tile_keeps_to_the_budget_and_uses_it(size: tuple[int, int], costs: Co
 def test_a_matcher_that_spares_memory_has_larger_tiles() -> None:
     texts, videos = encoded(4000, 0), encoded(4000, 1, "v")
     plain, sparing = Dot(), SparingDot()
-    plain_scores, sparing_scores = (MatcherScores(dot, texts, videos, 2**24) for dot in (plain, sparing))
+    plain_scores, sparing_scores = (MatcherScores(dot, texts, videos, 2**27) for dot in (plain, sparing))
     np.testing.assert_allclose(plain_scores.score_all().values, sparing_scores.score_all().values, rtol=1e-5, atol=1e-6)
     assert max(sparing.seen) > max(plain.seen)
-    assert all(rows * columns * 24 <= 2**24 for rows, columns in plain.seen)
+    assert all(rows * columns * 48 <= 2**26 for rows, columns in plain.seen)
 
 
 def test_every_part_of_a_module_is_left_in_its_mode() -> None:
@@ -99,5 +99,5 @@ def test_nothing_to_score_and_nothing_to_score_with() -> None:
     some, none = encoded(2, 0), encoded(0, 0)
     with pytest.raises(UsageError, match="There are 0 captions and 2 videos"):
         MatcherScores(Dot(), none, some)
-    with pytest.raises(UsageError, match="given 100 bytes of memory; it takes at least 16,777,216"):
+    with pytest.raises(UsageError, match="given 100 bytes of memory; it takes at least 134,217,728"):
         MatcherScores(Dot(), some, some, budget_bytes=100)

@@ -19,6 +19,8 @@ from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.similarity.attention import attend
+from evenreel.similarity.chunks import Side, in_chunks
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -107,55 +109,59 @@ class XClip(nn.Module):
         return XClipVideo(mean, mean @ self.sentence_video.T, frames, frames @ self.word_frame.T, mask)
 
     def score(self, text: XClipText, video: XClipVideo) -> Tensor:
-        """Means of the four similarities, (Q, V)."""
-        word_mask, frame_mask = text.word_mask[:, None], video.frame_mask[None]
-        video_sentence = text.sentence @ video.video_for_sentence.T
-        video_word = self._attend((text.words @ video.video.T).mT, self.video_word_mix, word_mask)
-        sentence_frame = torch.einsum("qd,vfd->qvf", text.sentence, video.frames)
-        sentence_frame = self._attend(sentence_frame, self.sentence_frame_mix, frame_mask)
-        return (video_sentence + video_word + sentence_frame + self._frame_word(text, video)) / 4
+        """Means of the four similarities, (Q, V); a chunk of pairs at a time, as each has words x frames of them."""
+        return in_chunks(
+            self._score, Side(text, text.word_mask, _cut_words), Side(video, video.frame_mask, _cut_frames)
+        )
+
+    def pair_bytes(self, text: XClipText, video: XClipVideo) -> int:
+        """Four tables of scores: chunks of them, joined, and put in order; the rest is in chunks of fixed size."""
+        return 4 * text.sentence.element_size()
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
         return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
 
+    def _score(self, text: XClipText, video: XClipVideo) -> Tensor:
+        """(q, v) of one chunk; videos are the last axis of everything, so that steps run along contiguous memory."""
+        video_sentence = text.sentence @ video.video_for_sentence.T
+        video_word = self._attend(text.words @ video.video.T, self.video_word_mix, text.word_mask[..., None])
+        sentence_frame = _products(text.sentence[:, None], video.frames)[:, 0]
+        sentence_frame = self._attend(sentence_frame, self.sentence_frame_mix, video.frame_mask.T)
+        return (video_sentence + video_word + sentence_frame + self._frame_word(text, video)) / 4
+
     def _frame_word(self, text: XClipText, video: XClipVideo) -> Tensor:
-        """Words and frames, (Q, V): the mean of words first, then frames, and frames first, then words."""
-        word_mask, frame_mask = text.word_mask[:, None], video.frame_mask[None]
-        alike = torch.einsum("qwd,vfd->qvwf", text.words, video.frames_for_words)
-        by_frame = self._attend(alike.mT, self.word_mixes[0], word_mask[:, :, None])
-        by_word = self._attend(alike, self.frame_mixes[0], frame_mask[:, :, None])
-        over_frames = self._attend(by_frame, self.frame_mixes[1], frame_mask)
-        over_words = self._attend(by_word, self.word_mixes[1], word_mask)
+        """Words and frames, (q, v): the mean of words first, then frames, and frames first, then words."""
+        words, frames = text.word_mask[..., None], video.frame_mask.T
+        alike = _products(text.words, video.frames_for_words)
+        by_frame = self._attend(alike.flatten(2), self.word_mixes[0], words).view(len(alike), *alike.shape[2:])
+        by_word = self._attend(alike, self.frame_mixes[0], frames)
+        over_frames = self._attend(by_frame, self.frame_mixes[1], frames)
+        over_words = self._attend(by_word, self.word_mixes[1], words)
         return (over_frames + over_words) / 2
 
     def _attend(self, alike: Tensor, mix: Tensor, mask: Tensor) -> Tensor:
         return attend(alike, mix, mask, self.settings.attention_temperature)
 
 
-def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """One similarity out of those to the L parts of something (AOSM).
+def _products(texts: Tensor, frames: Tensor) -> Tensor:
+    """(q, w, D) and (v, f, D) -> (q, w, f, v)."""
+    (q, w, d), (v, f, _) = texts.shape, frames.shape
+    columns = frames.transpose(0, 1).reshape(f * v, d)
+    return (texts.reshape(q * w, d) @ columns.T).view(q, w, f, v)
 
-    Args:
-        alike: (..., L) similarities.
-        mix: (M, M) with M >= L; row i says where the weight of part i goes.
-        mask: True = real, of a shape that broadcasts with `alike`.
-        temperature: of the softmax.
 
-    Returns:
-        (...), the sum over real parts of mixed weight times similarity.
+def _cut_words(text: XClipText, longest: int) -> XClipText:
+    return text._replace(words=text.words[:, :longest], word_mask=text.word_mask[:, :longest])
 
-    >>> import torch
-    >>> alike, real = torch.tensor([0.3, 0.1, 0.9]), torch.tensor([True, True, False])
-    >>> attend(alike, torch.eye(3), real, temperature=100.0)  # next to equal weights
-    tensor(0.2001)
-    >>> attend(alike, torch.eye(3), real, temperature=0.01)  # next to the maximum
-    tensor(0.3000)
-    """
-    length = alike.shape[-1]
-    weights = (alike / temperature).masked_fill(~mask, float("-inf")).softmax(-1) @ mix[:length, :length]
-    return (weights * alike).masked_fill(~mask, 0.0).sum(-1)  # a mix may give weight to padding: it is left out
+
+def _cut_frames(video: XClipVideo, longest: int) -> XClipVideo:
+    return video._replace(
+        frames=video.frames[:, :longest],
+        frames_for_words=video.frames_for_words[:, :longest],
+        frame_mask=video.frame_mask[:, :longest],
+    )
 
 
 def _temporal(dimension: int, settings: XClipSettings) -> TemporalTransformer:

@@ -113,4 +113,4 @@ def centred(rows: Tensor) -> Tensor:
 
 def chunk_numbers(device: torch.device) -> int:
     """Attention weights of a chunk: a handful of tables of 1 MiB stay in a processor's cache."""
-    return 2**17 if device.type == "cpu" else 2**24
+    return 2**17 if device.type == "cpu" else 2**20

@@ -16,7 +16,7 @@ from evenreel.similarity.states import Encoded, Scorer, move, row_bytes, take_ro
 from evenreel.types import FloatArray, Scores
 
 DEFAULT_BUDGET_BYTES = 2**30
-LEAST_BUDGET_BYTES = 2**24
+LEAST_BUDGET_BYTES = 2**27
 
 
 @runtime_checkable
@@ -44,7 +44,8 @@ class MatcherScores:
         scorer: a matcher, on the device where the work is to be done; it scores in evaluation mode.
         texts: Q captions, encoded by the same matcher.
         videos: V videos, likewise.
-        budget_bytes: most memory that scoring takes beside the states and the scores it gives.
+        budget_bytes: most memory that scoring takes beside the states and the scores it gives: half of it for a tile,
+            half for the chunks in which a matcher works it off.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
@@ -64,7 +65,7 @@ class MatcherScores:
         self.caption_ids: Sequence[str] = texts.ids
         self.video_ids: Sequence[str] = videos.ids
         self._scorer, self._text, self._video = scorer, texts.state, videos.state
-        self._tile = tile_shape((len(texts.ids), len(videos.ids)), self._costs(), budget_bytes)
+        self._tile = tile_shape((len(texts.ids), len(videos.ids)), self._costs(), budget_bytes // 2)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
         """See `ScoreBlocks.block`."""
@@ -84,7 +85,8 @@ class MatcherScores:
         return Scores(values, self.caption_ids, self.video_ids)
 
     def _costs(self) -> Costs:
-        caption, video = row_bytes(self._text), row_bytes(self._video)
+        """States are there twice: moved to the matcher's device, and laid out for its chunks."""
+        caption, video = 2 * row_bytes(self._text), 2 * row_bytes(self._video)
         if isinstance(self._scorer, SparingScorer):
             return Costs(self._scorer.pair_bytes(self._text, self._video), caption, video)
         return Costs(caption + video, caption, video)
