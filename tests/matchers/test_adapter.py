@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
@@ -65,6 +66,14 @@ def test_the_logit_scale_is_the_wrapped_one() -> None:
     model = adapted(AdapterSettings())
     assert model.logit_scale is model.matcher.logit_scale
     assert "matcher.logit_scale" in dict(model.named_parameters())
+
+
+def test_a_matcher_that_does_not_say_what_a_pair_costs_costs_its_rows() -> None:
+    class Plain(nn.Module):
+        logit_scale = torch.zeros(())
+
+    state = (torch.zeros(3, 4), torch.zeros(3, dtype=torch.bool))
+    assert Adapted(Plain(), DIMENSION, AdapterSettings()).pair_bytes(state, state) == 2 * (4 * 4 + 1)  # type: ignore[arg-type]
 
 
 def test_it_learns_on_frozen_features() -> None:

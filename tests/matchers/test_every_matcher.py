@@ -17,7 +17,9 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
-from evenreel.similarity.states import join_rows, row_count, take_rows
+from evenreel.matchers.batches import to_device
+from evenreel.similarity.states import Encoded, join_rows, row_count, take_rows
+from evenreel.similarity.tiles import MatcherScores, SparingScorer
 from tests.matchers.examples import captions, pairs, read_videos, scores_of, small, trained, videos
 
 NAMES = [name + adapter for name in MATCHERS for adapter in ("", "+linear", "+mlp")]
@@ -110,6 +112,19 @@ def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
             for columns in (slice(0, 2), slice(2, 3), slice(1, 5)):
                 tile = matcher.score(take_rows(text, rows), take_rows(video, columns))
                 torch.testing.assert_close(tile, whole[rows, columns], atol=ROUNDING, rtol=0)
+
+
+@every
+def test_tables_are_scored_in_the_memory_that_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matcher says what a pair takes, so that tiles of any size give the table of one."""
+    matcher, text, video = trained(name), captions(), videos()
+    with torch.inference_mode():
+        texts, seen = Encoded(text.ids, matcher.encode_text(text)), Encoded(video.ids, matcher.encode_video(video))
+    assert isinstance(matcher, SparingScorer)
+    assert 4 <= matcher.pair_bytes(texts.state, seen.state) <= 64
+    monkeypatch.setattr("evenreel.similarity.tiles.tile_shape", lambda *_: (2, 3))
+    tiled = torch.from_numpy(MatcherScores(matcher, texts, seen).score_all().values)
+    torch.testing.assert_close(tiled, scores_of(matcher, text, video), atol=ROUNDING, rtol=0)
 
 
 @every
@@ -233,6 +248,15 @@ def test_double_precision_runs_throughout(name: str) -> None:
     scores = scores_of(matcher, captions(dtype=torch.float64), videos(dtype=torch.float64))
     assert scores.dtype == torch.float64
     torch.testing.assert_close(scores.float(), scores_of(trained(name), captions(), videos()), atol=ROUNDING, rtol=0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@every
+def test_a_gpu_gives_the_same_scores(name: str) -> None:
+    matcher, text, video = trained(name), captions(), videos()
+    here = scores_of(matcher, text, video)
+    there = scores_of(matcher.cuda(), to_device(text, "cuda"), to_device(video, "cuda"))
+    torch.testing.assert_close(there.cpu(), here, atol=1e-4, rtol=0)
 
 
 @every

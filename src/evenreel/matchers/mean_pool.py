@@ -51,6 +51,10 @@ class MeanPool(nn.Module):
         """Cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 
+    def pair_bytes(self, text: Rows, video: Rows) -> int:
+        """One table of scores."""
+        return text.vectors.element_size()
+
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
         scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
