@@ -59,6 +59,11 @@ class Reranker:
         self._pretrained, self._encoder = pretrained, encoder
         self.depth = depth
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether it wants to know what is written in the clips."""
+        return self._pretrained.about.inputs.windows is not None
+
     def scores(self, query: TextEmbedding, clips: Sequence[StoredClip]) -> FloatArray:
         """The matcher's similarities of one query (one row) and C clips: (C,).
 
@@ -108,8 +113,10 @@ def ranks(scores: FloatArray) -> list[int]:
     return found
 
 
-def stored_clip(connection: sqlite3.Connection, gallery: Gallery, vectors: VectorIndex, clip_id: str) -> StoredClip:
-    """What the library has of a clip of its gallery.
+def stored_clip(
+    connection: sqlite3.Connection, gallery: Gallery, vectors: VectorIndex, clip_id: str, *, text: bool
+) -> StoredClip:
+    """What the library has of a clip of its gallery, with what is written in it where `text` asks for that.
 
     Raises:
         LibraryError: the vectors cannot be read, or are not as many as the catalog has moments.
@@ -125,7 +132,7 @@ def stored_clip(connection: sqlite3.Connection, gallery: Gallery, vectors: Vecto
         )
     times_s, ends_s = np.array(rows, np.float64).T
     frames = vectors.read(int(gallery.first_rows[place]), count)
-    return StoredClip(clip_id, frames, times_s, float(ends_s[-1]), _tracks(connection, clip_id))
+    return StoredClip(clip_id, frames, times_s, float(ends_s[-1]), _tracks(connection, clip_id) if text else ())
 
 
 def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ...]:

@@ -181,7 +181,8 @@ class Searcher:
         shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
-            stored = [stored_clip(self._connection, self._gallery, self._vectors, clip.clip_id) for clip in framed]
+            known = self._connection, self._gallery, self._vectors
+            stored = [stored_clip(*known, clip.clip_id, text=reranker.reads_text) for clip in framed]
             scores = reranker.scores(asked.embedding, stored)
             for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
                 clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
