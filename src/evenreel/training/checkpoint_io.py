@@ -25,8 +25,8 @@ class DurableCheckpointIO(TorchCheckpointIO):
             CheckpointError: the disk refuses; the checkpoint before is untouched.
         """
         try:
-            with replacing(Path(path)) as part:
-                torch.save(checkpoint, part)
+            with replacing(Path(path)) as part, part.open("wb") as file:
+                torch.save(checkpoint, file)  # given a name, it would write the name into the file
         except (OSError, RuntimeError) as error:  # torch raises the latter where a disk is full
             raise CheckpointError(f"The checkpoint {path} cannot be written ({error}).") from error
 

@@ -47,7 +47,7 @@ class Backbone:
         train: learn its weights too; false: they stay as they are.
         frozen: parameters that stay as they are all the same: patterns of their names in the checkpoint, such as
             `vision_model.embeddings.*`.
-        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`; it must name how many.
+        rule: which frames of a clip are looked at, in the words of `evenreel.media.parse_rule`.
         max_words: most tokens of a caption, its marks for start and end included; longer ones are cut.
         augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
             what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.

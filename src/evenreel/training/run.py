@@ -16,7 +16,6 @@ import torch
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
-from lightning.pytorch.strategies import DDPStrategy
 
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
@@ -26,6 +25,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights
 from evenreel.training.examples import Batches, Examples, ResumableLoader
+from evenreel.training.idle import rest_idle_parameters
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.milestones import BEST, LAST, METRICS, Milestones, Plan, Progress, Watch, plan_of
 from evenreel.training.module import RetrievalModule
@@ -114,7 +114,9 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
     plan = plan_of(recipe, order.batches_per_epoch)
     _claim(folder, recipe, resume=outside.resume)
     torch.manual_seed(recipe.loop.seed)
-    module = RetrievalModule(_matcher(recipe, material.dimension), material.towers, recipe, plan.steps)
+    matcher = _matcher(recipe, material.dimension)
+    rest_idle_parameters(matcher, material.dimension)
+    module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     milestones = Milestones(plan, recipe, folder, _evaluation(module, recipe, material, outside.measure), outside.watch)
     with _quiet():
         trainer = _trainer(recipe, plan, folder, milestones)
@@ -185,8 +187,7 @@ def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -
     return Trainer(
         accelerator={"cuda": "gpu"}.get(loop.device, loop.device),
         devices=loop.devices,
-        # A matcher that looks at sentences alone leaves the adapter's map of frames, say, without a gradient.
-        strategy=DDPStrategy(find_unused_parameters=True) if loop.devices > 1 else "auto",
+        strategy="ddp" if loop.devices > 1 else "auto",
         precision="bf16-mixed" if loop.precision == "bfloat16" else "32-true",
         max_steps=plan.steps,
         max_epochs=-1,

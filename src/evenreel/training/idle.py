@@ -1,0 +1,38 @@
+"""Parameters that no loss depends on, such as an adapter's map of words before a matcher that reads sentences alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+
+
+def rest_idle_parameters(matcher: Matcher, dimension: int) -> None:
+    """Take those parameters out of training, which DDP would wait for in vain; found by one loss of made-up features.
+
+    Args:
+        matcher: changed in place.
+        dimension: D of the features it takes.
+    """
+    module: Any = matcher
+    with torch.random.fork_rng(devices=[]):
+        torch.autograd.backward(list(matcher.loss(_made_up(dimension)).values()))
+    for parameter in module.parameters():
+        parameter.requires_grad_(parameter.grad is not None)
+    module.zero_grad(set_to_none=True)
+
+
+def _made_up(dimension: int) -> PairBatch:
+    """Two pairs of two words and two frames, with on-screen text."""
+    vectors = F.normalize(torch.randn(4, 2, 2, dimension), dim=-1)
+    real = torch.ones(2, 2, dtype=torch.bool)
+    ids = ("one", "other")
+    return PairBatch(
+        TextBatch(ids, vectors[0], real, vectors[1, :, 0]),
+        VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), vectors[3], real),
+        torch.eye(2, dtype=torch.bool),
+    )

@@ -1,0 +1,141 @@
+"""What a recipe names, read from disk: features, or a backbone with clips that can be decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+import torch
+
+from evenreel.corpus import load_corpus, select
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.sources import locate
+from evenreel.encoders.towers import Towers, load_towers
+from evenreel.encoders.trainable import TrainableTowers, tokenise
+from evenreel.errors import CorpusError
+from evenreel.features import load_text_features, load_video_features, read_manifest
+from evenreel.training.examples import FeatureExamples
+from evenreel.training.pairs import pairs_of, parts_of
+from evenreel.training.pixels import PixelExamples, SetAside, clip_files, readable
+from evenreel.training.recipe import Backbone, Recipe
+from evenreel.training.run import Material
+from evenreel.types import Corpus
+
+Share = Callable[[float], None]
+Parts = tuple[Corpus, Corpus | None]
+"""What is learned from, and what the model is selected on."""
+
+
+@dataclass(frozen=True)
+class EncoderUsed:
+    """Whose features a run learns from.
+
+    Attributes:
+        encoder_id: the name it can be loaded by.
+        weights_hash: digest of its weights and settings, before any training.
+        rule: how frames are sampled.
+    """
+
+    encoder_id: str
+    weights_hash: str
+    rule: str
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What a recipe names.
+
+    Attributes:
+        material: to learn from.
+        validation: the part of the corpus that validation scores are of; None where there is none.
+        encoder: whose features it is about.
+        set_aside: clips that take no part, and neither do their captions.
+    """
+
+    material: Material
+    validation: Corpus | None
+    encoder: EncoderUsed
+    set_aside: tuple[SetAside, ...]
+
+
+def load_material(recipe: Recipe, progress: Share = lambda share: None) -> Loaded:
+    """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
+
+    Args:
+        recipe: what to read.
+        progress: called with the share of the clips that were looked at.
+
+    Raises:
+        CorpusError: the corpus or a split of it is not there, or nothing of it can be used.
+        FeaturesError: features are missing or damaged.
+        EncoderError: the backbone cannot be had or trusted.
+        UsageError: a pattern of `backbone.frozen` fits nothing.
+    """
+    corpus = load_corpus(recipe.data.corpus)
+    parts = parts_of(corpus, recipe.data, recipe.loop.seed)
+    if recipe.backbone is None:
+        return _with_features(Path(recipe.data.features or ""), parts)
+    return _with_backbone(recipe, recipe.backbone, parts, progress)
+
+
+def _with_features(folder: Path, parts: Parts) -> Loaded:
+    manifest = read_manifest(folder)
+    learned = _features(folder, parts[0])
+    selected = None if parts[1] is None else _features(folder, parts[1])
+    kept = None if parts[1] is None or selected is None else _only(parts[1], selected.video_features.ids)
+    why = f"it was set aside when the features in {folder} were computed"
+    there = {name for one in (learned, selected) if one for name in one.video_features.ids}
+    rows = (row for part in parts if part for row in part.clips.select("clip_id", "path").iter_rows())
+    set_aside = tuple(SetAside(name, path or "", "failed", why) for name, path in rows if name not in there)
+    material = Material(learned, manifest.dimension, selected)
+    return Loaded(material, kept, EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule), set_aside)
+
+
+def _features(folder: Path, part: Corpus) -> FeatureExamples:
+    videos = load_video_features(folder, part, leave_out_aside=True)
+    kept = _only(part, videos.ids)
+    texts = load_text_features(folder, kept)
+    return FeatureExamples(pairs_of(kept, texts.ids, videos.ids), texts, videos)
+
+
+def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: Share) -> Loaded:
+    encoder_id, folder = locate(backbone.model)
+    checkpoint = open_checkpoint(folder)
+    towers = load_towers(checkpoint, torch.device("cpu"), "float32")
+    trainable = TrainableTowers(towers, train=backbone.train, frozen=backbone.frozen)
+    if backbone.gradient_checkpointing:
+        trainable.checkpoint_layers()
+    videos = Path(recipe.data.videos or recipe.data.corpus)
+    files = [file for part in parts if part is not None for file in clip_files(part, videos)]
+    readable_files, set_aside = readable(files, backbone.rule, progress)
+    there = [file.clip_id for file in readable_files]
+    kept = None if parts[1] is None else _only(parts[1], there)
+    material = Material(
+        _pixels(_only(parts[0], there), videos, towers, backbone),
+        towers.dimension,
+        None if kept is None else _pixels(kept, videos, towers, replace(backbone, augment="none")),
+        trainable,
+    )
+    return Loaded(material, kept, EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule), tuple(set_aside))
+
+
+def _pixels(part: Corpus, videos: Path, towers: Towers, backbone: Backbone) -> PixelExamples:
+    files = clip_files(part, videos)
+    return PixelExamples(
+        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files]),
+        tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
+        tuple(files),
+        backbone.rule,
+        towers.checkpoint.preprocessing,
+        backbone.augment,
+    )
+
+
+def _only(part: Corpus, clip_ids: Sequence[str]) -> Corpus:
+    """The clips that can be used, with their captions."""
+    usable = pl.col("clip_id").is_in(list(clip_ids))
+    if part.clips.filter(usable).height == 0:
+        raise CorpusError("Not one clip of a split can be used; see why they were set aside, and check data.videos.")
+    return select(part, where=usable)

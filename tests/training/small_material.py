@@ -1,0 +1,84 @@
+"""Material of a few kilobytes to train on, features that can be learned from, made from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.corpus import make_corpus
+from evenreel.training import Recipe, recipe_from
+from evenreel.training.examples import FeatureExamples
+from evenreel.training.pairs import pairs_of
+from evenreel.training.run import Material
+from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+
+DIMENSION = 16
+
+
+def small_corpus(clips: int, captions_each: int = 1) -> Corpus:
+    names = [f"v{number}" for number in range(clips)]
+    owners = [name for name in names for _ in range(captions_each)]
+    return make_corpus(
+        pl.DataFrame({"clip_id": names}),
+        pl.DataFrame(
+            {
+                "caption_id": [f"c{number}" for number in range(len(owners))],
+                "clip_id": owners,
+                "text": [f"text {number}" for number in range(len(owners))],
+            }
+        ),
+    )
+
+
+def small_examples(clips: int = 32, captions_each: int = 1, seed: int = 0) -> FeatureExamples:
+    """Captions are their clips, turned by one fixed rotation, with noise; clips have 2 to 4 frames."""
+    corpus = small_corpus(clips, captions_each)
+    random = np.random.default_rng(seed)
+    meaning = random.standard_normal((clips, DIMENSION))
+    turned = (meaning @ np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, DIMENSION)))[0]).repeat(
+        captions_each, axis=0
+    )
+    frame_mask = np.arange(4) < random.integers(2, 5, clips)[:, None]
+    word_mask = np.arange(6) < random.integers(1, 7, len(turned))[:, None]
+    frames = unit(meaning[:, None] + 0.5 * random.standard_normal((clips, 4, DIMENSION))) * frame_mask[..., None]
+    words = (turned[:, None] + 0.5 * random.standard_normal((len(turned), 6, DIMENSION))) * word_mask[..., None]
+    texts = TextFeatures(tuple(corpus.captions["caption_id"]), words.astype(np.float32), word_mask, unit(words.sum(1)))
+    videos = VideoFeatures(tuple(corpus.clips["clip_id"]), frames, frame_mask, np.zeros((clips, 4)))
+    return FeatureExamples(pairs_of(corpus, texts.ids, videos.ids), texts, videos)
+
+
+def unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def small_recipe(**changes: Mapping[str, Any] | str) -> Recipe:
+    """Three epochs of four steps; tables given are merged into the defaults."""
+    values: dict[str, Any] = {
+        "name": "small",
+        "data": {"corpus": "corpus", "features": "features"},
+        "matcher": {"name": "mean_pool"},
+        "adapter": {"kind": "mlp", "dropout": 0.2},
+        "optimiser": {"lr": 0.01},
+        "loop": {"batch_size": 8, "epochs": 3, "device": "cpu"},
+        "records": {"every_steps": 1, "tensorboard": False},
+    }
+    for name, change in changes.items():
+        values[name] = {**values.get(name, {}), **change} if isinstance(change, Mapping) else change
+    return recipe_from(values)
+
+
+def small_material(examples: FeatureExamples | None = None) -> Material:
+    """Learned from, and selected on, the same few clips: enough to see that something moves."""
+    examples = examples or small_examples()
+    return Material(examples, DIMENSION, validation=examples)
+
+
+def recall_at_1(scores: ScoreBlocks) -> dict[str, float]:
+    """Captions whose best clip is theirs, in percent; captions and clips are in the same order, one each."""
+    size = len(scores.caption_ids)
+    best = scores.block(slice(0, size), slice(0, size)).argmax(axis=1)
+    return {"R@1": 100.0 * float((best == np.arange(size)).mean())}

@@ -1,0 +1,229 @@
+"""A run does what a plain loop does, keeps the best state, and says clearly what it cannot do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from evenreel.errors import CheckpointError, CorpusError, UsageError
+from evenreel.matchers import PairBatch, build_matcher
+from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.batches import text_batch, video_batch
+from evenreel.training import Recipe, RecipeError, load_recipe
+from evenreel.training.milestones import BEST, LAST, TrainingError
+from evenreel.training.pairs import Order, batch_seed
+from evenreel.training.run import Outside, Trained, train
+from evenreel.types import ScoreBlocks
+from tests.training.small_material import DIMENSION, recall_at_1, small_examples, small_material, small_recipe
+
+
+def figures_of(folder: Path, name: str) -> dict[int, float]:
+    """step -> value."""
+    rows = pl.read_csv(folder / "metrics.csv").filter(pl.col("name") == name)
+    return dict(zip(rows["step"].to_list(), rows["value"].to_list(), strict=True))
+
+
+def weights_of(trained: Trained) -> dict[str, torch.Tensor]:
+    matcher: Any = trained.matcher
+    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
+
+
+def plain_loop(recipe: Recipe) -> dict[str, torch.Tensor]:
+    """The same training written with torch alone."""
+    examples, loop, optimiser = small_examples(), recipe.loop, recipe.optimiser
+    torch.manual_seed(loop.seed)
+    assert recipe.adapter is not None
+    matcher = Adapted(build_matcher("mean_pool", DIMENSION), DIMENSION, recipe.adapter)
+    decaying = [p for name, p in matcher.named_parameters() if not name.endswith(("bias", "logit_scale"))]
+    exempt = [p for name, p in matcher.named_parameters() if name.endswith(("bias", "logit_scale"))]
+    adam = torch.optim.AdamW(
+        [{"params": exempt, "weight_decay": 0.0}, {"params": decaying, "weight_decay": optimiser.weight_decay}],
+        betas=optimiser.betas,
+        eps=optimiser.eps,
+    )
+    order = Order(len(examples.pairs), loop.batch_size, loop.seed)
+    assert loop.epochs is not None
+    steps = loop.epochs * order.batches_per_epoch // loop.accumulate
+    for step in range(steps):
+        x = step / steps
+        share = x / 0.1 if x < 0.1 else 0.5 * (1 + math.cos(math.pi * (x - 0.1) / 0.9))
+        for group in adam.param_groups:
+            group["lr"] = optimiser.lr * share
+        adam.zero_grad()
+        for part in range(loop.accumulate):
+            number = step * loop.accumulate + part
+            rows = order.rows(number)
+            torch.manual_seed(batch_seed(loop.seed, number))
+            batch = PairBatch(
+                text_batch(examples.text_features, rows),
+                video_batch(examples.video_features, rows),
+                torch.eye(len(rows), dtype=torch.bool),
+            )
+            (matcher.loss(batch)["contrastive"] / loop.accumulate).backward()
+        torch.nn.utils.clip_grad_norm_(matcher.parameters(), loop.gradient_clip)
+        adam.step()
+        matcher.logit_scale.data.clamp_(max=math.log(100))
+    return matcher.state_dict()
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_run_ends_where_a_plain_loop_ends(tmp_path: Path, accumulate: int) -> None:
+    recipe = small_recipe(loop={"accumulate": accumulate, "gradient_clip": 0.5}, selection={"goal": "max"})
+    material = replace(small_material(), validation=None)
+    trained = train(recipe, material, tmp_path / "run")
+    assert trained.step == 12 // accumulate
+    for name, expected in plain_loop(recipe).items():
+        torch.testing.assert_close(weights_of(trained)[name], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    recipe = small_recipe(loop={"epochs": 10})
+    trained = train(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    recalls = figures_of(tmp_path / "run", "validation/R@1")
+    assert trained.figures["validation/R@1"] == max(recalls.values()) > 2 * recalls[4]
+
+
+def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        train(small_recipe(), small_material(), tmp_path / name, Outside(recall_at_1))
+    for file in ("metrics.csv", BEST, LAST):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_the_seed_decides(tmp_path: Path) -> None:
+    ends = [
+        weights_of(train(small_recipe(loop={"seed": seed}), small_material(), tmp_path / str(seed))) for seed in (0, 1)
+    ]
+    assert not torch.equal(ends[0]["text_map.change.0.weight"], ends[1]["text_map.change.0.weight"])
+
+
+def test_the_logit_scale_stays_in_its_bounds(tmp_path: Path) -> None:
+    recipe = small_recipe(optimiser={"lr": 0.0, "logit_scale_lr": 0.5}, matcher={"settings": {"temperature": 0.001}})
+    train(recipe, small_material(), tmp_path / "run")
+    scales = figures_of(tmp_path / "run", "logit_scale")
+    assert max(scales.values()) == pytest.approx(100.0)
+
+
+def given_recalls(values: list[float]) -> Any:
+    """A measure that says one value after another."""
+    left = iter(values)
+
+    def measure(scores: ScoreBlocks) -> Mapping[str, float]:
+        return {"R@1": next(left)}
+
+    return measure
+
+
+@pytest.mark.parametrize(("goal", "best_step"), [("max", 8), ("min", 12)])
+def test_the_best_state_is_kept(tmp_path: Path, goal: str, best_step: int) -> None:
+    trained = train(
+        small_recipe(selection={"goal": goal}), small_material(), tmp_path / goal, Outside(given_recalls([3, 9, 1]))
+    )
+    assert trained.step == best_step
+    matcher = load_file(tmp_path / goal / BEST)
+    for name, tensor in weights_of(trained).items():
+        assert torch.equal(tensor, matcher[f"matcher.{name}"])
+
+
+def test_early_stopping_also_holds_for_a_run_that_is_resumed(tmp_path: Path) -> None:
+    recipe = small_recipe(selection={"every_steps": 1, "patience": 3})
+    measure = given_recalls([1, 5, 5, 4, 2, 9, 9])
+    stopped = train(recipe, small_material(), tmp_path / "run", Outside(measure))
+    assert (stopped.step, stopped.progress.stopped) == (2, True)
+    assert max(figures_of(tmp_path / "run", "validation/R@1")) == 5
+    before = (tmp_path / "run" / "metrics.csv").read_bytes()
+    again = train(recipe, small_material(), tmp_path / "run", Outside(measure, resume=True))
+    assert again.step == 2
+    assert (tmp_path / "run" / "metrics.csv").read_bytes() == before
+
+
+def test_a_finished_run_is_not_trained_on(tmp_path: Path) -> None:
+    first = train(small_recipe(), small_material(), tmp_path / "run", Outside(recall_at_1))
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    again = train(small_recipe(), small_material(), tmp_path / "run", Outside(recall_at_1, resume=True))
+    assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert (first.step, first.figures, first.progress) == (again.step, again.figures, again.progress)
+    for name, tensor in weights_of(first).items():
+        assert torch.equal(tensor, weights_of(again)[name])
+
+
+def test_bfloat16_trains_weights_in_float32(tmp_path: Path) -> None:
+    trained = train(small_recipe(loop={"precision": "bfloat16"}), small_material(), tmp_path / "run")
+    assert {tensor.dtype for tensor in weights_of(trained).values()} == {torch.float32}
+    assert np.isfinite(list(figures_of(tmp_path / "run", "loss/contrastive").values())).all()
+
+
+def test_what_a_run_writes_down(tmp_path: Path) -> None:
+    recipe = small_recipe(records={"every_steps": 5, "tensorboard": True})
+    train(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    assert load_recipe(tmp_path / "run" / "recipe.yaml") == recipe
+    assert "torch " in (tmp_path / "run" / "versions.txt").read_text()
+    assert list(figures_of(tmp_path / "run", "loss/contrastive")) == [5, 10, 12]
+    assert list(figures_of(tmp_path / "run", "validation/R@1")) == [4, 8, 12]
+    assert any((tmp_path / "run" / "tensorboard").glob("events.*"))
+
+
+def test_nothing_is_said_on_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train(small_recipe(records={"tensorboard": True}), small_material(), tmp_path / "run")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    train(small_recipe(), small_material(), tmp_path / "run")
+    with pytest.raises(UsageError, match="add --resume"):
+        train(small_recipe(), small_material(), tmp_path / "run")
+
+
+def test_a_folder_with_other_things_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds other things"):
+        train(small_recipe(), small_material(), tmp_path)
+
+
+def test_a_run_is_resumed_with_its_own_recipe(tmp_path: Path) -> None:
+    train(small_recipe(), small_material(), tmp_path / "run")
+    with pytest.raises(RecipeError, match="begun with another recipe: optimiser differ"):
+        train(small_recipe(optimiser={"lr": 0.5}), small_material(), tmp_path / "run", Outside(resume=True))
+    train(small_recipe(records={"every_steps": 7}), small_material(), tmp_path / "run", Outside(resume=True))
+
+
+def test_fewer_pairs_than_a_batch(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="has 32 captions, fewer than loop.batch_size=64"):
+        train(small_recipe(loop={"batch_size": 64}), small_material(), tmp_path / "run")
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
+    recipe = small_recipe(optimiser={"lr": 10.0, "weight_decay": 10.0}, loop={"gradient_clip": 0.0})
+    examples = small_examples()
+    examples.text_features.sentence[:] = np.nan
+    with pytest.raises(TrainingError, match="The loss is not a number after step 1"):
+        train(recipe, replace(small_material(), examples=examples), tmp_path / "run")
+
+
+def test_a_metric_that_is_not_measured(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="selection.metric is 'R@7'; measured are R@1"):
+        train(small_recipe(selection={"metric": "R@7"}), small_material(), tmp_path / "run", Outside(recall_at_1))
+
+
+def test_a_damaged_checkpoint_is_refused_and_no_code_in_it_runs(tmp_path: Path) -> None:
+    train(small_recipe(), small_material(), tmp_path / "run")
+    path = tmp_path / "run" / LAST
+    for content in (path.read_bytes()[:-50], b"cos\nsystem\n(S'touch " + str(tmp_path / "owned").encode() + b"'\ntR."):
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            train(small_recipe(), small_material(), tmp_path / "run", Outside(resume=True))
+    assert not (tmp_path / "owned").exists()
+
+
+def test_wandb_that_is_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="pip install wandb"):
+        train(small_recipe(records={"wandb": "project"}), small_material(), tmp_path / "run")
