@@ -23,7 +23,7 @@ from evenreel.errors import CheckpointError
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
 
-def save_pretrained(folder: Path, pretrained: Pretrained, towers: Towers | None = None) -> Pretrained:
+def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers | None = None) -> Pretrained:
     """Write a checkpoint that `load_matcher` reads; scores of the loaded matcher are equal bit by bit.
 
     The folder is there whole or not at all; an earlier checkpoint in its place is replaced.
@@ -40,10 +40,11 @@ def save_pretrained(folder: Path, pretrained: Pretrained, towers: Towers | None 
     Raises:
         CheckpointError: the matcher is not what its spec builds, the folder holds other things, or the disk refuses.
     """
-    _check_free(folder)
+    place = Path(folder)
+    _check_free(place)
     _check_spec(pretrained)
     try:
-        with replacing_folder(folder) as part:
+        with replacing_folder(place) as part:
             return _write(part, replace(pretrained, spec=resolved(pretrained.spec)), towers)
     except OSError as error:
         raise CheckpointError(f"The checkpoint {folder} cannot be written: {error.strerror or error}.") from error
