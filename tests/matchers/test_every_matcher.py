@@ -103,6 +103,17 @@ def test_scores_follow_their_captions_and_videos(name: str) -> None:
 
 
 @every
+def test_the_page_says_who_sees_the_order_of_frames(name: str) -> None:
+    text, video = captions(), videos((4,) * 5)
+    backwards = replace(video, frames=video.frames.flip(1))
+    change = (scores_of(trained(name), text, video) - scores_of(trained(name), text, backwards)).abs().max().item()
+    if name.partition("+")[0] in {"mean_pool", "wti", "x_pool"}:
+        assert change < ROUNDING
+    else:
+        assert change > 1e-3
+
+
+@every
 def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
     matcher = trained(name)
     with torch.inference_mode():
