@@ -12,6 +12,6 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "checkpoints.md"
 
 def test_the_whole_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    whole = [code for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)][-1]
+    whole = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[-1]
     exec(whole, {})
     assert (tmp_path / "checkpoint" / "README.md").is_file()

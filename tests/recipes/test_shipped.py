@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -33,6 +34,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Corpus]:
     return {name: make_benchmark(name, root / name) for name in BENCHMARKS}
 
 
+@cache
 def recipe(name: str) -> Recipe:
     return load_recipe(find_recipe(name))
 

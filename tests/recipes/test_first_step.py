@@ -1,0 +1,71 @@
+"""Every shipped recipe runs to its first step on its benchmark in miniature, from the videos, with a tiny CLIP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
+from evenreel.training.material import load_material
+from evenreel.training.recipe import Recipe
+from evenreel.training.recipe_files import find_recipe, load_recipe, shipped_recipes
+from evenreel.training.run import Outside, train
+from evenreel.types import ScoreBlocks
+from tests.tiny_checkpoints import tiny_clip
+
+from .tiny_benchmarks import BENCHMARKS, TRAIN, make_benchmark
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the benchmarks and the tiny CLIP."""
+    root = tmp_path_factory.mktemp("first_step")
+    for name in BENCHMARKS:
+        make_benchmark(name, root / name)
+    tiny_clip(root / "clip")
+    return root
+
+
+def shortened(name: str, places: Path) -> Recipe:
+    """The recipe as it is shipped, but for where things are, how much is done, and on what."""
+    benchmark = places / name.partition("/")[0]
+    return load_recipe(
+        find_recipe(name),
+        [
+            f"data.corpus={benchmark / 'corpus'}",
+            f"data.videos={benchmark / 'videos'}",
+            f"backbone.model={places / 'clip'}",
+            "loop.epochs=null",
+            "loop.steps=1",
+            "loop.batch_size=4",
+            "loop.workers=0",
+            "loop.device=cpu",
+            "records.tensorboard=false",
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> None:
+    recipe = shortened(name, places)
+    loaded = load_material(recipe)
+    assert loaded.set_aside == ()
+    assert loaded.validation is not None
+    assert 0 < loaded.validation.clips.height < TRAIN
+    measured: list[ScoreBlocks] = []
+
+    def measure(scores: ScoreBlocks) -> dict[str, float]:
+        measured.append(scores)
+        return {recipe.selection.metric: 50.0}
+
+    trained = train(recipe, loaded.material, tmp_path / "run", Outside(measure=measure))
+    assert trained.step == 1
+    assert trained.progress.best_step == 1
+    assert [len(scores.caption_ids) for scores in measured] == [loaded.validation.captions.height]
+    encoder = EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension)
+    about = About(encoder, Inputs(rule=recipe.backbone.rule if recipe.backbone else None), recipe.about)
+    spec = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
+    towers = trained.towers.towers if trained.towers else None
+    save_pretrained(tmp_path / "checkpoint", Pretrained(trained.matcher, spec, about), towers)
+    assert load_matcher(tmp_path / "checkpoint").spec.name == recipe.matcher.name
