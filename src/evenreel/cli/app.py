@@ -15,6 +15,8 @@ from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
 from evenreel.cli.output import as_utf8
+from evenreel.cli.planted import planted
+from evenreel.cli.train import train
 from evenreel.config import (
     AUTO,
     DEFAULT_MODEL,
@@ -39,6 +41,8 @@ app = typer.Typer(
 app.add_typer(corpus_app, name="corpus")
 app.command()(evaluate)
 app.command()(features)
+app.command()(train)
+app.command()(planted)
 
 LibraryOption = Annotated[
     Path | None,

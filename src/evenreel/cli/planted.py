@@ -1,0 +1,92 @@
+"""`evenreel planted`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.planted import PlantedCorpus, PlantedStatistics
+
+LEAST_S, MOST_S = 0.5, 30.0
+
+
+def planted(
+    bias: Annotated[str, typer.Argument(help="visual, textual, length, source, domain or scene_text.")],
+    out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
+    strength: Annotated[
+        float, typer.Option(help="0 plants nothing; 1 leaves no exception in training. The test split has no bias.")
+    ] = 0.9,
+    clips: Annotated[int, typer.Option(help="Clips of all splits together.")] = 2_000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
+    short: Annotated[
+        tuple[float, float] | None, typer.Option(help="Shortest and longest short clip of 'length', in seconds.")
+    ] = None,
+    long: Annotated[tuple[float, float] | None, typer.Option(help="Likewise its long clips.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+) -> None:
+    """Render a corpus of videos with one known bias; a broken-off run goes on."""
+    from evenreel.cli.show import print_json
+    from evenreel.cli.waiting import share_bar
+    from evenreel.planted import page_of, plan_corpus, write_corpus
+
+    plan = plan_corpus(bias, strength, clips, seed, _settings(bias, short, long))
+    with share_bar(f"rendering {len(plan.clips):,} clips") as report:
+        rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total))
+    if as_json:
+        print_json({"corpus": str(out), "rendered": rendered, **page_of(plan)})
+    else:
+        _show(plan, out, rendered)
+
+
+def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None) -> Any:
+    from dataclasses import replace
+
+    from evenreel.planted import PlantSettings
+
+    if (short or long) and bias != "length":
+        raise UsageError(f"--short and --long are lengths of the bias 'length', not of {bias!r}; leave them out.")
+    for name, span in (("--short", short), ("--long", long)):
+        if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
+            raise UsageError(
+                f"{name} is {span[0]:g} {span[1]:g}; give the shortest and the longest clip, in that order, between "
+                f"{LEAST_S:g} and {MOST_S:g} seconds."
+            )
+    settings = PlantSettings()
+    return replace(settings, short_s=short or settings.short_s, long_s=long or settings.long_s)
+
+
+def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:
+    from rich.table import Table
+
+    from evenreel.cli.show import console, safe
+    from evenreel.planted import planted_statistics
+
+    captions = sum(len(clip.caption_ids) for clip in plan.clips)
+    kept = f" ({rendered:,} rendered now)" if rendered < len(plan.clips) else ""
+    console().print(f"Wrote {safe(out)}: {len(plan.clips):,} clips{kept}, {captions:,} captions.")
+    table = Table(
+        "split", "counted", "as planted", "association", "information", "mean length", box=None, padding=(0, 2)
+    )
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in planted_statistics(plan):
+        table.add_row(row.split, *_cells(row))
+    console().print(table)
+    console().print(
+        "as planted: share that agrees with the bias, by it or by chance. association: Cramér's V of the two things "
+        "it pairs. information: of the one about the other, above what chance gives in a sample of this size."
+    )
+
+
+def _cells(row: PlantedStatistics) -> list[str]:
+    association = "" if row.association is None else f"{row.association:.2f}"
+    bits = ""
+    if row.information_bits is not None and row.chance_bits is not None:
+        bits = f"{max(0.0, row.information_bits - row.chance_bits):.2f} bits"
+    return [f"{row.count:,}", f"{100 * row.planted_share:.0f} %", association, bits, f"{row.mean_length_s:.1f} s"]

@@ -1,0 +1,81 @@
+"""`evenreel planted` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import polars as pl
+
+from evenreel.corpus import load_corpus
+from evenreel.planted import plan_corpus
+
+
+def planted(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", "planted", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix in (".mp4", ".json")
+    }
+
+
+def test_it_writes_a_corpus_and_goes_on_with_a_broken_off_one(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    asked = ("length", "--strength", 1, "--clips", 10, "--seed", 3, "--short", 0.5, 0.6, "--long", 0.9, 1.0)
+    done = planted(*asked, "--out", first)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "10 clips, 20 captions." in done.stdout
+    corpus = load_corpus(first)
+    train = corpus.clips.filter(pl.col("split") == "train")
+    assert train["follows"].all()
+    assert corpus.clips["end_s"].is_between(0.4, 1.1).all()
+    assert corpus.clips["clip_id"].to_list() == [clip.clip_id for clip in plan_corpus("length", 1, 10, 3).clips]
+
+    assert planted(*asked, "--out", second, "--workers", 1).returncode == 0
+    assert digests(first) == digests(second)
+    (first / "clips" / "test_00001_0.mp4").unlink()
+    again = planted(*asked, "--out", first)
+    assert "10 clips (1 rendered now)" in again.stdout
+    assert digests(first) == digests(second)
+
+
+def test_json_says_what_was_planted(tmp_path: Path) -> None:
+    done = planted("visual", "--strength", 1, "--clips", 10, "--out", tmp_path / "corpus", "--json")
+    found = json.loads(done.stdout)
+    assert (found["bias"], found["strength"], found["rendered"]) == ("visual", 1.0, 10)
+    train, _, _ = found["statistics"]
+    assert (train["split"], train["count"], train["planted_share"]) == ("train", 6, 1.0)
+
+
+def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "corpus"
+    for arguments, sentence in {
+        ("lenth",): "no bias is called 'lenth'",
+        ("visual", "--strength", 1.5): "between 0 (nothing planted) and 1",
+        ("visual", "--clips", 3): "ask for more clips",
+        ("visual", "--short", 1, 2): "--short and --long are lengths of the bias 'length'",
+        ("length", "--short", 3, 1): "--short is 3 1; give the shortest and the longest clip, in that order",
+        ("length", "--long", 5, 31): "between 0.5 and 30 seconds",
+    }.items():
+        done = planted(*arguments, "--out", out)
+        assert done.returncode == 2, done
+        assert sentence in done.stderr
+    assert not out.exists()
+
+
+def test_a_folder_of_another_corpus_is_left_alone(tmp_path: Path) -> None:
+    asked = ("visual", "--clips", 10, "--out", tmp_path)
+    assert planted(*asked).returncode == 0
+    before = digests(tmp_path)
+    done = planted(*asked, "--strength", 0.2)
+    assert done.returncode == 1
+    assert "holds a planted corpus of another bias, strength, seed" in done.stderr
+    assert digests(tmp_path) == before
