@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,28 +74,22 @@ def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeature
 
 
 def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
-    """Times of the frames that a rule takes of a clip, as if it were read from its file."""
-    chosen = parse_rule(rule)
+    """Times of the frames that a rule takes of a clip, as if it were read from its file.
+
+    But for rounding: where a moment falls on the edge of two frames, the file may give the other one.
+    """
+    chosen, end_s = parse_rule(rule), scene.frame_count / scene.fps
     if isinstance(chosen, TimeRule):
-        moments = chosen.times(0.0, scene.duration_s)
-        taken: Iterator[int] = (
-            int(moment * scene.fps + 1e-6) for moment in _before(moments, scene.frame_count / scene.fps)
-        )
+        moments = takewhile(lambda moment: moment < end_s, chosen.times(0.0, end_s))
+        taken = [int(moment * scene.fps + 1e-6) for moment in moments]
     else:
-        taken = iter(chosen.indices(scene.frame_count, float(scene.fps)))
+        taken = chosen.indices(scene.frame_count, float(scene.fps))
     return np.array(list(dict.fromkeys(taken))) / scene.fps
 
 
 def words_shown(scene: Scene, time_s: float) -> tuple[str, ...]:
     """What signs say at a moment."""
     return tuple(sign.text for sign in scene.signs if sign.start_s <= time_s < sign.end_s)
-
-
-def _before(moments: Iterator[float], end_s: float) -> Iterator[float]:
-    for moment in moments:
-        if moment >= end_s:
-            return
-        yield moment
 
 
 def _encoded(

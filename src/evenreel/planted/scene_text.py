@@ -11,7 +11,7 @@ from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import FACES, Scene, Sign, sample_scene
 from evenreel.planted.shots import Sentence, Shot, Streams, World, plain_captions
 
-NAMES = ("colour", "shape", "background")
+NAMES = ("colour", "background")
 
 
 def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
@@ -20,10 +20,11 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     Captions of such a group name what is seen and the word, so that only who reads finds the clip. The clips of any
     other group are scenes of their own, and their captions leave the word out. This is no bias of the training but
     the task itself: `strength` holds in every split, and the comparison is between a model that is given the words
-    and one that has only the frames.
+    and one that has only the frames. Signs say names of shapes, whatever shape is seen, since these are words that the
+    built-in encoder tells apart; captions name colour and background, and never the shape that is seen.
     """
     rng, count = streams.scene, world.settings.group
-    words = [str(word) for word in rng.choice(vocabulary.sign_words(), count, replace=False)]
+    words = [str(word).upper() for word in rng.choice(vocabulary.shapes(), count, replace=False)]
     scenes = [replace(sample_scene(rng, world.settings.scenes), signs=(_sign(word, rng),)) for word in words]
     captions = world.settings.captions
     if streams.plant.random() >= world.strength:

@@ -95,7 +95,7 @@ def _class_numbers() -> dict[tuple[str, str], int]:
         "colour": tuple(vocabulary.colours()),
         "background": tuple(vocabulary.backgrounds()),
         "size": tuple(vocabulary.sizes()),
-        "word": vocabulary.sign_words(),
+        "word": tuple(shape.upper() for shape in vocabulary.shapes()),
     }
     pairs = [(attribute, value) for attribute, names in values.items() for value in names]
     return {pair: number for number, pair in enumerate(pairs)}

@@ -1,0 +1,104 @@
+"""Corpora on disk: the same bytes however they were made, resumed, and never mixed with another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from evenreel.corpus import load_corpus, load_texts
+from evenreel.errors import CorpusError
+from evenreel.media import open_video, parse_rule
+from evenreel.planted import PlantedCorpus, PlantSettings, SceneRanges, plan_corpus, write_corpus
+
+SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))
+
+
+def _plan(strength: float = 0.9) -> PlantedCorpus:
+    return plan_corpus("scene_text", strength, 10, settings=SETTINGS)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("planted") / "corpus"
+    assert write_corpus(_plan(), folder, workers=1) == 10
+    return folder
+
+
+def test_it_is_a_corpus_whose_files_are_what_its_tables_say(written: Path) -> None:
+    corpus = load_corpus(written)
+    assert corpus.clips.height == 10
+    for row in corpus.clips.iter_rows(named=True):
+        with open_video(written / row["path"]) as video:
+            assert len(list(video.frames(parse_rule("every 0.01 s")))) == row["frame_count"]
+    texts = load_texts(written)
+    assert texts is not None and texts.height == 10
+
+
+def test_the_page_says_what_was_planted(written: Path) -> None:
+    page = json.loads((written / "planted.json").read_text())
+    assert (page["bias"], page["strength"], page["seed"], page["clips"]) == ("scene_text", 0.9, 0, 10)
+    assert "differ in its word alone" in page["planted"]
+
+
+def test_two_workers_write_the_bytes_of_one(written: Path, tmp_path: Path) -> None:
+    counts: list[tuple[int, int]] = []
+    write_corpus(_plan(), tmp_path, workers=2, progress=lambda done, total: counts.append((done, total)))
+    assert _digests(tmp_path) == _digests(written)
+    assert counts == [(n, 10) for n in range(11)]
+
+
+def test_a_run_that_was_cut_off_goes_on(written: Path, tmp_path: Path) -> None:
+    write_corpus(_plan(), tmp_path, workers=1)
+    before = _digests(tmp_path)
+    clips = sorted((tmp_path / "clips").iterdir())
+    for path in (*clips[:2], tmp_path / "captions.parquet"):
+        path.unlink()
+    kept = clips[5].stat().st_mtime_ns
+    assert write_corpus(_plan(), tmp_path, workers=1) == 2
+    assert _digests(tmp_path) == before == _digests(written)
+    assert clips[5].stat().st_mtime_ns == kept
+
+
+def test_another_corpus_is_not_written_into_this_one(written: Path) -> None:
+    before = _digests(written)
+    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
+        write_corpus(_plan(0.5), written)
+    assert _digests(written) == before
+
+
+def test_a_disk_without_room_is_a_sentence_and_leaves_no_half_clip(tmp_path: Path) -> None:
+    code = (
+        "import resource, signal, sys; from pathlib import Path\n"
+        "from evenreel.errors import CorpusError; from evenreel.planted import *\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))\n"
+        "    settings = PlantSettings(SceneRanges(duration_s=(2.0, 3.0), sign_share=0.0))\n"
+        "    try: write_corpus(plan_corpus('visual', 0.5, 10, settings=settings), Path(sys.argv[1]), workers=1)\n"
+        "    except CorpusError as error: print(error)\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    target = tmp_path / "out"
+    done = subprocess.run([sys.executable, script, target], capture_output=True, text=True, check=True, timeout=120)
+    assert "cannot be written to" in done.stdout and "make room or choose another folder" in done.stdout, done.stderr
+    assert not list(target.rglob("*.mp4")) and not list(target.rglob("*.tmp"))
+
+
+def test_a_file_in_the_place_of_the_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(CorpusError, match="cannot be written to"):
+        write_corpus(_plan(), tmp_path / "taken" / "corpus")

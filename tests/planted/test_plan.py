@@ -1,0 +1,167 @@
+"""Plans: repeatable, one test split for all strengths, and nothing but what is planted differs between strengths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from evenreel.errors import UsageError
+from evenreel.planted import BIASES, BiasName, PlantSettings, corpus_of, plan_corpus, vocabulary
+from evenreel.planted.plan import PlantedClip
+
+BIASED = sorted(BIASES)
+IN_TRAINING = sorted(name for name, bias in BIASES.items() if not bias.in_test)
+SHOWN = {
+    "visual": {"background"},
+    "textual": {"annotator"},
+    "length": {"duration_s"},
+    "source": {"source", "look", "distractors", "shake", "pose"},
+    "domain": {"domain", "look", "shape", "wording"},
+}
+"""What a bias may change in a clip."""
+
+
+def _facts(clip: PlantedClip) -> dict[str, object]:
+    scene, subject = clip.scene, clip.scene.subject
+    return {
+        "background": scene.background,
+        "colour": subject.colour,
+        "shape": subject.shape,
+        "pose": (subject.size, subject.x, subject.y, subject.turns),
+        "activity": scene.activity,
+        "seed": scene.seed,
+        "duration_s": scene.duration_s,
+        "distractors": scene.distractors,
+        "shake": scene.shake,
+        "look": scene.look,
+        "source": clip.shot.source,
+        "domain": clip.shot.domain,
+        "annotator": tuple(each.annotator for each in clip.shot.captions),
+        "names": tuple(each.names for each in clip.shot.captions),
+    }
+
+
+@pytest.mark.parametrize("bias", BIASED)
+def test_the_same_seed_gives_the_same_plan_and_another_seed_another(bias: BiasName) -> None:
+    one, two, other = (plan_corpus(bias, 0.7, 60, seed) for seed in (3, 3, 4))
+    assert repr(one) == repr(two)
+    assert one.clips != other.clips
+
+
+@pytest.mark.parametrize("bias", BIASED)
+def test_a_larger_plan_begins_with_the_smaller_one(bias: BiasName) -> None:
+    small, large = plan_corpus(bias, 0.7, 40).split("train"), plan_corpus(bias, 0.7, 80).split("train")
+    assert large[: len(small)] == small
+
+
+@pytest.mark.parametrize("bias", IN_TRAINING)
+def test_the_test_split_is_the_same_at_every_strength(bias: BiasName) -> None:
+    plans = [plan_corpus(bias, strength, 60) for strength in (0.0, 0.4, 1.0)]
+    assert plans[0].split("test") == plans[1].split("test") == plans[2].split("test")
+    assert plans[0].split("train") != plans[2].split("train")
+
+
+@pytest.mark.parametrize("bias", IN_TRAINING)
+def test_strength_changes_nothing_but_what_is_planted(bias: BiasName) -> None:
+    free, bound = (plan_corpus(bias, strength, 100).split("train") for strength in (0.0, 1.0))
+    for one, other in zip(free, bound, strict=True):
+        before, after = _facts(one), _facts(other)
+        assert {name for name in before if before[name] != after[name]} <= SHOWN[bias]
+
+
+@pytest.mark.parametrize("bias", IN_TRAINING)
+def test_a_clip_that_is_struck_stays_struck_as_the_strength_grows(bias: BiasName) -> None:
+    """One draw decides at every strength: so corpora of two strengths share all that they can."""
+    plans = [plan_corpus(bias, strength, 100).split("train") for strength in (0.0, 0.3, 0.6, 1.0)]
+    for states in zip(*plans, strict=True):
+        facts = [str(_facts(clip)) for clip in states]
+        assert sum(a != b for a, b in pairwise(facts)) <= (2 if bias == "textual" else 1)
+
+
+@pytest.mark.parametrize("bias", BIASED)
+def test_splits_have_the_shares_that_were_asked_for(bias: BiasName) -> None:
+    settings = PlantSettings(train_share=0.5, val_share=0.2, captions=3)
+    plan = plan_corpus(bias, 0.5, 40, settings=settings)
+    assert Counter(clip.split for clip in plan.clips) == {"train": 20, "val": 8, "test": 12}
+    assert len({clip.clip_id for clip in plan.clips}) == 40
+    assert all(len(clip.shot.captions) == 3 for clip in plan.clips)
+
+
+@pytest.mark.parametrize("bias", BIASED)
+def test_the_tables_are_a_corpus_with_everything_filled(bias: BiasName) -> None:
+    plan = plan_corpus(bias, 0.9, 60)
+    corpus = corpus_of(plan)
+    for column in ("path", "start_s", "end_s", "frame_count", "fps", "split", "source", "verb_classes", "noun_classes"):
+        assert corpus.clips[column].null_count() == 0
+    assert corpus.clips["clip_id"].to_list() == [clip.clip_id for clip in plan.clips]
+    assert corpus.captions["caption_id"].to_list() == [name for clip in plan.clips for name in clip.caption_ids]
+    assert (corpus.clips["end_s"] * corpus.clips["fps"]).round().to_list() == corpus.clips["frame_count"].to_list()
+
+
+@pytest.mark.parametrize("bias", BIASED)
+def test_a_caption_is_fully_answered_by_clips_that_show_all_it_names_and_no_other(bias: BiasName) -> None:
+    plan = plan_corpus(bias, 0.9, 60)
+    corpus = corpus_of(plan)
+    classes = {
+        row["clip_id"]: (row["verb_classes"], sorted(row["noun_classes"])) for row in corpus.clips.iter_rows(named=True)
+    }
+    clips = plan.split("test")
+    for one in clips:
+        for other in clips:
+            alike = all(one.scene.attributes[name] == other.scene.attributes[name] for name in one.shot.names)
+            assert (classes[one.clip_id] == classes[other.clip_id]) == (alike and one.shot.word == other.shot.word)
+
+
+def test_generated_clips_mirror_the_real_clip_beside_them() -> None:
+    clips = plan_corpus("source", 0.9, 100).split("test")
+    for real, mirror in zip(clips[::2], clips[1::2], strict=True):
+        assert (real.shot.source, mirror.shot.source, mirror.pair_id) == ("camera", "generator", real.clip_id)
+        assert real.pair_id is None
+        assert real.shot.captions == mirror.shot.captions
+        assert (real.scene.activity, real.scene.background, real.scene.seed) == (
+            mirror.scene.activity,
+            mirror.scene.background,
+            mirror.scene.seed,
+        )
+
+
+def test_word_groups_differ_in_the_word_alone_and_their_captions_say_it() -> None:
+    plan = plan_corpus("scene_text", 1.0, 80, settings=PlantSettings(group=4))
+    clips = plan.split("train")
+    for start in range(0, len(clips), 4):
+        group = clips[start : start + 4]
+        assert len({clip.scene.signs[0].text for clip in group}) == 4
+        blank = {replace(clip.scene, signs=(replace(clip.scene.signs[0], text=""),)) for clip in group}
+        assert len(blank) == 1
+        for clip in group:
+            assert all(clip.scene.signs[0].text.lower() in caption.text for caption in clip.shot.captions)
+
+
+def test_without_strength_no_caption_names_a_word() -> None:
+    for clip in plan_corpus("scene_text", 0.0, 80).clips:
+        assert clip.scene.signs and clip.shot.word is None
+        assert not any(clip.scene.signs[0].text.lower() in caption.text for caption in clip.shot.captions)
+
+
+def test_no_two_annotators_share_a_habit_and_every_sentence_fits_into_it() -> None:
+    habits = [habit for habits in vocabulary.annotators().values() for habit in habits]
+    assert len(habits) == len(set(habits)) >= 16
+    assert len(vocabulary.annotators()) >= 8
+    assert all(habit.count("{caption}") == 1 for habit in habits)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (("colour", 0.5), "no bias is called 'colour'; there are visual"),
+        (("visual", 1.5), "between 0"),
+        (("visual", float("nan")), "between 0"),
+        (("visual", 0.5, 3), "ask for more clips"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        plan_corpus(*call)  # type: ignore[arg-type]
