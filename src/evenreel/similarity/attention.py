@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -27,6 +28,7 @@ def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tens
     tensor([0.3000])
     """
     length = alike.shape[-2]
-    weights = (alike / temperature).masked_fill(~mask, float("-inf")).softmax(-2)
+    forbidden = torch.zeros(mask.shape, dtype=alike.dtype, device=alike.device).masked_fill(~mask, float("-inf"))
+    weights = torch.add(forbidden, alike, alpha=1 / temperature).softmax(-2)  # one pass, for this is all about memory
     # weights @ mix times similarity is weights times mix @ similarity, and padding, being zero, mixes nothing in.
     return (weights * (mix[:length, :length] @ alike)).sum(-2)

@@ -1,0 +1,295 @@
+"""What scoring all pairs costs: seconds and memory beside the published formulas and beside bare matrix products.
+
+    python benchmarks/similarity.py [--size 1000] [--matchers wti x_pool x_clip] [--budget 512] [--threads 2] [--json]
+
+N captions of 32 words and N videos of 12 frames, D 512, random, nothing padded. Each case is a fresh process:
+
+ours    features to the whole table by `evenreel.matchers.scoring`, encoding included.
+plain   the published formula written for all pairs at once, as it is below, on the same features and parameters; left
+        out past --plain-limit captions, where it needs more memory than machines have.
+
+`memory` is the most that the process held beyond the features; for `tiles` beyond the encoded captions and videos and
+the table as well, which is what the budget is for. `floor` is the time of the products that no way around is known
+for, at the rate that a matrix product reaches in the same process. Exit status 1 if a bound in `BOUNDS` is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from evenreel.matchers import build_matcher
+from evenreel.matchers.scoring import encode_texts, encode_videos
+from evenreel.similarity.tiles import MatcherScores
+from evenreel.types import TextFeatures, VideoFeatures
+
+WORDS, FRAMES, DIMENSION = 32, 12, 512
+BOUNDS = {"difference": 1e-5, "faster": 3.0, "leaner": 10.0, "wti over floor": 2.0}
+"""Between the two tables at most; plain over ours, in seconds or memory, at least; seconds over the floor at most."""
+
+SETTINGS: dict[str, dict[str, Any]] = {"wti": {}, "x_pool": {}, "x_clip": {"temporal_layers": 0}}
+PRODUCTS = {
+    "wti": WORDS * FRAMES * DIMENSION,
+    "x_pool": 2 * FRAMES * DIMENSION,
+    "x_clip": WORDS * FRAMES * (DIMENSION + WORDS + FRAMES) + (WORDS + FRAMES + 1) * DIMENSION,
+}
+"""Multiplications of a pair."""
+
+
+def main() -> int:
+    """The table; 1 if a bound is missed."""
+    asked = arguments()
+    if asked.case:
+        print(json.dumps(run_case(asked)))
+        return 0
+    rows = {name: compare(name, asked) for name in asked.matchers}
+    missed = [sentence for name, row in rows.items() for sentence in check(name, row, asked)]
+    if asked.json:
+        print(
+            json.dumps({"size": asked.size, "budget_mib": asked.budget, "matchers": rows, "missed": missed}, indent=1)
+        )
+    else:
+        show(rows, asked)
+        print("\n".join(f"MISSED: {sentence}" for sentence in missed) or "All bounds are kept.")
+    return int(bool(missed))
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for; `--case` is how the script calls itself."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=1000, help="captions, and videos")
+    parser.add_argument("--matchers", nargs="+", choices=sorted(SETTINGS), default=list(SETTINGS))
+    parser.add_argument("--budget", type=int, default=512, help="MiB for the tiles of ours")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of PyTorch")
+    parser.add_argument("--plain-limit", type=int, default=1500, help="largest size for the plain way")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def compare(name: str, asked: argparse.Namespace) -> dict[str, Any]:
+    """One matcher both ways, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        ways = ["ours"] + ["plain"] * (asked.size <= asked.plain_limit)
+        tables = {way: Path(folder) / f"{way}.npy" for way in ways}
+        row: dict[str, Any] = {way: call(name, way, tables[way], asked) for way in ways}
+        if "plain" in row:
+            ours, plain = row["ours"], row["plain"]
+            row["difference"] = float(np.abs(np.load(tables["ours"]) - np.load(tables["plain"])).max())
+            row["faster"] = plain["seconds"] / ours["seconds"]
+            row["leaner"] = plain["memory_mib"] / ours["memory_mib"]
+        row["over_floor"] = row["ours"]["scoring_seconds"] / row["ours"]["floor_seconds"]
+    return row
+
+
+def call(name: str, way: str, table: Path, asked: argparse.Namespace) -> dict[str, Any]:
+    """This script again, for one case."""
+    options = {"--case": f"{name}:{way}", "--out": table, "--size": asked.size, "--budget": asked.budget}
+    words = [str(word) for pair in {**options, "--threads": asked.threads}.items() for word in pair]
+    done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name}, {way}, ended with status {done.returncode}:\n{done.stderr}")
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def run_case(asked: argparse.Namespace) -> dict[str, Any]:
+    """Seconds and memory of one case, after a small one that warms up the libraries."""
+    torch.set_num_threads(asked.threads)
+    name, way = asked.case.split(":")
+    run = run_ours if way == "ours" else run_plain
+    torch.manual_seed(0)
+    matcher = disturbed(build_matcher(name, DIMENSION, SETTINGS[name]))
+    run(matcher, name, *features(8), asked.budget)
+    table, figures = run(matcher, name, *features(asked.size), asked.budget)
+    figures["floor_seconds"] = 2 * PRODUCTS[name] * asked.size**2 / product_rate()
+    np.save(asked.out, table)
+    return figures
+
+
+Features = tuple[TextFeatures, VideoFeatures]
+
+
+def features(count: int) -> Features:
+    """Random captions and videos; words and frames share a direction, as those of real towers do."""
+    rng = np.random.default_rng(0)
+
+    def unit(*shape: int) -> Any:
+        values = rng.standard_normal((*shape, DIMENSION), dtype=np.float32)
+        values += 2 * rng.standard_normal(DIMENSION, dtype=np.float32)
+        values /= np.linalg.norm(values, axis=-1, keepdims=True)
+        return values
+
+    ids = tuple(map(str, range(count)))
+    texts = TextFeatures(ids, unit(count, WORDS), np.ones((count, WORDS), np.bool_), unit(count))
+    mask = np.ones((count, FRAMES), np.bool_)
+    return texts, VideoFeatures(ids, unit(count, FRAMES), mask, np.zeros((count, FRAMES)))
+
+
+def disturbed(matcher: Any) -> Any:
+    """The matcher with noise on its parameters, which would else be zeros and identities."""
+    with torch.no_grad():
+        for parameter in matcher.parameters():
+            parameter.add_(0.02 * torch.randn_like(parameter))
+    return matcher.eval()
+
+
+def run_ours(
+    matcher: Any, name: str, texts: TextFeatures, videos: VideoFeatures, budget: int
+) -> tuple[Any, dict[str, Any]]:
+    """Encoding in batches and scoring in tiles."""
+    begin = time.perf_counter()
+    with Peak() as whole:
+        encoded = encode_texts(matcher, texts), encode_videos(matcher, videos)
+        scores = MatcherScores(matcher, *encoded, budget_bytes=budget * 2**20)
+        encoding = time.perf_counter() - begin
+        with Peak() as tiles:
+            table = scores.score_all().values
+    seconds = time.perf_counter() - begin
+    return table, {
+        "seconds": seconds,
+        "scoring_seconds": seconds - encoding,
+        "memory_mib": whole.mib,
+        "tiles_mib": tiles.mib - table.nbytes / 2**20,
+    }
+
+
+def run_plain(
+    matcher: Any, name: str, texts: TextFeatures, videos: VideoFeatures, budget: int
+) -> tuple[Any, dict[str, Any]]:
+    """The published formula for all pairs at once."""
+    words, sentence, frames = (torch.from_numpy(array) for array in (texts.words, texts.sentence, videos.frames))
+    begin = time.perf_counter()
+    with Peak() as whole, torch.inference_mode():
+        table = PLAIN[name](matcher, words, sentence, frames).numpy()
+    return table, {"seconds": time.perf_counter() - begin, "memory_mib": whole.mib}
+
+
+def plain_wti(matcher: Any, words: Tensor, _: Tensor, frames: Tensor) -> Tensor:
+    """DRL, arXiv 2203.07111, equations 4 to 6."""
+    words, frames = F.normalize(words, dim=-1), F.normalize(frames, dim=-1)
+    word_weights = matcher.word_weights(words * DIMENSION**0.5).squeeze(-1).softmax(-1)
+    frame_weights = matcher.frame_weights(frames * DIMENSION**0.5).squeeze(-1).softmax(-1)
+    products = torch.einsum("qwd,vfd->qvwf", words, frames)
+    of_words = torch.einsum("qvw,qw->qv", products.max(dim=-1).values, word_weights)
+    of_frames = torch.einsum("qvf,vf->qv", products.max(dim=-2).values, frame_weights)
+    return (of_words + of_frames) / 2
+
+
+def plain_x_pool(matcher: Any, _: Tensor, sentence: Tensor, frames: Tensor) -> Tensor:
+    """X-Pool, arXiv 2203.15086, equations 4 to 8."""
+    pooling = matcher.pooling
+    query = pooling.to_query(pooling.norm_inputs(sentence * DIMENSION**0.5))
+    seen = pooling.norm_inputs(frames * DIMENSION**0.5)
+    attention = (torch.einsum("qd,vfd->qvf", query, pooling.to_key(seen)) / DIMENSION**0.5).softmax(-1)
+    attended = pooling.norm_pooled(pooling.to_output(attention.transpose(0, 1) @ pooling.to_value(seen)))
+    pooled = pooling.norm_output(attended + pooling.linear(attended))
+    del attended
+    return torch.einsum("qd,vqd->qv", F.normalize(sentence, dim=-1), F.normalize(pooled, dim=-1))
+
+
+def plain_x_clip(matcher: Any, words: Tensor, sentence: Tensor, frames: Tensor) -> Tensor:
+    """X-CLIP, arXiv 2207.07285, equations 3 to 13."""
+
+    def attend(alike: Tensor, mix: Tensor) -> Tensor:
+        return ((alike / matcher.settings.attention_temperature).softmax(-1) @ mix * alike).sum(-1)
+
+    words, frames = F.normalize(words, dim=-1), F.normalize(frames, dim=-1)
+    video = F.normalize(frames.mean(1), dim=-1)
+    coarse = sentence @ (video @ matcher.sentence_video.T).T
+    video_word = attend(torch.einsum("qwd,vd->qvw", words, video), matcher.video_word_mix)
+    sentence_frame = attend(torch.einsum("qd,vfd->qvf", sentence, frames), matcher.sentence_frame_mix)
+    fine = torch.einsum("qwd,vfd->qvwf", words, frames @ matcher.word_frame.T)
+    over_frames = attend(attend(fine.mT, matcher.word_mixes[0]), matcher.frame_mixes[1])
+    over_words = attend(attend(fine, matcher.frame_mixes[0]), matcher.word_mixes[1])
+    return (coarse + video_word + sentence_frame + (over_frames + over_words) / 2) / 4
+
+
+PLAIN: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
+    "wti": plain_wti,
+    "x_pool": plain_x_pool,
+    "x_clip": plain_x_clip,
+}
+
+
+class Peak:
+    """The most memory that the process holds meanwhile, beyond what it holds at the start, in `mib`."""
+
+    def __enter__(self) -> Peak:
+        self._process, self._done = psutil.Process(), threading.Event()
+        self._start = self._most = self._process.memory_info().rss
+        self._watcher = threading.Thread(target=self._watch)
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._watcher.join()
+        self._look()
+        self.mib = (self._most - self._start) / 2**20
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.002):
+            self._look()
+
+    def _look(self) -> None:
+        self._most = max(self._most, self._process.memory_info().rss)
+
+
+def product_rate() -> float:
+    """Operations a second of a matrix product, the best of some."""
+    left, right = torch.randn(2048, DIMENSION), torch.randn(DIMENSION, 2048)
+    best = float("inf")
+    for _ in range(20):
+        begin = time.perf_counter()
+        torch.mm(left, right)
+        best = min(best, time.perf_counter() - begin)
+    return 2 * 2048 * DIMENSION * 2048 / best
+
+
+def check(name: str, row: dict[str, Any], asked: argparse.Namespace) -> list[str]:
+    """Sentences on the bounds that are missed."""
+    missed = []
+    if row.get("difference", 0) > BOUNDS["difference"]:
+        missed.append(f"{name}: the two tables differ by {row['difference']:.1e}.")
+    if "plain" in row and row["faster"] < BOUNDS["faster"] and row["leaner"] < BOUNDS["leaner"]:
+        missed.append(f"{name} is {row['faster']:.1f} times faster and {row['leaner']:.1f} times leaner than plain.")
+    if name == "wti" and row["over_floor"] > BOUNDS["wti over floor"]:
+        missed.append(f"wti takes {row['over_floor']:.2f} times the floor.")
+    if row["ours"]["tiles_mib"] > asked.budget:
+        missed.append(f"{name}: tiles took {row['ours']['tiles_mib']:.0f} MiB of a budget of {asked.budget}.")
+    return missed
+
+
+def show(rows: dict[str, dict[str, Any]], asked: argparse.Namespace) -> None:
+    """The figures as a table."""
+    print(f"{asked.size:,} x {asked.size:,}, {WORDS} words, {FRAMES} frames, D {DIMENSION}, {asked.threads} threads")
+    print("matcher  way    seconds  memory MiB  tiles MiB  floor s  over floor  faster  leaner  difference")
+    for name, row in rows.items():
+        ours = row["ours"]
+        line = f"{name:8} ours   {ours['seconds']:7.2f} {ours['memory_mib']:11.0f} {ours['tiles_mib']:10.0f}"
+        line += f" {ours['floor_seconds']:8.2f} {row['over_floor']:11.2f}"
+        if "plain" in row:
+            line += f" {row['faster']:7.1f} {row['leaner']:7.1f} {row['difference']:11.1e}"
+        print(line)
+        if "plain" in row:
+            print(f"{name:8} plain  {row['plain']['seconds']:7.2f} {row['plain']['memory_mib']:11.0f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
