@@ -60,7 +60,7 @@ tables = arrays(np.int64, (3, 4), elements=st.integers(0, 20)).filter(lambda tab
 def test_information_is_the_entropies_less_the_joint_one(table: np.ndarray) -> None:
     def entropy(counts: np.ndarray) -> float:
         shares = [count / counts.sum() for count in counts.flatten() if count]
-        return -sum(share * float(np.log2(share)) for share in shares)
+        return float(-sum(share * np.log2(share) for share in shares))
 
     expected = entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table)
     assert mutual_information_bits(table) == pytest.approx(expected, abs=1e-9)
