@@ -58,11 +58,12 @@ def features(
     from evenreel.corpus import load_corpus
     from evenreel.encoders import load_encoder
     from evenreel.features import FeatureSettings, compute_features, feature_folder
+    from evenreel.media import parse_rule
 
     if frames is not None and rule is not None:
         raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
     settings = FeatureSettings(
-        rule=rule or f"{frames or DEFAULT_FRAMES} midpoints",
+        rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
         read_text=not no_ocr,
         windows=windows,
         videos=videos or corpus,
@@ -87,13 +88,15 @@ def _show(report: FeatureReport, as_json: bool) -> None:
         print_json(report.to_json())
         return
     out = console()
+    there = f"{count(report.unchanged, 'clip')} and {count(report.texts_unchanged, 'caption')}"
     rate = f", {report.frames / report.seconds:.1f} frames/s" if report.frames and report.seconds else ""
     done = f"{count(report.computed, 'clip')} ({count(report.frames, 'frame')}) and {count(report.texts, 'caption')}"
-    out.print(f"Features of {safe(report.encoder_id)} in {safe(report.folder)}:")
-    out.print(f"  {done} computed in {report.seconds:.1f} s{rate}")
-    if report.unchanged or report.texts_unchanged:
-        there = f"{count(report.unchanged, 'clip')} and {count(report.texts_unchanged, 'caption')}"
-        out.print(f"  {there} were there already")
+    if report.did_nothing:
+        out.print(f"Nothing to do: {there} are up to date in {safe(report.folder)}.")
+    else:
+        out.print(f"Features of {safe(report.encoder_id)} in {safe(report.folder)}:")
+        out.print(f"  {done} computed in {report.seconds:.1f} s{rate}")
+        out.print(f"  {there} were up to date")
     for path in report.damaged:
         out.print(f"  [yellow]damaged, computed anew:[/] {safe(path)}")
     for path, note in report.notes[:MANY]:

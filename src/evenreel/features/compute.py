@@ -133,6 +133,7 @@ class FeatureJob:
         self._target = reader
         self._ledger = Ledger.load(folder)
         self._report = FeatureReport(str(folder), model.encoder().encoder_id)
+        self._claims: dict[str, list[_Clip]] = {}
         self._report_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
 
@@ -246,7 +247,7 @@ class FeatureJob:
             before, digest = self._ledger.look(path, self._settings.videos / path)
         except MediaError as error:
             for clip in clips:
-                self._set_aside(clip, None, error)
+                self._set_aside(clip, error)
             return
         for clip in clips:
             if self._pool.stopping:
@@ -257,6 +258,8 @@ class FeatureJob:
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
             return
+        if not self._claim(clip, key):
+            return
         stored = self._stored(key)
         wanted = self._wanted(stored)
         read: Callable[[], Shard] | None = None
@@ -266,24 +269,39 @@ class FeatureJob:
                 read = reader.read(Source(key, place, before, clip.part), wanted)
         except MediaError as error:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the clip
-                self._set_aside(clip, key, error)
+                self._fail(key, error)
             return
-        self._pool.hand_over(partial(self._finish, clip, key, read, stored))
+        self._pool.hand_over(partial(self._finish, key, read, stored))
 
-    def _finish(self, clip: _Clip, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
+    def _claim(self, clip: _Clip, key: str) -> bool:
+        """Whether this clip is to be read; not where another one of equal content is under way, and does for both."""
+        with self._report_lock:
+            under_way = key in self._claims
+            self._claims.setdefault(key, []).append(clip)
+        return not under_way
+
+    def _finish(self, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
         """Encode what is left of a clip, and store it."""
         try:
             shard = self._windowed(_both(read() if read else None, stored))
             self._write(shard)
         except MediaError as error:
-            self._set_aside(clip, key, error)
+            self._fail(key, error)
             return
         self._ledger.note_aside(key, None)
         self._ledger.save()
         with self._report_lock:
-            self._report.computed += 1
-            self._report.notes += [(clip.path, note) for note in shard.info.notes]
-        self._progress.file_done(clip.path)
+            for clip in self._claims.pop(key):
+                self._report.computed += 1
+                self._report.notes += [(clip.path, note) for note in shard.info.notes]
+                self._progress.file_done(clip.path)
+
+    def _fail(self, key: str, error: MediaError) -> None:
+        self._ledger.note_aside(key, error)
+        with self._report_lock:
+            clips = self._claims.pop(key)
+        for clip in clips:
+            self._set_aside(clip, error)
 
     def _windowed(self, shard: Shard) -> Shard:
         if not self._settings.read_text:
@@ -299,9 +317,7 @@ class FeatureJob:
         except LibraryError as error:
             raise FeaturesError(f"{error} What was computed so far is kept.") from error
 
-    def _set_aside(self, clip: _Clip, key: str | None, error: MediaError) -> None:
-        if key is not None:
-            self._ledger.note_aside(key, error)
+    def _set_aside(self, clip: _Clip, error: MediaError) -> None:
         log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
         with self._report_lock:
             self._report.set_aside.append(_aside(clip.clip_id, clip.path, error))

@@ -81,6 +81,11 @@ class FeatureReport:
     notes: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
 
+    @property
+    def did_nothing(self) -> bool:
+        """Whether everything that can be had was there already."""
+        return not (self.computed or self.texts)
+
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, the form that `--json` prints."""
         return asdict(self)

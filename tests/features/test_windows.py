@@ -1,0 +1,96 @@
+"""What signs say in each window: the words shown then, once each, in order, and no more than the tokenizer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.features.windows import TEMPLATE, window_texts, with_windows
+from evenreel.types import TextTrack
+from tests.features.pixel_encoder import PixelEncoder
+from tests.features.test_shards import make_shard
+
+BOX = (0.0, 0.0, 1.0, 1.0)
+words = st.text("abcAB{}", min_size=1, max_size=3)
+
+
+def sign(text: str, start_s: float, end_s: float, confidence: float = 0.9) -> TextTrack:
+    return TextTrack(text, confidence, start_s, end_s, BOX, (text,))
+
+
+def texts(tracks: Sequence[TextTrack], count: int = 4, most_words: int = 99) -> tuple[str, ...]:
+    return window_texts(tracks, 8.0, count, lambda text: len(text.split()) <= most_words)
+
+
+def say(shown: str) -> str:
+    return f"There are scene texts: {shown} in this frame."
+
+
+def test_a_sign_is_in_every_window_in_which_it_is_shown() -> None:
+    assert texts([sign("GATE", 1.9, 2.0), sign("EXIT", 6.0, 9.5)]) == (say("GATE"), say("GATE"), "", say("EXIT"))
+
+
+def test_repeated_words_are_merged_whatever_their_case_and_the_order_is_that_of_their_signs() -> None:
+    tracks = [sign("Stop here", 0.0, 0.5), sign("STOP Ahead", 0.5, 1.0)]
+    assert texts(tracks)[0] == say("Stop here Ahead")
+
+
+def test_the_least_certain_words_go_first_and_the_sentence_keeps_its_end() -> None:
+    tracks = [sign("one two", 0, 0, 0.7), sign("three", 0, 0, 0.6), sign("four", 0, 0, 0.95)]
+    assert texts(tracks, most_words=10)[0] == say("one two four")
+    assert texts(tracks, most_words=8)[0] == say("four")
+    assert texts(tracks, most_words=7)[0] == ""
+
+
+def test_braces_on_a_sign_are_braces() -> None:
+    assert texts([sign("{0} {words}", 0, 0)])[0] == say("{0} {words}")
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(words, min_size=1, max_size=3), st.floats(0, 8), st.floats(0, 3), st.floats(0, 1)),
+        max_size=6,
+    ),
+    st.integers(1, 6),
+    st.integers(7, 16),
+)
+def test_every_window_has_the_words_that_a_slow_loop_finds(
+    rows: list[tuple[list[str], float, float, float]], count: int, most: int
+) -> None:
+    tracks = [sign(" ".join(text), start, start + length, sure) for text, start, length, sure in rows]
+    found = window_texts(tracks, 8.0, count, lambda text: len(text.split()) <= most)
+    for number, text in enumerate(found):
+        shown = [
+            (word, track.confidence)
+            for track in tracks
+            if any(
+                min(int(moment * count / 8.0), count - 1) == number
+                for moment in [track.start_s, track.end_s, *np.linspace(track.start_s, track.end_s, 200)]
+            )
+            for word in track.text.split()
+        ]
+        best: dict[str, float] = {}
+        for word, sure in shown:
+            best[word.casefold()] = max(sure, best.get(word.casefold(), 0.0))
+        kept = text.removeprefix("There are scene texts: ").removesuffix(" in this frame.").split()
+        room = max(0, most - len(TEMPLATE.split()) + 1)
+        assert len(kept) == min(len(best), room)
+        assert len({word.casefold() for word in kept}) == len(kept)
+        order = [word.casefold() for word, _ in shown]
+        assert [order.index(word.casefold()) for word in kept] == sorted(order.index(word.casefold()) for word in kept)
+        dropped = best.keys() - {word.casefold() for word in kept}
+        if kept and dropped:
+            assert min(best[word.casefold()] for word in kept) >= max(best[word] for word in dropped)
+
+
+def test_windows_of_a_shard_are_the_encoders_and_zero_where_nothing_is_written() -> None:
+    encoder = PixelEncoder()
+    shard = make_shard(4, encoder.dimension)
+    done = with_windows(shard, 4, encoder)  # its sign is shown from 0 to 2 of 4 seconds
+    assert done.windows is not None
+    assert done.window_texts == (say("HYUNDAI"),) * 3 + ("",)
+    expected = encoder.encode_text([say("HYUNDAI")]).sentence[0].astype(np.float16)
+    np.testing.assert_array_equal(done.windows, np.stack([expected] * 3 + [np.zeros_like(expected)]))
