@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.planted import PlantedCorpus, PlantedStatistics
+    from evenreel.planted import BiasName, PlantedCorpus, PlantedStatistics, PlantSettings
 
 LEAST_S, MOST_S = 0.5, 30.0
 
@@ -35,7 +35,7 @@ def planted(
     from evenreel.cli.waiting import share_bar
     from evenreel.planted import page_of, plan_corpus, write_corpus
 
-    plan = plan_corpus(bias, strength, clips, seed, _settings(bias, short, long))
+    plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, _settings(bias, short, long))
     with share_bar(f"rendering {len(plan.clips):,} clips") as report:
         rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total))
     if as_json:
@@ -44,7 +44,7 @@ def planted(
         _show(plan, out, rendered)
 
 
-def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None) -> Any:
+def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None) -> PlantSettings:
     from dataclasses import replace
 
     from evenreel.planted import PlantSettings
