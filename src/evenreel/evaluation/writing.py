@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from evenreel import files
 from evenreel.errors import ScoresError
+from evenreel.files import replacing as replaced
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def replacing(path: Path) -> Iterator[Path]:
         ScoresError: the file cannot be written.
     """
     try:
-        with files.replacing(path) as part:
+        with replaced(path) as part:
             yield part
     except OSError as error:
         why = (error.strerror or str(error)).lower()
