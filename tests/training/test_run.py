@@ -196,6 +196,12 @@ def test_a_run_is_resumed_with_its_own_recipe(tmp_path: Path) -> None:
     train(small_recipe(records={"every_steps": 7}), small_material(), tmp_path / "run", Outside(resume=True))
 
 
+def test_a_run_is_resumed_with_its_own_pairs(tmp_path: Path) -> None:
+    train(small_recipe(), small_material(), tmp_path / "run")
+    with pytest.raises(CorpusError, match="begun with other captions and clips"):
+        train(small_recipe(), small_material(small_examples(33)), tmp_path / "run", Outside(resume=True))
+
+
 def test_fewer_pairs_than_a_batch(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="has 32 captions, fewer than loop.batch_size=64"):
         train(small_recipe(loop={"batch_size": 64}), small_material(), tmp_path / "run")

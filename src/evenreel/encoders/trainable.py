@@ -71,7 +71,8 @@ class TrainableTowers(nn.Module):
 
     def checkpoint_layers(self) -> None:
         """Calculate each layer a second time when gradients are wanted, instead of keeping what it calculated."""
-        self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        model = self.model
+        getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)()  # the name of old
 
     def encode_frames(self, pixels: Tensor) -> Tensor:
         """(N, 3, h, w) uint8, resized and cut for the tower -> (N, D) float32, rows of unit length."""

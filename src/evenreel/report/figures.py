@@ -26,7 +26,7 @@ _HOVER_WORDS = 240
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed: int) -> go.Figure:
     """R@k over k, the chance of an answer among the first k, with a pointwise interval."""
-    figure = go.Figure(layout=_layout("k", "R@k, %", log_x=True))
+    figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
     for number, (name, result) in enumerate(results.items()):
         colour = COLOURS[number % len(COLOURS)]
         depths, recall, low, high = curve_points(result, confidence, seed)
@@ -66,7 +66,7 @@ def curve_points(
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
     """Share of the queries by the rank of their first relevant item, in bins that widen with the rank."""
-    figure = go.Figure(layout=_layout("rank of the first relevant item", "share of queries, %"))
+    figure = go.Figure(layout=axes("rank of the first relevant item", "share of queries, %"))
     figure.update_layout(barmode="group", bargap=0.15)
     for number, (name, result) in enumerate(results.items()):
         labels, shares = rank_shares(result)
@@ -106,7 +106,7 @@ def query_scatter(
     if len(rows) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
     names = [plain(name) for name, _ in (first, second)]
-    figure = go.Figure(layout=_layout(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
+    figure = go.Figure(layout=axes(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
     figure.update_yaxes(type="log", dtick=1)
     furthest = float(max(first[1].gallery_size, 2))
     figure.add_scatter(
@@ -146,7 +146,8 @@ def wrapped(words: str) -> str:
     return "<br>".join(plain(line) for line in textwrap.wrap(cut, 60)) or "(no words)"
 
 
-def _layout(x: str, y: str, *, log_x: bool = False) -> go.Layout:
+def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
+    """The look of every chart, with the titles of its axes."""
     clear = "rgba(0,0,0,0)"
     return go.Layout(
         template="none",

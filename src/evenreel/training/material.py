@@ -36,11 +36,13 @@ class EncoderUsed:
         encoder_id: the name it can be loaded by.
         weights_hash: digest of its weights and settings, before any training.
         rule: how frames are sampled.
+        windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
     """
 
     encoder_id: str
     weights_hash: str
     rule: str
+    windows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,8 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
     rows = (row for part in parts if part for row in part.clips.select("clip_id", "path").iter_rows())
     set_aside = tuple(SetAside(name, path or "", "failed", why) for name, path in rows if name not in there)
     material = Material(learned, manifest.dimension, selected)
-    return Loaded(material, kept, EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule), set_aside)
+    used = EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule, manifest.windows)
+    return Loaded(material, kept, used, set_aside)
 
 
 def _features(folder: Path, part: Corpus) -> FeatureExamples:
@@ -129,7 +132,8 @@ def _pixels(part: Corpus, videos: Path, towers: Towers, backbone: Backbone) -> P
         tuple(files),
         backbone.rule,
         towers.checkpoint.preprocessing,
-        backbone.augment,
+        full_length=towers.checkpoint.family != "clip",
+        augment=backbone.augment,
     )
 
 

@@ -35,6 +35,13 @@ class MetricsFile:
         """The figures of one step by name."""
         return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
 
+    def curves(self) -> dict[str, list[tuple[float, float]]]:
+        """(step, value) points by the name of the figure, in the order that the figures came."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for step, _, name, value in self._rows():
+            found.setdefault(name, []).append((float(step), float(value)))
+        return found
+
     def cut_after(self, step: int) -> None:
         """Keep the rows up to a step; a row that a crash cut short goes with the rest."""
         kept = [row for row in self._rows() if int(row[0]) <= step]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,6 +41,13 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.captions)
+
+    def digest(self) -> str:
+        """Hex digits over which captions go with which clips, in their order."""
+        total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
+        for rows in (self.captions, self.clips, self.texts):
+            total.update(rows.tobytes())
+        return total.hexdigest()
 
     def same(self, rows: Rows) -> Tensor:
         """(B, B) True where caption i describes clip j: it is its own, or that of a caption with an equal text."""

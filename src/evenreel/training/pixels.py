@@ -72,6 +72,7 @@ class PixelExamples:
         files: of the clips.
         rule: which frames of a clip are looked at.
         preprocessing: how the tower wants its pictures.
+        full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`.
     """
 
@@ -80,14 +81,17 @@ class PixelExamples:
     files: tuple[ClipFile, ...]
     rule: str
     preprocessing: Preprocessing
+    full_length: bool = False
     augment: str = "none"
 
     def texts(self, rows: Rows) -> TokenBatch:
         """See `evenreel.training.examples.Examples.texts`."""
         where = torch.from_numpy(rows)
-        return TokenBatch(
-            tuple(self.pairs.caption_ids[row] for row in rows), Tokens(self.tokens.ids[where], self.tokens.mask[where])
-        )
+        ids, mask = self.tokens.ids[where], self.tokens.mask[where]
+        if not self.full_length:
+            longest = int(mask.sum(1).max())
+            ids, mask = ids[:, :longest], mask[:, :longest]
+        return TokenBatch(tuple(self.pairs.caption_ids[row] for row in rows), Tokens(ids, mask))
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
         """See `evenreel.training.examples.Examples.videos`.

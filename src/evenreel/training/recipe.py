@@ -156,6 +156,7 @@ class Selection:
     Attributes:
         metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
         goal: `max` or `min`: which is better.
+        relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
         per_epoch: evaluations each epoch; the last step is always evaluated.
         every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
         patience: evaluations in a row without a better one after which training stops early; null for never.
@@ -163,6 +164,7 @@ class Selection:
 
     metric: str = "R@1"
     goal: Literal["max", "min"] = "max"
+    relevance: Literal["clip", "text", "classes", "classes-iou"] = "clip"
     per_epoch: int = 1
     every_steps: int | None = None
     patience: int | None = None

@@ -36,6 +36,7 @@ from evenreel.training.validation import Measure, validation_scores
 
 RECIPE = "recipe.yaml"
 VERSIONS = "versions.txt"
+PAIRS = "pairs.sha256"
 _PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
 _MAY_CHANGE = ("out", "records")
 """Parts of a recipe that a resumed run may have otherwise: what is learned does not depend on them."""
@@ -68,6 +69,7 @@ class Trained:
         step: the step that the weights are of.
         progress: how selection went.
         figures: what was measured at that step, by name.
+        first: whether this process is that of the first device; only it has anything to write.
     """
 
     matcher: Matcher
@@ -75,6 +77,7 @@ class Trained:
     step: int
     progress: Progress
     figures: Mapping[str, float]
+    first: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,11 +115,12 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
     """
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
-    _claim(folder, recipe, resume=outside.resume)
+    _claim(folder, recipe, material.examples.pairs.digest(), resume=outside.resume)
     torch.manual_seed(recipe.loop.seed)
     matcher = _matcher(recipe, material.dimension)
     rest_idle_parameters(matcher, material.dimension)
     module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
+    module.train()  # towers come as they are loaded, in evaluation mode
     milestones = Milestones(plan, recipe, folder, _evaluation(module, recipe, material, outside.measure), outside.watch)
     with _quiet():
         trainer = _trainer(recipe, plan, folder, milestones)
@@ -128,7 +132,8 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
     if progress.best_step is not None:
         module.load_state_dict(read_weights(folder / BEST), strict=False)
         step = progress.best_step
-    return Trained(module.matcher.eval(), material.towers, step, progress, MetricsFile(folder / METRICS).of_step(step))
+    figures = MetricsFile(folder / METRICS).of_step(step)
+    return Trained(module.matcher.eval(), material.towers, step, progress, figures, trainer.is_global_zero)
 
 
 def _order(recipe: Recipe, examples: Examples) -> Order:
@@ -156,13 +161,14 @@ def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, mea
 
 
 @rank_zero_only
-def _claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Write the recipe to an empty folder, or see that a run to be resumed has the same one."""
+def _claim(folder: Path, recipe: Recipe, pairs: str, *, resume: bool) -> None:
+    """Write what a run is to an empty folder, or see that one that is resumed has the same recipe and pairs."""
     there = folder / RECIPE
     if not there.is_file():
         if folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"The folder {folder} holds other things than a run; give an empty one with --out.")
         write_durably(folder / VERSIONS, _versions().encode())
+        write_durably(folder / PAIRS, pairs.encode())
         write_durably(there, recipe_text(recipe).encode())
         return
     if not resume:
@@ -174,6 +180,11 @@ def _claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         raise RecipeError(
             f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
             f"{there}, or give another folder."
+        )
+    if (folder / PAIRS).read_text() != pairs:
+        raise CorpusError(
+            f"The run in {folder} was begun with other captions and clips; put the corpus back as it was, or give "
+            "another folder."
         )
 
 

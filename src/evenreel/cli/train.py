@@ -1,0 +1,133 @@
+"""`evenreel train`: a recipe in, a run folder with a checkpoint, figures and a page out."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenreel.training.material import Loaded
+    from evenreel.training.milestones import Watch
+    from evenreel.training.recipe import Recipe
+    from evenreel.training.run import Trained
+    from evenreel.training.validation import Measure
+    from evenreel.types import Corpus, ScoreBlocks
+
+RUNS = Path("runs")
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+MANY = 10
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="PLACE=VALUE instead of the recipe's: loop.batch_size=64; may be given again."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run. \\[default: the recipe's, or runs/NAME]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+) -> None:
+    """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
+    from evenreel.cli.training_files import write_results
+    from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation import parse_metric
+    from evenreel.training.material import load_material
+    from evenreel.training.recipe_files import find_recipe, load_recipe
+    from evenreel.training.run import Outside
+    from evenreel.training.run import train as run_training
+
+    chosen = load_recipe(find_recipe(recipe), changes or ())
+    parse_metric(chosen.selection.metric)  # one that does not exist is found out before any work
+    folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
+    with share_bar("reading the clips") as progress:
+        loaded = load_material(chosen, progress)
+    measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
+    with _step_bar(shown=not as_json) as watch:
+        trained = run_training(chosen, loaded.material, folder, Outside(measure, watch, resume))
+    if trained.first:  # Lightning runs this command once for each device
+        write_results(folder, chosen, loaded, trained)
+        _show(folder, loaded, trained, as_json)
+    if loaded.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _measure(recipe: Recipe, corpus: Corpus) -> Measure:
+    """Figures of validation scores, text to video; the metric of the selection is one of them."""
+    from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+
+    words = dict.fromkeys((*METRICS, recipe.selection.metric))
+    settings = EvaluationSettings(metrics=parse_metrics(list(words)), directions=("t2v",), resamples=0)
+
+    def measure(scores: ScoreBlocks) -> Mapping[str, float]:
+        found = evaluate(scores, corpus, settings, relevance=recipe.selection.relevance)
+        return {name: figure.value for name, figure in found.directions["t2v"].summary.items()}
+
+    return measure
+
+
+@contextlib.contextmanager
+def _step_bar(*, shown: bool) -> Iterator[Watch]:
+    """A bar of the steps with the latest loss and figures, shown where someone is looking, after a while."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from evenreel.cli.waiting import PATIENCE_S
+
+    console = Console(stderr=True)
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with contextlib.ExitStack() as stack:
+        bar = Progress(
+            *columns,
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
+            disable=not (shown and console.is_terminal),
+        )
+        task = bar.add_task("", total=None)
+        started = time.monotonic()
+
+        def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
+            if not bar.live.is_started and time.monotonic() - started > PATIENCE_S:
+                stack.enter_context(bar)
+            bar.update(task, completed=step, total=steps, description=_in_short(figures))
+
+        yield watch
+
+
+def _in_short(figures: Mapping[str, float]) -> str:
+    loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
+    recalls = [f"{name.removeprefix('validation/')} {figures[name]:.1f}" for name in figures if name.endswith("R@1")]
+    return ", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""
+
+
+def _show(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
+    from evenreel.cli.show import console, count, print_json, safe
+    from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, validation_figures
+
+    measured = validation_figures(trained)
+    if as_json:
+        result = {"folder": str(folder), "checkpoint": str(folder / CHECKPOINT), "step": trained.step}
+        aside = [vars(one) for one in loaded.set_aside]
+        print_json({**result, "stopped_early": trained.progress.stopped, "validation": measured, "set_aside": aside})
+        return
+    out = console()
+    early = ", stopped early" if trained.progress.stopped else ""
+    chosen = "best on validation" if trained.progress.best_step is not None else "last"
+    out.print(f"Trained in {safe(folder)}: the weights are those of step {trained.step:,}, the {chosen}{early}.")
+    if measured:
+        out.print("  " + ", ".join(f"{name} {value:.1f}" for name, value in measured.items()))
+    out.print(f"  checkpoint: {safe(folder / CHECKPOINT)}")
+    if loaded.set_aside:
+        out.print(f"[yellow]Set aside: {count(len(loaded.set_aside), 'clip')}[/], all in {safe(folder / SET_ASIDE)}")
+    for one in loaded.set_aside[:MANY]:
+        out.print(f"  {safe(one.clip_id)}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")

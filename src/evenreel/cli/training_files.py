@@ -1,0 +1,86 @@
+"""What `evenreel train` writes when a run is over: the checkpoint, the page of curves, what was set aside."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict, astuple, fields
+from pathlib import Path
+
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
+from evenreel.files import write_durably
+from evenreel.report.page import write_page
+from evenreel.report.training import training_page
+from evenreel.training.material import Loaded
+from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.milestones import METRICS
+from evenreel.training.pixels import SetAside
+from evenreel.training.recipe import Recipe
+from evenreel.training.recipe_files import recipe_text
+from evenreel.training.run import Trained
+
+CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
+_VALIDATION = "validation/"
+
+
+def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained) -> None:
+    """Write the checkpoint, the page and the table of what was set aside into the folder of a run.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be written.
+        ScoresError: the page cannot be written.
+    """
+    towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
+    pretrained = Pretrained(trained.matcher, spec_of(recipe), _about(recipe, loaded, trained))
+    save_pretrained(folder / CHECKPOINT, pretrained, towers)
+    curves = MetricsFile(folder / METRICS).curves()
+    write_page(training_page(recipe.name, _lead(recipe, trained), curves, recipe_text(recipe)), folder / PAGE)
+    if loaded.set_aside:
+        table = io.StringIO()
+        rows = csv.writer(table)
+        rows.writerow([one.name for one in fields(SetAside)])
+        rows.writerows(astuple(one) for one in loaded.set_aside)
+        write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def spec_of(recipe: Recipe) -> MatcherSpec:
+    """How the recipe's matcher is built, for a checkpoint."""
+    matcher = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
+    return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
+
+
+def validation_figures(trained: Trained) -> dict[str, float]:
+    """What was measured on the validation split at the step of the weights."""
+    return {
+        name.removeprefix(_VALIDATION): value for name, value in trained.figures.items() if name.startswith(_VALIDATION)
+    }
+
+
+def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
+    split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
+    data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
+    figures = validation_figures(trained)
+    return About(
+        encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
+        inputs=Inputs(
+            rule=loaded.encoder.rule,
+            words=recipe.backbone.max_words if recipe.backbone else None,
+            windows=loaded.encoder.windows if recipe.adapter and recipe.adapter.windows else None,
+        ),
+        corpus=Path(recipe.data.corpus).name,
+        split=recipe.data.train,
+        recipe=recipe_text(recipe),
+        metrics=tuple(Metric(f"{name} t2v", value, data=data) for name, value in figures.items()),
+        limits=(recipe.about,) if recipe.about else (),
+    )
+
+
+def _lead(recipe: Recipe, trained: Trained) -> str:
+    figures = validation_figures(trained)
+    if not figures:
+        return f"The weights are those of the last step, {trained.step:,}; there was no validation split to select on."
+    value = figures[recipe.selection.metric]
+    return (
+        f"The weights are those of step {trained.step:,}, the best on the validation split: {recipe.selection.metric} "
+        f"{value:.1f}."
+    )

@@ -1,0 +1,206 @@
+"""Pixels and words through the towers: as the frozen encoder while they are frozen, and learning when they may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from evenreel.corpus import load_corpus, select
+from evenreel.encoders import load_encoder
+from evenreel.encoders.trainable import tokenise
+from evenreel.errors import MediaError, UsageError
+from evenreel.training import Recipe
+from evenreel.training.examples import Draw, FeatureExamples
+from evenreel.training.material import Loaded, load_material
+from evenreel.training.pairs import pairs_of
+from evenreel.training.pixels import PixelExamples, augmented, crop_box, read_frames
+from evenreel.training.run import Material, train
+from evenreel.types import TextFeatures, VideoFeatures
+from tests.training.conftest import BROKEN
+from tests.training.small_material import small_recipe
+from tests.training.test_run import figures_of, weights_of
+
+RULE = "3 midpoints"
+
+
+def end_to_end(corpus: Path, model: Path, **changes: Any) -> Recipe:
+    backbone = {"model": str(model), "train": False, "rule": RULE, **changes.pop("backbone", {})}
+    data = {"corpus": str(corpus), "features": None}
+    return small_recipe(data=data, backbone=backbone, loop={"batch_size": 4, "epochs": 2}, **changes)
+
+
+def encoded(loaded: Loaded, model: Path) -> Material:
+    """The same examples as features of the frozen encoder, in float32."""
+    pixels = loaded.material.examples
+    assert isinstance(pixels, PixelExamples)
+    encoder = load_encoder(str(model), device="cpu")
+    frames = np.zeros((len(pixels.files), 3, encoder.dimension), np.float32)
+    times_s = np.zeros((len(pixels.files), 3))
+    for row, file in enumerate(pixels.files):
+        pictures, times = read_frames(file, RULE)
+        frames[row] = encoder.encode_frames(torch.cat(pictures).numpy())
+        times_s[row] = times
+    corpus = select(load_corpus(pixels.files[0].path.parent), split="train")
+    captions = corpus.captions
+    text = encoder.encode_text(captions["text"].to_list())
+    texts = TextFeatures(tuple(captions["caption_id"]), text.words, text.word_mask, text.sentence)
+    videos = VideoFeatures(tuple(file.clip_id for file in pixels.files), frames, np.ones(times_s.shape, bool), times_s)
+    return Material(FeatureExamples(pairs_of(corpus, texts.ids, videos.ids), texts, videos), encoder.dimension)
+
+
+def in_half(material: Material) -> Material:
+    """The features as they are stored, in float16."""
+    examples = material.examples
+    assert isinstance(examples, FeatureExamples)
+    texts, videos = examples.text_features, examples.video_features
+    return replace(
+        material,
+        examples=FeatureExamples(
+            examples.pairs,
+            replace(texts, words=texts.words.astype(np.float16), sentence=texts.sentence.astype(np.float16)),
+            replace(videos, frames=videos.frames.astype(np.float16)),
+        ),
+    )
+
+
+def test_with_frozen_towers_it_is_training_on_features(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    """Within 1e-4 on the encoder's own features; as far as float16 rounds (5e-4 of a feature) on stored ones."""
+    recipe = end_to_end(corpus_folder, clip_folder, matcher={"name": "wti"}, optimiser={"eps": 1e-3})
+    loaded = load_material(recipe)
+    through_towers = train(recipe, replace(loaded.material, validation=None), tmp_path / "towers")
+    features = encoded(loaded, clip_folder)
+    frozen = {
+        "exact": weights_of(train(recipe, features, tmp_path / "exact")),
+        "stored": weights_of(train(recipe, in_half(features), tmp_path / "stored")),
+    }
+    for name, tensor in weights_of(through_towers).items():
+        torch.testing.assert_close(frozen["exact"][name], tensor, rtol=1e-4, atol=1e-4, msg=name)
+        torch.testing.assert_close(frozen["stored"][name], tensor, rtol=5e-3, atol=5e-3, msg=name)
+    losses = [list(figures_of(tmp_path / name, "loss/contrastive").values()) for name in ("towers", "exact", "stored")]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-4)
+    assert losses[2] == pytest.approx(losses[0], abs=2e-2)  # 100 times the similarity goes into the loss
+
+
+def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(corpus_folder: Path, clip_folder: Path) -> None:
+    loaded = load_material(end_to_end(corpus_folder, clip_folder))
+    assert [(one.clip_id, one.reason) for one in loaded.set_aside] == [(BROKEN, "not_media")]
+    pairs = loaded.material.examples.pairs
+    assert BROKEN not in pairs.clip_ids
+    assert len(pairs) == 10
+    assert loaded.validation is not None
+    assert loaded.validation.clips.height == 4
+
+
+def test_a_clip_is_looked_at_from_its_start(corpus_folder: Path, clip_folder: Path) -> None:
+    examples = load_material(end_to_end(corpus_folder, clip_folder)).material.examples
+    assert isinstance(examples, PixelExamples)
+    row = examples.pairs.clip_ids.index("v1")  # from 0.5 s on, of 1.25 s
+    assert examples.videos(np.array([row])).times_s[0].tolist() == pytest.approx([0.0, 0.25, 0.5])
+
+
+def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    examples = load_material(end_to_end(corpus_folder, clip_folder)).material.examples
+    assert isinstance(examples, PixelExamples)
+    gone = replace(examples.files[0], path=tmp_path / "gone.mp4")
+    with pytest.raises(MediaError, match="The clip v0 .*gone.mp4"):
+        replace(examples, files=(gone, *examples.files[1:])).videos(np.array([0]))
+
+
+def tower_weights(material: Material) -> dict[str, Tensor]:
+    assert material.towers is not None
+    return {name: tensor.clone() for name, tensor in material.towers.model.named_parameters()}
+
+
+def test_towers_learn_but_for_what_is_frozen(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    recipe = end_to_end(
+        corpus_folder,
+        clip_folder,
+        backbone={"train": True, "frozen": ["vision_model.embeddings.*"], "augment": "crop_and_flip"},
+        optimiser={"backbone_lr": 1e-3},
+    )
+    material = load_material(recipe).material
+    before = tower_weights(material)
+    train(recipe, material, tmp_path / "run")
+    changed = {name for name, tensor in tower_weights(material).items() if not torch.equal(tensor, before[name])}
+    assert {"visual_projection.weight", "text_projection.weight"} <= changed
+    assert not [name for name in changed if name.startswith("vision_model.embeddings") or name == "logit_scale"]
+
+
+def test_recalculated_layers_give_the_same_gradients(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    ends, calls = [], []
+    for sparing in (False, True):
+        backbone = {"train": True, "gradient_checkpointing": sparing}
+        recipe = end_to_end(corpus_folder, clip_folder, backbone=backbone, optimiser={"backbone_lr": 1e-3})
+        material = replace(load_material(recipe).material, validation=None)
+        assert material.towers is not None
+        seen: list[int] = []
+        layer = material.towers.model.vision_model.encoder.layers[0].mlp
+        layer.register_forward_pre_hook(lambda *of_call, seen=seen: seen.append(1))
+        train(recipe, material, tmp_path / str(sparing))
+        ends.append(tower_weights(material))
+        calls.append(len(seen))
+    assert calls[1] == 2 * calls[0]
+    for name, tensor in ends[0].items():
+        torch.testing.assert_close(ends[1][name], tensor, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_a_pattern_that_fits_nothing(corpus_folder: Path, clip_folder: Path) -> None:
+    with pytest.raises(UsageError, match="No parameter of the backbone fits 'visual.conv1'"):
+        load_material(end_to_end(corpus_folder, clip_folder, backbone={"frozen": ["visual.conv1"]}))
+
+
+def test_processes_that_decode_change_nothing(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"})
+    for workers in (0, 1):
+        chosen = replace(recipe, loop=replace(recipe.loop, workers=workers))
+        train(chosen, replace(load_material(chosen).material, validation=None), tmp_path / str(workers))
+    assert (tmp_path / "0" / "metrics.csv").read_bytes() == (tmp_path / "1" / "metrics.csv").read_bytes()
+
+
+def test_random_parts_depend_on_seed_batch_and_clip_alone(corpus_folder: Path, clip_folder: Path) -> None:
+    loaded = load_material(end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop_and_flip"}))
+    examples = loaded.material.examples
+    both = examples.videos(np.array([0, 1]), Draw(3, 7))
+    alone = examples.videos(np.array([1]), Draw(3, 7))
+    other = examples.videos(np.array([1]), Draw(3, 8))
+    assert torch.equal(both.pixels[3:], alone.pixels)  # type: ignore[union-attr]
+    assert not torch.equal(alone.pixels, other.pixels)  # type: ignore[union-attr]
+    assert loaded.material.validation is not None
+    assert torch.equal(
+        loaded.material.validation.videos(np.array([1]), Draw(3, 7)).pixels,  # type: ignore[union-attr]
+        loaded.material.validation.videos(np.array([1]), Draw(3, 8)).pixels,  # type: ignore[union-attr]
+    )
+
+
+def test_all_frames_of_a_clip_are_cut_alike(clip_folder: Path) -> None:
+    towers = load_encoder(str(clip_folder), device="cpu")._towers
+    still = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 3, 40, 60), dtype=np.uint8))
+    parts = augmented([still, still], towers.checkpoint.preprocessing, np.random.default_rng(1), flip=True)
+    assert parts.shape == (2, 3, 32, 32)
+    assert torch.equal(parts[0], parts[1])
+
+
+@pytest.mark.parametrize(("height", "width"), [(48, 64), (300, 20), (20, 300), (1, 1)])
+def test_a_part_lies_inside(height: int, width: int) -> None:
+    for seed in range(50):
+        top, left, down, across = crop_box(height, width, np.random.default_rng(seed))
+        assert 0 <= top <= top + down <= height
+        assert 0 <= left <= left + across <= width
+        assert min(down, across) > 0
+
+
+def test_captions_are_cut_as_the_tokenizer_cuts(clip_folder: Path) -> None:
+    towers = load_encoder(str(clip_folder), device="cpu")._towers
+    captions = ["a red ball rolls over the blue bridge", "a dog", ""]
+    cut = tokenise(towers, captions, 6)
+    expected = towers.tokenizer(
+        captions, padding="longest", truncation=True, max_length=6, return_attention_mask=True, return_tensors="pt"
+    )
+    assert torch.equal(cut.ids, expected["input_ids"])
+    assert torch.equal(cut.mask, expected["attention_mask"].bool())
