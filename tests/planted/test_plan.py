@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
 from evenreel.planted import BIASES, BiasName, PlantSettings, corpus_of, plan_corpus, vocabulary
 from evenreel.planted.plan import PlantedClip
@@ -104,15 +105,15 @@ def test_the_tables_are_a_corpus_with_everything_filled(bias: BiasName) -> None:
 @pytest.mark.parametrize("bias", BIASED)
 def test_a_caption_is_fully_answered_by_clips_that_show_all_it_names_and_no_other(bias: BiasName) -> None:
     plan = plan_corpus(bias, 0.9, 60)
-    corpus = corpus_of(plan)
-    classes = {
-        row["clip_id"]: (row["verb_classes"], sorted(row["noun_classes"])) for row in corpus.clips.iter_rows(named=True)
-    }
     clips = plan.split("test")
-    for one in clips:
-        for other in clips:
+    captions = [clip.caption_ids[0] for clip in clips]
+    corpus = select(corpus_of(plan), split="test")
+    degrees = class_relevance(corpus, captions, [clip.clip_id for clip in clips])
+    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+    for q, one in enumerate(clips):
+        for v, other in enumerate(clips):
             alike = all(one.scene.attributes[name] == other.scene.attributes[name] for name in one.shot.names)
-            assert (classes[one.clip_id] == classes[other.clip_id]) == (alike and one.shot.word == other.shot.word)
+            assert (found[q, v] == 1) == (alike and one.shot.word == other.shot.word)
 
 
 def test_generated_clips_mirror_the_real_clip_beside_them() -> None:

@@ -14,14 +14,15 @@ from evenreel.planted.shots import Sentence
 from evenreel.types import Corpus
 
 CLIPS_FOLDER = "clips"
+VERBS = ("activity", "shape", "background")
 
 
 def corpus_of(plan: PlantedCorpus) -> Corpus:
     """Clips and captions as a corpus, with the truth in columns of its own.
 
-    The verb class is the activity, noun classes are shape, colour, background and the word on the sign: those that
-    captions of the corpus name. Where they name no activity, the shape stands in the verb's place, so that a degree of
-    1 means what it means elsewhere. Columns after the standard ones: `follows` (the clip agrees with what is planted,
+    Classes are those of activity, shape, colour, background and the word on the sign that captions of the corpus name.
+    The verb is the first of activity, shape and background among them, the others are nouns: so there always is one,
+    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows all that the caption names. Columns after the standard ones: `follows` (the clip agrees with what is planted,
     empty where that has no meaning), the five attributes and the `word` of its sign; of captions, their `annotator`.
     """
     return make_corpus(
@@ -77,7 +78,7 @@ def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict
 
 def _classes(clip: PlantedClip, names: Sequence[str]) -> tuple[list[int], list[int]]:
     """Numbers of the verb and of the nouns."""
-    verb = "activity" if "activity" in clip.shot.names else "shape"
+    verb = next(name for name in VERBS if name in clip.shot.names)
     values = clip.scene.attributes
     nouns = [(name, values[name]) for name in names if name != verb]
     if clip.shot.word:
