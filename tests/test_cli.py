@@ -487,7 +487,7 @@ def test_how_much_damage_is_accepted_can_be_chosen(tmp_path: Path) -> None:
     write_half_damaged(tmp_path / "videos" / "torn.mkv")
     first = index(tmp_path, "--no-vision")
     assert first.returncode == 3
-    assert "at most 25% is accepted (evenreel index --retry --max-damage SHARE)" in first.stdout
+    assert "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
     second = index(tmp_path, "--retry", "--max-damage", "0.8")
     assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
     assert index(tmp_path, "--max-damage", "1.1").returncode == 2

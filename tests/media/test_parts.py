@@ -84,3 +84,9 @@ def test_moments_are_those_of_a_file_that_is_the_part(
 def test_a_part_is_capped_by_its_own_length() -> None:
     capped = Part(10.0, 30.0).rule(parse_rule("every 1 s")).capped(3600.0, 10)
     assert str(capped) == "every 2 s of 10 to 30 s"
+
+
+def test_a_part_decodes_its_own_stretch_alone(film: Path) -> None:
+    with open_video(film) as video:
+        assert len(list(video.frames(Part(6.0, 7.0).rule(parse_rule("3 midpoints"))))) == 3
+        assert video.packets_decoded <= 30  # the first keyframe's, and two of the ten groups

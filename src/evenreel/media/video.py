@@ -227,7 +227,7 @@ class Video:
         )
         self._note(said)
         if damage.share > limit:
-            accepted = f"at most {limit:.0%} is accepted (evenreel index --retry --max-damage SHARE)"
+            accepted = f"at most {limit:.0%} is accepted (--retry --max-damage SHARE)"
             raise MediaError("damaged", f"{said}; {accepted}")
 
 
