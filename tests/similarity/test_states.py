@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import join_rows, move, row_bytes, row_count, take_rows
+from evenreel.similarity.states import join_rows, move, put_rows, room_for, row_bytes, row_count, take_rows
 
 
 class State(NamedTuple):
@@ -42,3 +42,12 @@ def test_rows_are_counted_cut_weighed_and_moved() -> None:
     assert take_rows(whole, slice(1, 3)).number.tolist() == [1, 2]
     assert row_bytes(whole) == 2 * 3 * 4 + 2 * 1 + 2 * 2 * 8 + 8
     assert move(whole, "meta").vectors.device.type == "meta"
+
+
+def test_rows_are_put_into_room_made_for_the_largest() -> None:
+    parts = [state(2, 2), state(1, 3)]
+    room = room_for(parts[1], 3)
+    put_rows(room, slice(0, 2), parts[0])
+    put_rows(room, slice(2, 3), parts[1])
+    for tensor, expected in zip(room, join_rows(parts), strict=True):
+        torch.testing.assert_close(tensor, expected)

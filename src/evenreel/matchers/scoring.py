@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.states import Encoded, join_rows, move
+from evenreel.similarity.states import Encoded, put_rows, room_for
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
 from evenreel.types import TextFeatures, VideoFeatures
 
-ROWS_A_BATCH = 256
+ROWS_A_BATCH = 64
+
+State = tuple[Tensor, ...]
 
 
 def matcher_scores(
@@ -42,25 +47,33 @@ def matcher_scores(
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
     """Captions as the matcher keeps them, in evaluation mode; the state is in main memory wherever the matcher is."""
     device = device_of(matcher)
+
+    def encode(rows: slice) -> State:
+        state: State = matcher.encode_text(to_device(text_batch(features, rows), device))
+        return state
+
     with torch.no_grad(), evaluating(matcher):
-        states = [
-            move(matcher.encode_text(to_device(text_batch(features, rows), device)), "cpu")
-            for rows in _batches(len(features.ids))
-        ]
-    return Encoded(features.ids, join_rows(states) if states else ())
+        return Encoded(features.ids, _in_batches(encode, features.word_mask.sum(1)))
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
     """Videos as the matcher keeps them, likewise."""
     device = device_of(matcher)
+
+    def encode(rows: slice) -> State:
+        state: State = matcher.encode_video(to_device(video_batch(features, rows), device))
+        return state
+
     with torch.no_grad(), evaluating(matcher):
-        states = [
-            move(matcher.encode_video(to_device(video_batch(features, rows), device)), "cpu")
-            for rows in _batches(len(features.ids))
-        ]
-    return Encoded(features.ids, join_rows(states) if states else ())
+        return Encoded(features.ids, _in_batches(encode, features.frame_mask.sum(1)))
 
 
-def _batches(count: int) -> Iterator[slice]:
-    for start in range(0, count, ROWS_A_BATCH):
-        yield slice(start, min(start + ROWS_A_BATCH, count))
+def _in_batches(encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
+    """All rows; the batch of the longest comes first and shows how large they get, so that nothing is there twice."""
+    batches = [slice(start, start + ROWS_A_BATCH) for start in range(0, len(lengths), ROWS_A_BATCH)]
+    state: State = ()
+    for rows in sorted(batches, key=lambda rows: -int(lengths[rows].max())):
+        part = encode(rows)
+        state = state or room_for(part, len(lengths))
+        put_rows(state, rows, part)
+    return state

@@ -62,6 +62,17 @@ def join_rows(states: Sequence[State]) -> State:
     return type(states[0])(*parts)
 
 
+def room_for(state: State, count: int) -> State:
+    """Zeros in main memory for `count` captions or videos, none of them larger than those of the state."""
+    return type(state)(*(tensor.new_zeros((count, *tensor.shape[1:]), device="cpu") for tensor in state))
+
+
+def put_rows(room: State, rows: slice, state: State) -> None:
+    """Write the rows of a state into their places; what a smaller one leaves free stays zero (False in a mask)."""
+    for place, tensor in zip(room, state, strict=True):
+        place[(rows, *(slice(size) for size in tensor.shape[1:]))] = tensor
+
+
 def _join(tensors: Sequence[Tensor]) -> Tensor:
     largest = torch.tensor([tensor.shape[1:] for tensor in tensors]).amax(0).tolist()
     return torch.cat([_padded(tensor, largest) for tensor in tensors])
