@@ -22,8 +22,10 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
 
     Classes are those of activity, shape, colour, background and the word on the sign that captions of the corpus name.
     The verb is the first of activity, shape and background among them, the others are nouns: so there always is one,
-    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows all that the caption names. Columns after the standard ones: `follows` (the clip agrees with what is planted,
-    empty where that has no meaning), the five attributes and the `word` of its sign; of captions, their `annotator`.
+    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows all that the caption names.
+
+    Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
+    the five attributes and the `word` of its sign; of captions, their `annotator`.
     """
     return make_corpus(
         pl.DataFrame([_clip_row(clip) for clip in plan.clips], infer_schema_length=None),
