@@ -15,6 +15,9 @@ from torch import Tensor
 
 from evenreel.similarity.states import take_rows
 
+CHUNK_NUMBERS = 2**19
+"""Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
+
 
 class AskingTexts(NamedTuple):
     """Captions.
@@ -64,7 +67,7 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
     Returns:
         (Q, V).
     """
-    step = max(1, chunk_numbers(videos.keys.device) // (len(texts.query) * videos.keys.shape[1]))
+    step = max(1, CHUNK_NUMBERS // (len(texts.query) * videos.keys.shape[1]))
     chunks = [take_rows(videos, slice(start, start + step)) for start in range(0, len(videos.keys), step)]
     return torch.cat([_cosines(texts, chunk, epsilon) for chunk in chunks]).T
 
@@ -109,8 +112,3 @@ def gram(rows: Tensor) -> Tensor:
 def centred(rows: Tensor) -> Tensor:
     """Rows less their means, which is what a layer normalisation begins with."""
     return rows - rows.mean(-1, keepdim=True)
-
-
-def chunk_numbers(device: torch.device) -> int:
-    """Attention weights of a chunk: a handful of tables of 1 MiB stay in a processor's cache."""
-    return 2**17 if device.type == "cpu" else 2**20
