@@ -1,14 +1,16 @@
 """Does each planted bias make a model worse, and only where it is planted?
 
-    python benchmarks/planted.py [--biases visual length] [--seeds 5] [--clips 1500] [--steps 500] [--json]
+    python benchmarks/planted.py [--biases visual length] [--seeds 5] [--clips 1500] [--steps 500] [--out FILE]
 
 For every bias and seed, the wti matcher behind a small adapter is trained on features of the built-in encoder: the
 baseline at strength 0.9, the oracle at strength 0 on as many clips, both tested on the same clips. For `scene_text` the
 baseline has the frames and the oracle the words on the signs too. The figure is R@1 in percent: the share of captions
 whose first clip has everything that the caption names; for `source` it is the real clip of a real clip's caption, in a
 gallery that holds its generated mirror as well. The gap is oracle less baseline, with its 95 % interval over the seeds
-(Student's t). The last column is the gap where nothing is planted: the same two trainings at strength 0, begun from
-other random numbers. Exit status 1 if an interval of the gap does not exclude zero, or that at strength 0 does.
+(Student's t). The last column is the gap where nothing is planted: two trainings at strength 0 that begin from other
+random numbers, or, for `scene_text`, without and with the words. Six such intervals of 95 % would miss a true zero in
+one run of four, so this column has the confidence that all of them together hold with 95 % (Bonferroni). Exit status 1
+if an interval of the gap does not exclude zero, or that at strength 0 does.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +30,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
+from evenreel.config import usable_cores
 from evenreel.corpus import class_relevance, own_clip, select
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
@@ -53,6 +57,10 @@ STRENGTH = 0.9
 RULES = {"length": "every 0.5 s"}
 """How frames are sampled; a fixed rate where the length of a clip matters, else `RULE`."""
 RULE = "6 midpoints"
+Run = tuple[BiasName, int]
+"""A bias and a seed."""
+Figures = tuple[float, float, float, float]
+"""Baseline and oracle; the two that are compared where nothing is planted."""
 OTHER_START = 1_000
 """Added to the seed of the training that a training at strength 0 is compared with."""
 
@@ -90,6 +98,7 @@ class Row:
     oracle: float
     gap: Gap
     gap_without: Gap
+    figures: tuple[Figures, ...]
 
     @property
     def missed(self) -> bool:
@@ -104,30 +113,45 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
     parser.add_argument("--steps", type=int, default=500, help="of training")
-    parser.add_argument("--threads", type=int, default=0, help="of PyTorch; 0: its own choice")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the rows as JSON, with the figures of each seed")
     asked = parser.parse_args()
-    if asked.threads:
-        torch.set_num_threads(asked.threads)
-    rows = [measured(bias, asked.seeds, Sizes(asked.clips, asked.steps)) for bias in asked.biases]
-    print(json.dumps([asdict(row) for row in rows], indent=2) if asked.json else table(rows))
+    sizes = Sizes(asked.clips, asked.steps)
+    figures = measured([(bias, seed) for bias in asked.biases for seed in range(asked.seeds)], sizes, asked.processes)
+    rows = [row_of(bias, [figures[bias, seed] for seed in range(asked.seeds)]) for bias in asked.biases]
+    print(table(rows))
+    if asked.out:
+        asked.out.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
     return int(any(row.missed for row in rows))
 
 
-def measured(bias: BiasName, seeds: int, sizes: Sizes) -> Row:
-    """All trainings of one bias: (seeds, 4) figures of baseline, oracle, and the two at strength 0."""
-    compare = words_against_frames if bias == "scene_text" else biased_against_unbiased
-    figures = []
-    for seed in range(seeds):
-        began = time.monotonic()
-        figures.append(compare(bias, seed, sizes))
-        shown = "  ".join(f"{figure:5.1f}" for figure in figures[-1])
-        print(f"{bias} seed {seed}: {shown}  ({time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+def measured(runs: Sequence[Run], sizes: Sizes, processes: int) -> dict[Run, Figures]:
+    """The figures of every bias and seed, on one thread each."""
+    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        jobs = {pool.submit(figures_of, run, sizes): run for run in runs}
+        found = {}
+        for job in as_completed(jobs):
+            found[jobs[job]] = job.result()
+            bias, seed = jobs[job]
+            shown = "  ".join(f"{figure:5.1f}" for figure in found[bias, seed])
+            print(f"{bias} seed {seed}: {shown}", file=sys.stderr, flush=True)
+    return found
+
+
+def figures_of(run: Run, sizes: Sizes) -> Figures:
+    """Baseline and oracle, then the two at strength 0."""
+    bias, seed = run
+    return (words_against_frames if bias == "scene_text" else biased_against_unbiased)(bias, seed, sizes)
+
+
+def row_of(bias: str, figures: Sequence[Figures]) -> Row:
+    """The figures of the seeds as one row."""
     baseline, oracle, without, other = np.array(figures).T
-    return Row(bias, baseline.mean(), oracle.mean(), gap_of(oracle - baseline), gap_of(other - without))
+    gap, gap_without = gap_of(oracle - baseline, 0.95), gap_of(other - without, 1 - 0.05 / len(BIASES))
+    return Row(bias, baseline.mean(), oracle.mean(), gap, gap_without, tuple(figures))
 
 
-def biased_against_unbiased(bias: BiasName, seed: int, sizes: Sizes) -> tuple[float, float, float, float]:
+def biased_against_unbiased(bias: BiasName, seed: int, sizes: Sizes) -> Figures:
     """Baseline, oracle; then another training at strength 0, and the oracle again."""
     encoder = load_encoder("builtin")
     planted, free = (plan_corpus(bias, strength, sizes.clips, seed) for strength in (STRENGTH, 0.0))
@@ -139,7 +163,7 @@ def biased_against_unbiased(bias: BiasName, seed: int, sizes: Sizes) -> tuple[fl
     return baseline, oracle, other, oracle
 
 
-def words_against_frames(bias: BiasName, seed: int, sizes: Sizes) -> tuple[float, float, float, float]:
+def words_against_frames(bias: BiasName, seed: int, sizes: Sizes) -> Figures:
     """Frames alone, frames and words; both again at strength 0, where no caption names a word."""
     encoder, found = load_encoder("builtin"), []
     for strength in (STRENGTH, 0.0):
@@ -197,10 +221,10 @@ def figure(matcher: Matcher, test: Split, bias: BiasName) -> float:
     return found.directions["t2v"].summary["R@1"].value
 
 
-def gap_of(gaps: np.ndarray) -> Gap:
-    """Mean with a 95 % interval by Student's t."""
+def gap_of(gaps: np.ndarray, confidence: float) -> Gap:
+    """Mean with an interval by Student's t."""
     mean = float(gaps.mean())
-    half = float(student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
+    half = float(student.ppf(0.5 + confidence / 2, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
     return Gap(mean, mean - half, mean + half)
 
 
