@@ -523,17 +523,17 @@ def test_a_repair_between_the_query_and_its_answer_changes_nothing(
 ) -> None:
     """The rows of the new matrix are in another order than those of the old one."""
     reverse_vectors(library)
-    encoded = search_module._encoded
+    understand = search_module.understand
 
     def late(*request: object) -> object:
         repair(library)
-        return encoded(*request)  # type: ignore[arg-type]
+        return understand(*request)  # type: ignore[arg-type]
 
     with open_library(library) as opened, open_library(library) as other:
         expected = other.search("a red square").hits
         if mapped:
             opened.search("a red square")
-        monkeypatch.setattr(search_module, "_encoded", late)
+        monkeypatch.setattr(search_module, "understand", late)
         assert opened.search("a red square").hits == expected
 
 
