@@ -21,8 +21,8 @@ from evenreel.planted import BIASES, BiasName, PlantedClip, Renderer, plan_corpu
 STRENGTH, STRENGTHS = 0.9, (0.0, 0.25, 0.5, 0.75, 1.0)
 ROWS, FRAMES = 3, 4
 FRAME_PX, GAP_PX, TEXT_PX = (120, 90), 4, 30
+COLOURS = 256
 INK, PAPER, GREY = (34, 34, 34), (255, 255, 255), (110, 110, 110)
-COLOURS = 128
 CLIPS = 4_000
 PLANTED = {
     "visual": "shape with its background, Cramér's V",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evenreel.matchers import MATCHERS
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 HAZARDS = REPOSITORY / "docs" / "hazards.md"
 NO_TEST_HERE = {"30", "32", "51-56", "57-60"}
@@ -47,3 +49,9 @@ def test_the_readme_shows_the_two_commands() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_the_readme_lists_every_matcher() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    section = readme.split("## Train")[1].split("## What there is")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(MATCHERS)
