@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from evenreel.corpus import make_corpus
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.towers import load_towers
+from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.pairs import pairs_of
+from evenreel.training.examples import Draw, FeatureExamples, PixelBatch, TokenBatch
+from evenreel.training.pairs import Pairs, Rows, pairs_of
 from evenreel.training.run import Material
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+from tests.tiny_checkpoints import SIDE, WORDS
 
 DIMENSION = 16
 
@@ -75,6 +83,42 @@ def small_material(examples: FeatureExamples | None = None) -> Material:
     """Learned from, and selected on, the same few clips: enough to see that something moves."""
     examples = examples or small_examples()
     return Material(examples, DIMENSION, validation=examples)
+
+
+@dataclass(frozen=True, eq=False)
+class PixelsInMemory:
+    """Clips of 2 to 4 random pictures and captions of random words; it is an `Examples`."""
+
+    pairs: Pairs
+    tokens: Tokens
+    pixels: Tensor
+    frame_mask: Tensor
+
+    def texts(self, rows: Rows) -> TokenBatch:
+        return TokenBatch(
+            tuple(self.pairs.caption_ids[row] for row in rows), Tokens(*(one[rows] for one in self.tokens))
+        )
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
+        mask = self.frame_mask[rows]
+        mask = mask[:, : int(mask.sum(1).max())]
+        pixels = self.pixels[rows][:, : mask.shape[1]][mask]
+        return PixelBatch(tuple(self.pairs.clip_ids[row] for row in rows), pixels, mask, torch.zeros(mask.shape))
+
+
+def tower_material(model: Path, clips: int = 16) -> Material:
+    """Pixels and tokens for a tiny CLIP that learns."""
+    towers = load_towers(open_checkpoint(model), torch.device("cpu"), "float32")
+    random = np.random.default_rng(3)
+    corpus = small_corpus(clips)
+    texts = [" ".join(random.choice(WORDS, random.integers(1, 6))) for _ in range(clips)]
+    examples = PixelsInMemory(
+        pairs_of(corpus, corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()),
+        tokenise(towers, texts, 77),
+        torch.from_numpy(random.integers(0, 256, (clips, 4, 3, SIDE, SIDE), dtype=np.uint8)),
+        torch.from_numpy(np.arange(4) < random.integers(2, 5, clips)[:, None]),
+    )
+    return Material(examples, towers.dimension, validation=examples, towers=TrainableTowers(towers, train=True))
 
 
 def recall_at_1(scores: ScoreBlocks) -> dict[str, float]:

@@ -230,6 +230,12 @@ def test_a_damaged_checkpoint_is_refused_and_no_code_in_it_runs(tmp_path: Path) 
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this is about a machine without a GPU")
+def test_a_device_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="The device 'cuda' cannot be used here"):
+        train(small_recipe(loop={"device": "cuda"}), small_material(), tmp_path / "run")
+
+
 def test_wandb_that_is_not_installed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pip install wandb"):
         train(small_recipe(records={"wandb": "project"}), small_material(), tmp_path / "run")

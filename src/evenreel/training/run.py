@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 
+from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
 from evenreel.files import write_durably
@@ -108,14 +110,13 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
         outside: what the caller does meanwhile.
 
     Raises:
-        UsageError: the folder holds another run, or one that was not asked to be resumed.
+        UsageError: the folder holds another run, or one that was not asked to be resumed, or a device is not there.
         CorpusError: there are fewer pairs than a batch takes.
         TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
         CheckpointError: a checkpoint cannot be read or written.
     """
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
-    _claim(folder, recipe, material.examples.pairs.digest(), resume=outside.resume)
     torch.manual_seed(recipe.loop.seed)
     matcher = _matcher(recipe, material.dimension)
     rest_idle_parameters(matcher, material.dimension)
@@ -123,7 +124,8 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
     module.train()  # towers come as they are loaded, in evaluation mode
     milestones = Milestones(plan, recipe, folder, _evaluation(module, recipe, material, outside.measure), outside.watch)
     with _quiet():
-        trainer = _trainer(recipe, plan, folder, milestones)
+        trainer = _usable_trainer(recipe, plan, folder, milestones)
+        _claim(folder, recipe, material.examples.pairs.digest(), resume=outside.resume)
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
         loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
         trainer.fit(module, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
@@ -191,6 +193,18 @@ def _claim(folder: Path, recipe: Recipe, pairs: str, *, resume: bool) -> None:
 def _versions() -> str:
     lines = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
     return "\n".join([*lines, f"platform {platform.platform()}", f"cuda {torch.version.cuda or 'none'}", ""])
+
+
+def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+    usable_device(recipe.loop.device, "float32")
+    try:
+        return _trainer(recipe, plan, folder, milestones)
+    except MisconfigurationException as error:  # fewer devices than asked for, or a precision that they do not have
+        loop = recipe.loop
+        raise UsageError(
+            f"Training cannot run with loop.device={loop.device}, loop.devices={loop.devices} and "
+            f"loop.precision={loop.precision} here ({str(error).splitlines()[0].strip()})."
+        ) from error
 
 
 def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
