@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from evenreel.files import write_durably
+from evenreel.files import sync_file, write_durably
 
 COLUMNS = ("step", "epoch", "name", "value")
 
@@ -30,6 +30,11 @@ class MetricsFile:
             if new:
                 rows.writerow(COLUMNS)
             rows.writerows((step, f"{epoch:.6g}", name, repr(float(value))) for name, value in figures.items())
+
+    def make_durable(self) -> None:
+        """See that what was added survives a power cut."""
+        if self.path.exists():
+            sync_file(self.path)
 
     def of_step(self, step: int) -> dict[str, float]:
         """The figures of one step by name."""

@@ -131,6 +131,7 @@ class Milestones(Callback):
         if last or step % self._plan.evaluate_every == 0:
             self._select(trainer, module, step)
         if last or self.progress.stopped or step % self._plan.save_every == 0:
+            self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
             trainer.save_checkpoint(self._folder / LAST)
         self._watch(step, self._plan.steps, self._latest)
 
