@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evenreel.cli import INTERRUPTED
 from evenreel.errors import LibraryError
 from evenreel.types import Hit, SearchResult, TextHit
 from tests.library.videos import write_folder, write_video
@@ -240,7 +241,7 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
     process.send_signal(sent)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert errors == "evenreel: Interrupted; what was finished is kept, and the same command goes on from there.\n"
+    assert errors == f"evenreel: {INTERRUPTED}\n"
     report = printed_json(evenreel(*command, "--json"))
     assert 0 < report["indexed"] < 30
     assert report["indexed"] + report["unchanged"] + report["recognised"] == 30

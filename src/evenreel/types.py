@@ -102,6 +102,9 @@ class Encoder(Protocol):
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Captions of any length (cut at the tokenizer's limit) -> their embedding."""
 
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """Which captions are longer than the text tower takes, so that their end is not looked at."""
+
 
 @dataclass(frozen=True)
 class MomentHit:
@@ -131,8 +134,9 @@ class TextHit:
 class Hit:
     """One clip of a result, with the reason it is there.
 
-    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own
-    score. `score` is the fused one. `confidence` is the share of nonsense queries that this clip beats.
+    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
+    `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `confidence` is the share of
+    nonsense queries that this clip beats.
     """
 
     clip_id: str

@@ -1,4 +1,4 @@
-"""The command line: `evenreel index`, `search`, `info`, `verify`, `repair`, `demo`, `corpus`, `evaluate`."""
+"""The command line; `evenreel --help` lists its commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_SET_ASIDE = 3
 EXIT_INTERRUPTED = 130
+INTERRUPTED = "Interrupted; what was finished is kept: the same command goes on from there (`train` with --resume)."
 
 
 class Interrupted(BaseException):
@@ -32,7 +33,7 @@ def main() -> None:
     except EvenreelError as error:
         _fail(error.args, EXIT_FAILED)
     except Interrupted:
-        _fail(["Interrupted; what was finished is kept, and the same command goes on from there."], EXIT_INTERRUPTED)
+        _fail([INTERRUPTED], EXIT_INTERRUPTED)
 
 
 def _listen_to_signals() -> None:

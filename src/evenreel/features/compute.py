@@ -44,11 +44,11 @@ from evenreel.features.progress import TRANSIENT, NoProgress, Progress
 from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
 from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
-from evenreel.features.windows import CaptionEncoder, with_windows
+from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
 from evenreel.media.parts import Part
-from evenreel.types import Corpus, FloatArray, Pixels
+from evenreel.types import Corpus, Encoder, FloatArray, Pixels
 
 log = logging.getLogger("evenreel")
 
@@ -56,7 +56,7 @@ log = logging.getLogger("evenreel")
 def compute_features(
     corpus: Corpus,
     folder: str | Path,
-    encoder: CaptionEncoder,
+    encoder: Encoder,
     settings: FeatureSettings | None = None,
     progress: Progress | None = None,
 ) -> FeatureReport:
@@ -88,10 +88,10 @@ def compute_features(
 class SharedEncoder:
     """An encoder that several threads share, one at a time; a `Vision`."""
 
-    def __init__(self, encoder: CaptionEncoder) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._encoding = encoder, threading.Lock()
 
-    def encoder(self) -> CaptionEncoder:
+    def encoder(self) -> Encoder:
         """The encoder itself, for one thread at a time."""
         return self._encoder
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -19,14 +18,7 @@ from evenreel.types import Encoder, TextTrack
 TEMPLATE = "There are scene texts: {words} in this frame."
 
 
-class CaptionEncoder(Encoder, Protocol):
-    """An encoder that knows which captions it would cut."""
-
-    def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """Which captions are longer than the text tower takes."""
-
-
-def with_windows(shard: Shard, count: int, encoder: CaptionEncoder) -> Shard:
+def with_windows(shard: Shard, count: int, encoder: Encoder) -> Shard:
     """A shard whose windows are made of its tracks; one without tracks has none.
 
     Raises:

@@ -17,8 +17,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.states import row_bytes
-from evenreel.similarity.tiles import SparingScorer
+from evenreel.similarity.tiles import pair_bytes
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,7 @@ class Adapted(nn.Module):
 
     def pair_bytes(self, text: Any, video: Any) -> int:
         """What a pair costs the wrapped matcher (see `evenreel.similarity.tiles`)."""
-        if isinstance(self.matcher, SparingScorer):
-            return self.matcher.pair_bytes(text, video)
-        return row_bytes(text) + row_bytes(video)
+        return pair_bytes(self.matcher, text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """The wrapped matcher's terms for the mapped pairs."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.features.windows import TEMPLATE
 from evenreel.media.sampling import TimeRule, parse_rule
 from evenreel.planted.draw import Renderer
 from evenreel.planted.plan import PlantedClip
@@ -17,7 +18,6 @@ from evenreel.types import Encoder, FloatArray, Pixels, TextFeatures, VideoFeatu
 
 Item = TypeVar("Item")
 Progress = Callable[[float], None]
-WINDOW_TEXT = "There are scene texts: {words} in this frame."
 BATCH_FRAMES = 128
 BATCH_CAPTIONS = 256
 
@@ -113,7 +113,7 @@ def _windows(
     if not any(clip.scene.signs for clip in clips):
         return None, None
     said = {
-        (v, t): WINDOW_TEXT.format(words=" ".join(words))
+        (v, t): TEMPLATE.format(words=" ".join(words))
         for v, t in np.argwhere(mask)
         if (words := words_shown(clips[v].scene, times[v, t]))
     }

@@ -87,9 +87,14 @@ class MatcherScores:
     def _costs(self) -> Costs:
         """States are there twice: moved to the matcher's device, and laid out for its chunks."""
         caption, video = 2 * row_bytes(self._text), 2 * row_bytes(self._video)
-        if isinstance(self._scorer, SparingScorer):
-            return Costs(self._scorer.pair_bytes(self._text, self._video), caption, video)
-        return Costs(caption + video, caption, video)
+        return Costs(pair_bytes(self._scorer, self._text, self._video), caption, video)
+
+
+def pair_bytes(scorer: Scorer, text: tuple[Tensor, ...], video: tuple[Tensor, ...]) -> int:
+    """Bytes that a pair costs: what the scorer says, else as much as the rows of its caption and its video."""
+    if isinstance(scorer, SparingScorer):
+        return scorer.pair_bytes(text, video)
+    return row_bytes(text) + row_bytes(video)
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
