@@ -170,10 +170,37 @@ def test_a_file_that_is_only_touched_or_gone_keeps_its_features(place: Place) ->
     np.testing.assert_array_equal(place.load().frames, old.frames)
 
 
-def test_another_part_of_the_same_file_is_another_clip(place: Place) -> None:
+def test_a_run_without_the_videos_keeps_every_feature_and_counts_it(place: Place) -> None:
     place.compute()
-    later = pl.when(pl.col("clip_id") == "d").then(1.5).otherwise(pl.col("start_s"))
-    place.corpus = corpus_of(place.corpus.clips.with_columns(start_s=later), CAPTIONS)
+    old = place.load()
+    away = place.videos.rename(place.videos.with_name("unmounted"))
+    report = place.compute()
+    assert (report.computed, report.unchanged, report.set_aside) == (0, 4, [])
+    np.testing.assert_array_equal(place.load().frames, old.frames)
+    away.rename(place.videos)
+    assert place.compute().unchanged == 4
+
+
+def test_of_a_video_that_is_gone_only_clips_without_features_are_set_aside(place: Place) -> None:
+    place.compute()
+    (place.videos / "three.mp4").unlink()
+    more = pl.DataFrame({"clip_id": ["e"], "path": ["three.mp4"], "start_s": [3.0]})
+    place.corpus = corpus_of(pl.concat([place.corpus.clips, more], how="diagonal"), CAPTIONS)
+    for _ in range(2):
+        report = place.compute()
+        assert (report.computed, report.unchanged) == (0, 4)
+        assert [(aside.clip_id, aside.reason) for aside in report.set_aside] == [("e", "unreadable")]
+        assert load_video_features(place.folder, place.corpus, leave_out_aside=True).ids == ("a", "b", "c", "d")
+    write_video(place.videos / "three.mp4", 2, seconds=4.0)
+    assert place.compute().computed == 1
+    assert place.load().ids == ("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize(("column", "value"), [("start_s", 1.5), ("end_s", 2.5)])
+def test_another_part_of_the_same_file_is_another_clip(place: Place, column: str, value: float) -> None:
+    place.compute()
+    other = pl.when(pl.col("clip_id") == "d").then(value).otherwise(pl.col(column))
+    place.corpus = corpus_of(place.corpus.clips.with_columns(other.alias(column)), CAPTIONS)
     with pytest.raises(FeaturesError, match="'d'"):
         place.load()
     assert place.compute().computed == 1

@@ -192,7 +192,7 @@ class FeatureJob:
     def _undone(self, path: str, clips: list[_Clip]) -> list[_Clip]:
         """The clips of a file that there is work for; all of them where its content must be looked at first."""
         place = self._settings.videos / path
-        digest = self._ledger.digest(path, place) if place.exists() else None
+        digest = self._ledger.digest(path, place)
         if digest is None:
             return clips
         return [clip for clip in clips if not self._is_done(clip, self._key(clip, digest))]
@@ -241,20 +241,26 @@ class FeatureJob:
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
     def _read_file(self, reader: ClipReader, clips: list[_Clip]) -> None:
-        """Read the clips of one file, one after the other."""
+        """Read the clips of one file, one after the other; of a file that is gone, what is stored will do."""
         path = clips[0].path
+        place = self._settings.videos / path
+        before: FileStamp | MediaError
         try:
-            before, digest = self._ledger.look(path, self._settings.videos / path)
+            before, digest = self._ledger.look(path, place)
         except MediaError as error:
-            for clip in clips:
-                self._set_aside(clip, error)
-            return
+            known = self._ledger.digest(path, place)
+            if known is None:
+                for clip in clips:
+                    self._set_aside(clip, error)
+                return
+            before, digest = error, known
         for clip in clips:
             if self._pool.stopping:
                 return
             self._read_clip(reader, clip, before, self._key(clip, digest))
 
-    def _read_clip(self, reader: ClipReader, clip: _Clip, before: FileStamp, key: str) -> None:
+    def _read_clip(self, reader: ClipReader, clip: _Clip, before: FileStamp | MediaError, key: str) -> None:
+        """Read a clip of a file with this stamp, or for this reason with none."""
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
             return
@@ -265,6 +271,8 @@ class FeatureJob:
         read: Callable[[], Shard] | None = None
         try:
             if wanted:
+                if isinstance(before, MediaError):
+                    raise before
                 place = str(self._settings.videos / clip.path)
                 read = reader.read(Source(key, place, before, clip.part), wanted)
         except MediaError as error:

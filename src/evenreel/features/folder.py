@@ -180,19 +180,28 @@ class Ledger:
         """Read a file for its digest, and note it.
 
         Raises:
-            MediaError: it cannot be read, which is noted too.
+            MediaError: it cannot be read, which is noted too; of one that is gone, what was in it stays known.
         """
         try:
-            found = stamp(str(place)), content_digest(str(place))
+            before = stamp(str(place))
         except MediaError as error:
-            with self._lock:
-                self.files.pop(name, None)
-                self.unreadable[name] = (error.reason, str(error))
+            if name not in self.files:
+                self._note_unreadable(name, error)
+            raise
+        try:
+            found = before, content_digest(str(place))
+        except MediaError as error:
+            self._note_unreadable(name, error)
             raise
         with self._lock:
             self.files[name] = found
             self.unreadable.pop(name, None)
         return found
+
+    def _note_unreadable(self, name: str, error: MediaError) -> None:
+        with self._lock:
+            self.files.pop(name, None)
+            self.unreadable[name] = (error.reason, str(error))
 
     def note_aside(self, key: str, error: MediaError | None) -> None:
         """Remember that a clip cannot be read, or with None that it can."""
