@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import to_device
-from evenreel.similarity.states import Encoded, join_rows, row_count, take_rows
+from evenreel.similarity.states import Encoded, gather_rows, take_rows
 from evenreel.similarity.tiles import MatcherScores, SparingScorer
 from tests.matchers.examples import captions, pairs, read_videos, scores_of, small, trained, videos
 
@@ -139,15 +139,16 @@ def test_tables_are_scored_in_the_memory_that_is_given(name: str, monkeypatch: p
 
 
 @every
-def test_states_of_batches_join(name: str) -> None:
+def test_states_of_batches_are_gathered(name: str) -> None:
     """Encoding in batches, each as long as its longest row, is encoding at once."""
     matcher = trained(name)
     with torch.inference_mode():
         text = [matcher.encode_text(captions(words, 5)) for words in ((2, 1), (5,))]
         video = [matcher.encode_video(videos(frames, 6)) for frames in ((1, 1), (4, 3))]
-        joined = matcher.score(join_rows(text), join_rows(video))
+        gathered = gather_rows(3, zip((slice(0, 2), slice(2, 3)), text, strict=True))
+        seen = gather_rows(4, zip((slice(0, 2), slice(2, 4)), video, strict=True))
+        joined = matcher.score(gathered, seen)
         apart = torch.cat([torch.cat([matcher.score(row, column) for column in video], 1) for row in text])
-    assert row_count(join_rows(video)) == 4
     torch.testing.assert_close(joined, apart, atol=ROUNDING, rtol=0)
 
 

@@ -1,4 +1,4 @@
-"""States are cut, joined and moved row by row."""
+"""States are cut, gathered and moved row by row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import join_rows, move, put_rows, room_for, row_bytes, row_count, take_rows
+from evenreel.similarity.states import gather_rows, move, row_bytes, row_count, take_rows
 
 
 class State(NamedTuple):
@@ -26,14 +26,21 @@ def state(rows: int, length: int) -> State:
     )
 
 
-def test_states_of_several_lengths_join_with_zeros_after_the_shorter() -> None:
-    joined = join_rows([state(2, 2), state(1, 3)])
-    assert [tensor.shape for tensor in joined] == [(3, 3, 3), (3, 3), (3, 3, 3), (3,)]
-    assert joined.mask.tolist() == [[True, True, False], [True, True, False], [True, True, True]]
-    assert joined.square[0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
-    assert joined.vectors[:, 2].sum(1).tolist() == [0, 0, 3]
-    assert joined.number.tolist() == [0, 1, 0]
-    assert isinstance(joined, State)
+def test_parts_of_several_lengths_are_gathered_with_zeros_after_the_shorter() -> None:
+    whole = gather_rows(3, [(slice(0, 2), state(2, 2)), (slice(2, 4), state(1, 3))])
+    assert [tensor.shape for tensor in whole] == [(3, 3, 3), (3, 3), (3, 3, 3), (3,)]
+    assert whole.mask.tolist() == [[True, True, False], [True, True, False], [True, True, True]]
+    assert whole.square[0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert whole.vectors[:, 2].sum(1).tolist() == [0, 0, 3]
+    assert whole.number.tolist() == [0, 1, 0]
+    assert isinstance(whole, State)
+
+
+def test_parts_come_in_any_order() -> None:
+    parts = [(slice(0, 2), state(2, 2)), (slice(2, 3), state(1, 3)), (slice(3, 5), state(2, 1))]
+    for one, other in zip(gather_rows(5, parts), gather_rows(5, reversed(parts)), strict=True):
+        torch.testing.assert_close(one, other)
+    assert gather_rows(0, []) == ()
 
 
 def test_rows_are_counted_cut_weighed_and_moved() -> None:
@@ -42,12 +49,3 @@ def test_rows_are_counted_cut_weighed_and_moved() -> None:
     assert take_rows(whole, slice(1, 3)).number.tolist() == [1, 2]
     assert row_bytes(whole) == 2 * 3 * 4 + 2 * 1 + 2 * 2 * 8 + 8
     assert move(whole, "meta").vectors.device.type == "meta"
-
-
-def test_rows_are_put_into_room_made_for_the_largest() -> None:
-    parts = [state(2, 2), state(1, 3)]
-    room = room_for(parts[1], 3)
-    put_rows(room, slice(0, 2), parts[0])
-    put_rows(room, slice(2, 3), parts[1])
-    for tensor, expected in zip(room, join_rows(parts), strict=True):
-        torch.testing.assert_close(tensor, expected)

@@ -71,7 +71,7 @@ class PairBatch:
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
     """Some captions of the features, cut to the longest of them, in float32."""
     mask = features.word_mask[rows]
-    longest = int(mask.sum(axis=1).max(initial=1))
+    longest = int(row_lengths(mask).max(initial=1))
     return TextBatch(
         ids=_ids(features.ids, rows),
         words=_tensor(features.words[rows][:, :longest]),
@@ -81,9 +81,9 @@ def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(N
 
 
 def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> VideoBatch:
-    """Some videos of the features, cut to the one with the most frames, in float32."""
+    """Some videos of the features, cut to the longest of them, in float32."""
     mask = features.frame_mask[rows]
-    longest = int(mask.sum(axis=1).max(initial=1))
+    longest = int(row_lengths(mask).max(initial=1))
     windows, window_mask = features.windows, features.window_mask
     return VideoBatch(
         ids=_ids(features.ids, rows),
@@ -93,6 +93,15 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
         windows=None if windows is None else _tensor(windows[rows]),
         window_mask=None if window_mask is None else torch.from_numpy(window_mask[rows]),
     )
+
+
+def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(N, L) -> (N,), one more than the place of the last real item; 0 where there is none.
+
+    >>> row_lengths(np.array([[True, True, False], [True, False, True], [False, False, False]]))
+    array([2, 3, 0])
+    """
+    return (mask * np.arange(1, mask.shape[1] + 1)).max(axis=1, initial=0)
 
 
 def to_device(batch: Batch, device: torch.device | str) -> Batch:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import text_batch, to_device, video_batch
+from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.states import Encoded, put_rows, room_for
+from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
 from evenreel.types import TextFeatures, VideoFeatures
 
@@ -53,7 +53,7 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
         return state
 
     with torch.no_grad(), evaluating(matcher):
-        return Encoded(features.ids, _in_batches(encode, features.word_mask.sum(1)))
+        return Encoded(features.ids, _in_batches(encode, row_lengths(features.word_mask)))
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
@@ -65,15 +65,12 @@ def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
         return state
 
     with torch.no_grad(), evaluating(matcher):
-        return Encoded(features.ids, _in_batches(encode, features.frame_mask.sum(1)))
+        return Encoded(features.ids, _in_batches(encode, row_lengths(features.frame_mask)))
 
 
 def _in_batches(encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
-    """All rows; the batch of the longest comes first and shows how large they get, so that nothing is there twice."""
+    """All rows; the batch of the longest comes first, so that the state need not grow."""
     batches = [slice(start, start + ROWS_A_BATCH) for start in range(0, len(lengths), ROWS_A_BATCH)]
-    state: State = ()
-    for rows in sorted(batches, key=lambda rows: -int(lengths[rows].max())):
-        part = encode(rows)
-        state = state or room_for(part, len(lengths))
-        put_rows(state, rows, part)
+    batches.sort(key=lambda rows: -int(lengths[rows].max()))
+    state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
     return state

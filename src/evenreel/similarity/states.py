@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -53,32 +53,31 @@ def move(state: State, device: torch.device | str) -> State:
     return type(state)(*(tensor.to(device, non_blocking=True) for tensor in state))
 
 
-def join_rows(states: Sequence[State]) -> State:
-    """One state of the rows of several; the smaller ones are padded with zeros (False in a mask) to the largest.
+def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Tensor, ...]]]) -> Any:
+    """One state in main memory of rows that come in parts, of which no more than the one at hand is held.
 
-    So a dimension that differs between states has to be one whose padding a mask in the state describes.
+    What a part leaves free is zero (False in a mask), so a dimension that differs between parts has to be one whose
+    padding a mask in the state describes. Where the largest part comes first, nothing has to make room for another.
+
+    Args:
+        count: rows of the whole.
+        parts: the places of some rows, and their state.
+
+    Returns:
+        A state of the parts' type; an empty tuple where there are none.
     """
-    parts = [_join(tensors) for tensors in zip(*states, strict=True)]
-    return type(states[0])(*parts)
+    room: list[Tensor] = []
+    kind: Any = tuple
+    for rows, part in parts:
+        kind = type(part)
+        room = room or [tensor.new_zeros((count, *[0] * (tensor.dim() - 1)), device="cpu") for tensor in part]
+        for number, tensor in enumerate(part):
+            room[number] = _with_room(room[number], tensor.shape[1:])
+            room[number][(rows, *(slice(size) for size in tensor.shape[1:]))] = tensor
+    return kind(*room)
 
 
-def room_for(state: State, count: int) -> State:
-    """Zeros in main memory for `count` captions or videos, none of them larger than those of the state."""
-    return type(state)(*(tensor.new_zeros((count, *tensor.shape[1:]), device="cpu") for tensor in state))
-
-
-def put_rows(room: State, rows: slice, state: State) -> None:
-    """Write the rows of a state into their places; what a smaller one leaves free stays zero (False in a mask)."""
-    for place, tensor in zip(room, state, strict=True):
-        place[(rows, *(slice(size) for size in tensor.shape[1:]))] = tensor
-
-
-def _join(tensors: Sequence[Tensor]) -> Tensor:
-    largest = torch.tensor([tensor.shape[1:] for tensor in tensors]).amax(0).tolist()
-    return torch.cat([_padded(tensor, largest) for tensor in tensors])
-
-
-def _padded(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A tensor with these sizes after the first, zeros after what it holds."""
-    missing = [room for size, own in zip(sizes, tensor.shape[1:], strict=True) for room in (size - own, 0)]
+def _with_room(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
+    """A tensor of at least these sizes after the first, zeros after what it holds."""
+    missing = [room for size, own in zip(sizes, tensor.shape[1:], strict=True) for room in (max(0, size - own), 0)]
     return F.pad(tensor, missing[::-1]) if any(missing) else tensor

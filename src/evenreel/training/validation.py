@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from evenreel.similarity.states import Encoded, join_rows, move
+from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.examples import Examples, Texts, Videos, move_texts, move_videos, unchanged
 from evenreel.training.module import RetrievalModule
@@ -23,6 +23,7 @@ Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 
 ROWS_A_BATCH = 64
 Batch = TypeVar("Batch")
+State = tuple[torch.Tensor, ...]
 
 
 def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
@@ -31,27 +32,29 @@ def validation_scores(module: RetrievalModule, examples: Examples, workers: int 
     captions = np.unique(pairs.captions)
     clips = np.arange(len(pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
-        texts = [_text_state(module, batch) for batch in _batches(examples.texts, captions, 0)]
-        videos = [_video_state(module, batch) for batch in _batches(examples.videos, clips, workers)]
-    return MatcherScores(
-        module.matcher,
-        Encoded(tuple(pairs.caption_ids[row] for row in captions), join_rows(texts)),
-        Encoded(pairs.clip_ids, join_rows(videos)),
-    )
+        text = gather_rows(
+            len(captions), ((rows, _text_state(module, batch)) for rows, batch in _batches(examples.texts, captions, 0))
+        )
+        video = gather_rows(
+            len(clips),
+            ((rows, _video_state(module, batch)) for rows, batch in _batches(examples.videos, clips, workers)),
+        )
+    texts = Encoded(tuple(pairs.caption_ids[row] for row in captions), text)
+    return MatcherScores(module.matcher, texts, Encoded(pairs.clip_ids, video))
 
 
-def _text_state(module: RetrievalModule, batch: Texts) -> tuple[torch.Tensor, ...]:
+def _text_state(module: RetrievalModule, batch: Texts) -> State:
     with module.trainer.precision_plugin.forward_context():  # towers as in training; the matcher in full precision
         features = module.text_features(move_texts(batch, module.device))
-    state: tuple[torch.Tensor, ...] = module.matcher.encode_text(features)
-    return move(state, "cpu")
+    state: State = module.matcher.encode_text(features)
+    return state
 
 
-def _video_state(module: RetrievalModule, batch: Videos) -> tuple[torch.Tensor, ...]:
+def _video_state(module: RetrievalModule, batch: Videos) -> State:
     with module.trainer.precision_plugin.forward_context():
         features = module.video_features(move_videos(batch, module.device))
-    state: tuple[torch.Tensor, ...] = module.matcher.encode_video(features)
-    return move(state, "cpu")
+    state: State = module.matcher.encode_video(features)
+    return state
 
 
 class _Slices(Dataset[Batch], Generic[Batch]):
@@ -67,7 +70,8 @@ class _Slices(Dataset[Batch], Generic[Batch]):
         return self._make(self._rows[number * ROWS_A_BATCH : (number + 1) * ROWS_A_BATCH])
 
 
-def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[Batch]:
+def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[tuple[slice, Batch]]:
+    """Batches with the places of their rows."""
     loader: DataLoader[Batch] = DataLoader(
         _Slices(make, rows),
         batch_size=None,
@@ -75,4 +79,5 @@ def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterato
         collate_fn=unchanged,
         multiprocessing_context="spawn" if workers else None,
     )
-    yield from loader
+    for number, batch in enumerate(loader):
+        yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch
