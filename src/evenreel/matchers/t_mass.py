@@ -22,6 +22,7 @@ from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.x_pool import TextConditionedPooling
+from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import row_count, take_rows
 
 CHUNK_NUMBERS = 2**21
@@ -64,12 +65,14 @@ class TMassText(NamedTuple):
 
 
 class TMassVideo(NamedTuple):
-    """Videos: `frames` of unit length, `keys` that queries meet and `values` that are pooled, all (V, T, D); `mask`."""
+    """Videos: the fields of `AttendedVideos`, and `frames` (V, T, D) of unit length."""
 
-    frames: Tensor
     keys: Tensor
     values: Tensor
     mask: Tensor
+    first: Tensor
+    second: Tensor
+    frames: Tensor
 
 
 class TMass(nn.Module):
@@ -100,18 +103,18 @@ class TMass(nn.Module):
         return TMassText(sentence, self.pooling.queries(sentence))
 
     def encode_video(self, video: VideoBatch) -> TMassVideo:
-        """Frames, their keys and their values.
+        """Frames through every map of the pooling.
 
         Raises:
             UsageError: a clip has more frames than the radius has weights for.
         """
-        frames, mask = cut(video.frames, video.frame_mask, self.settings.max_frames, ("clip", "frames"))
-        frames = F.normalize(frames, dim=-1)
-        return TMassVideo(frames, *self.pooling.keys_and_values(frames), mask)
+        frames, mask = self._frames(video)
+        return TMassVideo(*self.pooling.attended(frames, mask), frames)
 
     def score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        """Cosines of the best draws, (Q, V); a chunk of pairs at a time, for each has several rows of length D."""
-        side = max(1, math.isqrt(CHUNK_NUMBERS // text.sentence.shape[-1]))
+        """Cosines of the best draws, (Q, V); a chunk of pairs at a time, for each has rows of D and a number a draw."""
+        numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
+        side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
         videos = [take_rows(video, slice(start, start + side)) for start in range(0, row_count(video), side)]
         texts = [take_rows(text, slice(start, start + side)) for start in range(0, row_count(text), side)]
         return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
@@ -125,10 +128,10 @@ class TMass(nn.Module):
 
         A caption's radius is that of its own video; the noise is of the global random state.
         """
-        text, video = self.encode_text(batch.text), self.encode_video(batch.video)
-        pooled = self.pooling.pool(text.query, video.keys, video.values, video.mask)
-        centre, alike = text.sentence * self.scale, torch.einsum("bd,btd->bt", text.sentence, video.frames)
-        radius = self._radius(alike, video.mask)
+        sentence, (frames, mask) = F.normalize(batch.text.sentence, dim=-1), self._frames(batch.video)
+        pooled = self.pooling(sentence, frames, mask)
+        centre, alike = sentence * self.scale, torch.einsum("bd,btd->bt", sentence, frames)
+        radius = self._radius(alike, mask)
         drawn = centre + radius * self._draw(torch.empty_like(centre))
         facing = centre + radius * F.normalize(pooled.mean(0) - centre, dim=-1)
         scale = self.logit_scale.exp()
@@ -138,9 +141,15 @@ class TMass(nn.Module):
         }
 
     def _score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        pooled = F.normalize(self.pooling.pool(text.query, video.keys, video.values, video.mask), dim=-1)
+        videos, epsilon = AttendedVideos(*video[:-1]), self.pooling.norm_output.eps
+        pooled = F.normalize(pooled_vectors(text.query, videos, self.pooling.common(), epsilon), dim=-1)
         alike = torch.einsum("qd,vtd->qvt", text.sentence, video.frames)
         return best_draw(text.sentence * self.scale, self._radius(alike, video.mask), pooled, self.noise)
+
+    def _frames(self, video: VideoBatch) -> tuple[Tensor, Tensor]:
+        """Unit frames and their mask."""
+        frames, mask = cut(video.frames, video.frame_mask, self.settings.max_frames, ("clip", "frames"))
+        return F.normalize(frames, dim=-1), mask
 
     def _radius(self, alike: Tensor, mask: Tensor) -> Tensor:
         """(..., T) similarities to frames -> (..., D); a frame that is not there adds nothing to the sum."""

@@ -21,6 +21,7 @@ from evenreel.matchers.lengths import cut
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.attention import attend
 from evenreel.similarity.chunks import Side, in_chunks
+from evenreel.similarity.interaction import token_products
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -127,14 +128,14 @@ class XClip(nn.Module):
         """(q, v) of one chunk; videos are the last axis of everything, so that steps run along contiguous memory."""
         video_sentence = text.sentence @ video.video_for_sentence.T
         video_word = self._attend(text.words @ video.video.T, self.video_word_mix, text.word_mask[..., None])
-        sentence_frame = _products(text.sentence[:, None], video.frames)[:, 0]
+        sentence_frame = token_products(text.sentence[:, None], video.frames)[:, 0]
         sentence_frame = self._attend(sentence_frame, self.sentence_frame_mix, video.frame_mask.T)
         return (video_sentence + video_word + sentence_frame + self._frame_word(text, video)) / 4
 
     def _frame_word(self, text: XClipText, video: XClipVideo) -> Tensor:
         """Words and frames, (q, v): the mean of words first, then frames, and frames first, then words."""
         words, frames = text.word_mask[..., None], video.frame_mask.T
-        alike = _products(text.words, video.frames_for_words)
+        alike = token_products(text.words, video.frames_for_words)
         by_frame = self._attend(alike.flatten(2), self.word_mixes[0], words).view(len(alike), *alike.shape[2:])
         by_word = self._attend(alike, self.frame_mixes[0], frames)
         over_frames = self._attend(by_frame, self.frame_mixes[1], frames)
@@ -143,13 +144,6 @@ class XClip(nn.Module):
 
     def _attend(self, alike: Tensor, mix: Tensor, mask: Tensor) -> Tensor:
         return attend(alike, mix, mask, self.settings.attention_temperature)
-
-
-def _products(texts: Tensor, frames: Tensor) -> Tensor:
-    """(q, w, D) and (v, f, D) -> (q, w, f, v)."""
-    (q, w, d), (v, f, _) = texts.shape, frames.shape
-    columns = frames.transpose(0, 1).reshape(f * v, d)
-    return (texts.reshape(q * w, d) @ columns.T).view(q, w, f, v)
 
 
 def _cut_words(text: XClipText, longest: int) -> XClipText:

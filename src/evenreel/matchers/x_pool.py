@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.similarity.conditioned import AskingTexts, PooledVideos, centred, gram, pooled_cosines
+from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledVideos, centred, gram, pooled_cosines
 
 
 @dataclass(frozen=True)
@@ -88,25 +88,30 @@ class TextConditionedPooling(nn.Module):
 
     def texts(self, sentence: Tensor) -> AskingTexts:
         """What `pooled_cosines` needs of sentences."""
-        common = torch.stack([self._constant() * self.norm_output.weight, self.norm_output.bias])
-        return AskingTexts(self.queries(sentence), sentence, sentence @ common.T)
+        return AskingTexts(self.queries(sentence), sentence, sentence @ self.common().T)
 
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
-        """What `pooled_cosines` needs of frames: every map after the attention is linear, and done here."""
+        """What `pooled_cosines` needs of frames."""
+        videos = self.attended(frames, frame_mask)
+        return PooledVideos(*videos, gram(_after(self.common().flip(0), videos.values)))
+
+    def attended(self, frames: Tensor, frame_mask: Tensor) -> AttendedVideos:
+        """What `pooled_vectors` needs of frames: every map after the attention is linear, and done here."""
         keys, values = self.keys_and_values(frames)
         first = centred(values)
         scaled = first * self.norm_pooled.weight
         second = centred(scaled + F.linear(scaled, self.linear.weight))
-        constant, bias = self._constant(), self.norm_output.bias
-        rows = second * self.norm_output.weight
-        return PooledVideos(
+        return AttendedVideos(
             keys,
-            rows,
+            second * self.norm_output.weight,
             frame_mask,
             gram(first) / first.shape[-1],
-            gram(_after([constant], second)) / first.shape[-1],
-            gram(_after([bias, constant * self.norm_output.weight], rows)),
+            gram(_after(self._constant()[None], second)) / first.shape[-1],
         )
+
+    def common(self) -> Tensor:
+        """(2, D) the rows that all pooled videos have in common, `x_0` and `b` of `pooled_cosines`."""
+        return torch.stack([self._constant() * self.norm_output.weight, self.norm_output.bias])
 
     def _constant(self) -> Tensor:
         """(D,) what the second normalisation finds in every video, less its mean: biases after the map."""
@@ -159,6 +164,6 @@ def _identity(dimension: int) -> nn.Linear:
     return linear
 
 
-def _after(common: list[Tensor], rows: Tensor) -> Tensor:
-    """(V, n, D) with rows of (D,) that all videos have in common before them."""
-    return torch.cat([torch.stack(common).expand(len(rows), -1, -1), rows], dim=1)
+def _after(common: Tensor, rows: Tensor) -> Tensor:
+    """(V, n, D) with the rows (m, D) that all videos have in common before them."""
+    return torch.cat([common.expand(len(rows), -1, -1), rows], dim=1)

@@ -8,12 +8,13 @@ two products with the frames, to attend and to compare, and three forms of size 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import take_rows
+from evenreel.similarity.states import State, row_count, take_rows
 
 CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
@@ -33,7 +34,7 @@ class AskingTexts(NamedTuple):
     constants: Tensor
 
 
-class PooledVideos(NamedTuple):
+class AttendedVideos(NamedTuple):
     """Videos; the Gram matrices are in double precision, for nothing is left of a small difference in single.
 
     Attributes:
@@ -42,7 +43,20 @@ class PooledVideos(NamedTuple):
         mask: (V, F) True = real.
         first: (V, F, F) Gram matrices for the variance of the first normalisation.
         second: (V, 1 + F, 1 + F) for that of the second; the row in common comes first.
-        length: (V, 2 + F, 2 + F) for the length of what comes out; the two rows in common come first.
+    """
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+    first: Tensor
+    second: Tensor
+
+
+class PooledVideos(NamedTuple):
+    """Videos whose pooled vectors nobody asks for: the fields of `AttendedVideos`, and one more.
+
+    Attributes:
+        length: (V, 2 + F, 2 + F) Gram matrices for the length of what comes out; the two rows in common come first.
     """
 
     keys: Tensor
@@ -67,24 +81,54 @@ def pooled_cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> 
     Returns:
         (Q, V).
     """
-    step = max(1, CHUNK_NUMBERS // (len(texts.query) * videos.keys.shape[1]))
-    chunks = [take_rows(videos, slice(start, start + step)) for start in range(0, len(videos.keys), step)]
-    return torch.cat([_cosines(texts, chunk, epsilon) for chunk in chunks]).T
+    frames = videos.keys.shape[1]
+    some_texts = list(_pieces(texts, CHUNK_NUMBERS // frames))
+    some_videos = list(_pieces(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0]))))
+    rows = [torch.cat([_cosines(text, video, epsilon) for video in some_videos]) for text in some_texts]
+    return torch.cat(rows, dim=1).T
+
+
+def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilon: float) -> Tensor:
+    """The vectors `b + s (x_0 + r sum_f a_f x_f)` themselves.
+
+    Args:
+        query: (Q, D) of captions, see `AskingTexts`.
+        videos: V videos.
+        common: (2, D), the rows `x_0` and `b`.
+        epsilon: what a layer normalisation adds to a variance.
+
+    Returns:
+        (Q, V, D).
+    """
+    weights = _weights(query, videos, epsilon).to(videos.values.dtype)
+    rows = torch.cat([common[:1].expand(row_count(videos), 1, -1), videos.values], dim=1)
+    return torch.einsum("vnq,vnd->qvd", weights, rows) + common[1]
+
+
+def _pieces(state: State, rows: int) -> Iterator[State]:
+    """The state in pieces of that many rows, at least one."""
+    step = max(1, rows)
+    return (take_rows(state, slice(start, start + step)) for start in range(0, row_count(state), step))
 
 
 def _cosines(texts: AskingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
-    """(v, Q) of one chunk; weights are (v, F, Q)."""
-    logits = (videos.keys @ texts.query.T).masked_fill(~videos.mask[..., None], float("-inf"))
+    """(v, q) of one chunk."""
+    weights = _weights(texts.query, AttendedVideos(*videos[:-1]), epsilon)
+    along = (weights[:, 1:] * (videos.values @ texts.target.T)).sum(1)
+    length = _form(videos.length, _after_one(weights)).sqrt()
+    of_x_0, of_b = texts.constants.T
+    cosines: Tensor = (of_b + weights[:, 0] * of_x_0 + along) / length.clamp(min=torch.finfo(length.dtype).tiny)
+    return cosines.to(texts.target.dtype)
+
+
+def _weights(query: Tensor, videos: AttendedVideos, epsilon: float) -> Tensor:
+    """What `x_0` and each `x_f` count: `s` and `s r a_f`, (v, 1 + F, q)."""
+    logits = (videos.keys @ query.T).masked_fill(~videos.mask[..., None], float("-inf"))
     attention = logits.softmax(1).to(videos.first.dtype)
-    along = (attention * (videos.values @ texts.target.T)).sum(1)
     r = (_form(videos.first, attention) + epsilon).rsqrt()
     weights = _after_one(r[:, None] * attention)
     s = (_form(videos.second, weights) + epsilon).rsqrt()
-    weights = _after_one(s[:, None] * weights)
-    length = _form(videos.length, weights).sqrt()
-    of_x_0, of_b = texts.constants.T
-    cosines: Tensor = (of_b + s * (of_x_0 + r * along)) / length.clamp(min=torch.finfo(length.dtype).tiny)
-    return cosines.to(texts.target.dtype)
+    return s[:, None] * weights
 
 
 def _form(gram: Tensor, weights: Tensor) -> Tensor:

@@ -49,11 +49,24 @@ def token_interaction(words: Tokens, frames: Tokens) -> Tensor:
     return in_chunks(_interact, Side(words, words.mask, _cut), Side(frames, frames.mask, _cut))
 
 
+def token_products(words: Tensor, frames: Tensor) -> Tensor:
+    """Products of all words and frames; videos come last, so that what follows runs along contiguous memory.
+
+    Args:
+        words: (Q, W, D).
+        frames: (V, F, D).
+
+    Returns:
+        (Q, W, F, V).
+    """
+    (q, w, d), (v, f, _) = words.shape, frames.shape
+    columns = frames.transpose(0, 1).reshape(f * v, d)
+    return (words.reshape(q * w, d) @ columns.T).view(q, w, f, v)
+
+
 def _interact(words: Tokens, frames: Tokens) -> Tensor:
-    """(q, v) of one chunk. Videos come last in the products, so that both maxima run along contiguous memory."""
-    (q, w, d), (v, f, _) = words.vectors.shape, frames.vectors.shape
-    columns = frames.vectors.transpose(0, 1).reshape(f * v, d)
-    products = (words.vectors.reshape(q * w, d) @ columns.T).view(q, w, f, v)
+    """(q, v) of one chunk."""
+    products = token_products(words.vectors, frames.vectors)
     of_words = torch.einsum("qw,qwv->qv", words.weights, products.amax(2))
     of_frames = torch.einsum("vf,qfv->qv", frames.weights, products.amax(1))
     return 0.5 * (of_words + of_frames)
