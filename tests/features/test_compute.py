@@ -209,7 +209,7 @@ def test_another_part_of_the_same_file_is_another_clip(place: Place, column: str
 def test_another_rule_is_computed_beside_the_first(place: Place) -> None:
     place.compute()
     first = place.load()
-    with pytest.raises(FeaturesError, match="4 of 4 clips"):
+    with pytest.raises(FeaturesError, match=r"holds features by '4 midpoints', not by what .* with its --rule"):
         load_video_features(place.folder, place.corpus, rule="3 midpoints")
     assert place.compute(rule="3 midpoints").computed == 4
     assert place.load().frames.shape[1] == 3
@@ -236,17 +236,30 @@ def test_another_encoder_is_refused_and_has_a_folder_of_its_own(place: Place) ->
     assert read_manifest(place.folder).weights_hash == "a" * 64
 
 
-def test_files_of_another_encoder_are_computed_anew_where_the_manifest_is_lost(place: Place) -> None:
+@pytest.mark.parametrize("left", ["clips", "texts"])
+def test_files_of_another_encoder_stay_where_the_manifest_is_damaged(place: Place, left: str) -> None:
     place.compute()
+    shutil.rmtree(place.folder / ("texts" if left == "clips" else "clips"))
+    before = place.files()
     for name, content in [("features.json", "{"), ("files.json", "[]")]:
         (place.folder / name).write_text(content)
-    with pytest.raises(FeaturesError, match=r"features\.json is damaged"):
-        place.load()
+    with pytest.raises(FeaturesError, match="holds features of org/pixels@1, and .* other weights; name another --out"):
+        place.compute(PixelEncoder("b" * 64))
+    assert place.files() == before
+    report = place.compute()
+    assert (report.unchanged, report.texts_unchanged) == ((4, 0) if left == "clips" else (0, 3))
+
+
+def test_a_block_of_another_encoder_is_named_and_left(place: Place) -> None:
+    from evenreel.features.texts import encode_block, write_block
+
+    place.compute()
     other = PixelEncoder("b" * 64)
-    report = place.compute(other)
-    assert (report.computed, report.texts, len(report.damaged)) == (4, 3, 1)
-    expected = other.encode_text(CAPTIONS[:1]).sentence[0].astype(np.float16)
-    np.testing.assert_array_equal(load_text_features(place.folder, place.corpus).sentence[0], expected)
+    write_block(place.folder, encode_block(["one"], other), other)
+    before = place.files()
+    with pytest.raises(FeaturesError, match="of org/pixels@1 in float32, another encoder or precision; move the file"):
+        place.compute()
+    assert place.files() == before
 
 
 def test_features_of_a_later_version_are_refused(place: Place) -> None:

@@ -13,6 +13,7 @@ from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features import texts as module
 from evenreel.features.texts import (
     DamagedTextsError,
+    ForeignTextsError,
     block_files,
     encode_block,
     find_texts,
@@ -44,7 +45,9 @@ def test_texts_are_found_by_the_headers_alone_and_equal_blocks_are_equal_files(t
     for texts in (["one", "two three"], ["four"], ["two three", "one"]):
         write_block(tmp_path, encode_block(texts, encoder), encoder)
     assert len(list(block_files(tmp_path))) == 2
-    places = find_texts(tmp_path, ["two three", "four", "five"])
+    assert find_texts(tmp_path, ["two three"], "b" * 64) == {}
+    assert find_texts(tmp_path, ["two three"], encoder.weights_hash, "bfloat16") == {}
+    places = find_texts(tmp_path, ["two three", "four", "five"], encoder.weights_hash)
     assert places.keys() == {"two three", "four"}
     for text, place in places.items():
         block = read_block(place.block, encoder.weights_hash)
@@ -56,14 +59,17 @@ def test_a_block_of_another_encoder_or_a_damaged_one_is_refused(tmp_path: Path) 
     encoder = PixelEncoder()
     write_block(tmp_path, encode_block(["one"], encoder), encoder)
     (path,) = block_files(tmp_path)
-    with pytest.raises(DamagedTextsError, match="org/pixels@1, another encoder; run `evenreel features`"):
-        read_block(path, "b" * 64)
+    for other in (("b" * 64, "float32"), (encoder.weights_hash, "bfloat16")):
+        with pytest.raises(ForeignTextsError, match="org/pixels@1 in float32, another encoder or precision; move"):
+            read_block(path, *other)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedTextsError, match="damaged; run `evenreel features`"):
         read_block(path, encoder.weights_hash)
-    assert find_texts(tmp_path, ["one"]).keys() == {"one"}  # the header is whole: the reader is who notices
+    assert find_texts(tmp_path, ["one"], encoder.weights_hash).keys() == {
+        "one"
+    }  # the header is whole: the reader is who notices
     path.write_bytes(b"x" * 20)
-    assert find_texts(tmp_path, ["one"]) == {}
+    assert find_texts(tmp_path, ["one"], encoder.weights_hash) == {}
 
 
 def test_a_block_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

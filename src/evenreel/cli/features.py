@@ -10,9 +10,11 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.config import DEFAULT_MODEL, MediaLimits
 from evenreel.errors import UsageError
-from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS
+from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS, Words
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from evenreel.features import FeatureReport
 
 MANY = 10
@@ -31,6 +33,9 @@ def features(
     windows: Annotated[
         int, typer.Option(min=1, help="Equal parts of each clip whose on-screen text becomes one feature.")
     ] = DEFAULT_WINDOWS,
+    words: Annotated[
+        Words, typer.Option(help="On-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.")
+    ] = "ocr",
     no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
     videos: Annotated[
         Path | None, typer.Option(help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
@@ -62,9 +67,12 @@ def features(
 
     if frames is not None and rule is not None:
         raise UsageError("Give either --frames or --rule; '--frames 12' is --rule '12 midpoints'.")
+    if no_ocr and words == "corpus":
+        raise UsageError("Leave --no-ocr out: --words corpus reads no text in frames, and --no-ocr asks for none.")
     settings = FeatureSettings(
         rule=str(parse_rule(rule or f"{frames or DEFAULT_FRAMES} midpoints")),  # before a model is loaded
         read_text=not no_ocr,
+        words=_words(corpus) if words == "corpus" else None,
         windows=windows,
         videos=videos or corpus,
         workers=workers,
@@ -79,6 +87,16 @@ def features(
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _words(corpus: Path) -> DataFrame:
+    """The on-screen words beside a corpus."""
+    from evenreel.corpus import load_texts
+
+    texts = load_texts(corpus)
+    if texts is None:
+        raise UsageError(f"The corpus {corpus} ships no words on screen; leave --words out to read them by OCR.")
+    return texts
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:

@@ -53,6 +53,11 @@ class TowerEncoder:
         return str(self._towers.device)
 
     @property
+    def precision(self) -> str:
+        """The numbers it calculates with at present: `float32`, `bfloat16` or `float16`."""
+        return self._towers.precision
+
+    @property
     def batch_size(self) -> int:
         """Frames or captions at a time at present."""
         return self._batch_size

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.features.compute import compute_features
-    from evenreel.features.folder import Manifest, feature_folder, read_manifest
-    from evenreel.features.load import load_text_features, load_video_features
+    from evenreel.features.load import features_fingerprint, load_text_features, load_video_features
+    from evenreel.features.manifest import FeatureSet, Manifest, feature_folder, read_manifest
     from evenreel.features.settings import FeatureReport, FeatureSettings
 
 __all__ = [
     "FeatureReport",
+    "FeatureSet",
     "FeatureSettings",
     "Manifest",
     "compute_features",
     "feature_folder",
+    "features_fingerprint",
     "load_text_features",
     "load_video_features",
     "read_manifest",
@@ -23,8 +25,8 @@ __all__ = [
 
 _MODULE_OF = {
     "compute": ("compute_features",),
-    "folder": ("Manifest", "feature_folder", "read_manifest"),
-    "load": ("load_text_features", "load_video_features"),
+    "load": ("features_fingerprint", "load_text_features", "load_video_features"),
+    "manifest": ("FeatureSet", "Manifest", "feature_folder", "read_manifest"),
     "settings": ("FeatureReport", "FeatureSettings"),
 }
 

@@ -3,13 +3,13 @@
 A folder of features has this layout; every file in it appears whole or not at all, so a run that was killed goes on
 where it stopped:
 
-    features.json                whose they are: encoder, weights hash, rule, windows
+    features.json                whose they are: encoder, weights hash, precision; how clips were read: rules, windows
     files.json                   stamp and digest of each video when it was looked at, and clips that were set aside
     clips/ab/abcd....safetensors one shard a clip (`evenreel.features.shards`): frames (T, D) float16 of unit length and
                                  their times, on-screen text, and the features of its windows
     texts/abcd....safetensors    blocks of captions (`evenreel.features.texts`): words and sentence of each text
 
-The name of a shard is a digest over the content of the video, the clip's part of it and the sampling rule; a caption is
+The name of a shard is a digest over the content of the video, the clip's part of it and how it is read; a caption is
 found by its text; the weights hash of the folder is in every file. So an edited video or caption, another rule or
 another encoder finds nothing there, rather than what was computed before.
 """
@@ -20,7 +20,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -28,26 +28,26 @@ from pathlib import Path
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted, merge
-from evenreel.features.folder import (
-    CLIPS,
-    RECOMPUTE,
-    Ledger,
-    Manifest,
-    clip_key,
-    clip_shard,
-    remove_leftovers,
-    write_manifest,
-)
+from evenreel.features.clips import Clip, clip_key, clips_of
+from evenreel.features.corpus_words import CorpusWords
+from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
+from evenreel.features.manifest import FeatureSet, Manifest, write_manifest
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT, NoProgress, Progress
-from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
+from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings, precision_of
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, write_shard
-from evenreel.features.texts import BLOCK_TEXTS, DamagedTextsError, block_files, encode_block, read_block, write_block
+from evenreel.features.texts import (
+    BLOCK_TEXTS,
+    DamagedTextsError,
+    block_files,
+    encode_block,
+    read_block,
+    write_block,
+)
 from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
 from evenreel.media.content import FileStamp
-from evenreel.media.parts import Part
 from evenreel.types import Corpus, Encoder, FloatArray, Pixels
 
 log = logging.getLogger("evenreel")
@@ -70,19 +70,28 @@ def compute_features(
         progress: told how it goes.
 
     Raises:
-        FeaturesError: the folder belongs to another encoder, another process writes to it, or the disk refuses.
+        FeaturesError: the folder belongs to another encoder or precision, another process writes to it, or the disk
+            refuses.
         EncoderError: the model gives what is no number, for a caption.
         UsageError: the sampling rule is not one.
     """
     folder, settings = Path(folder), settings or FeatureSettings()
     settings = replace(settings, rule=str(parse_rule(settings.rule)))
-    windows = settings.windows if settings.read_text else None
-    videos = str(settings.videos.absolute())
-    manifest = Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, settings.rule, windows, videos)
     with writer_lock(folder, FeaturesError, "name another --out"):
-        write_manifest(folder, manifest)
+        manifest = write_manifest(folder, _manifest(encoder, settings))
         remove_leftovers(folder)
-        return FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress()).run(corpus)
+        report = FeatureJob(folder, SharedEncoder(encoder), settings, progress or NoProgress()).run(corpus)
+    if others := [f"'{one}'" for one in manifest.sets if one != manifest.last]:
+        note = f"loading gives '{manifest.last}' where no rule is named; {', '.join(others)} lie here too"
+        report.notes.append((str(folder), note))
+    return report
+
+
+def _manifest(encoder: Encoder, settings: FeatureSettings) -> Manifest:
+    """What a run is about, before what lies in its folder is known."""
+    made = FeatureSet(settings.rule, settings.words_from, settings.windows if settings.read_text else None)
+    videos = str(settings.videos.absolute())
+    return Manifest(encoder.encoder_id, encoder.weights_hash, encoder.dimension, precision_of(encoder), videos, (made,))
 
 
 class SharedEncoder:
@@ -100,19 +109,10 @@ class SharedEncoder:
         with self._encoding:
             return self._encoder.encode_frames(pixels)
 
-    def with_windows(self, shard: Shard, count: int) -> Shard:
+    def with_windows(self, shard: Shard, count: int, *, exact: bool) -> Shard:
         """A shard with the features of what its tracks say, see `evenreel.features.windows`."""
         with self._encoding:
-            return with_windows(shard, count, self._encoder)
-
-
-@dataclass(frozen=True)
-class _Clip:
-    """A row of the corpus's table of clips."""
-
-    clip_id: str
-    path: str
-    part: Part
+            return with_windows(shard, count, self._encoder, exact=exact)
 
 
 class FeatureJob:
@@ -131,9 +131,11 @@ class FeatureJob:
     ) -> None:
         self._folder, self._model, self._settings, self._progress = folder, model, settings, progress
         self._target = reader
+        self._precision = precision_of(model.encoder())
+        self._words = None if settings.words is None else CorpusWords(settings.words)
         self._ledger = Ledger.load(folder)
         self._report = FeatureReport(str(folder), model.encoder().encoder_id)
-        self._claims: dict[str, list[_Clip]] = {}
+        self._claims: dict[str, list[Clip]] = {}
         self._report_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_file, settings.worker_count)
 
@@ -156,7 +158,7 @@ class FeatureJob:
         encoder, there = self._model.encoder(), set[str]()
         for path in block_files(self._folder):
             try:
-                there.update(read_block(path, encoder.weights_hash).texts)
+                there.update(read_block(path, encoder.weights_hash, self._precision).texts)
             except DamagedTextsError:
                 self._report.damaged.append(str(path))
                 path.unlink(missing_ok=True)
@@ -170,18 +172,16 @@ class FeatureJob:
             self._report.texts += len(block.texts)
             self._progress.advance(len(block.texts))
 
-    def _clips(self, corpus: Corpus) -> list[_Clip]:
+    def _clips(self, corpus: Corpus) -> list[Clip]:
         """Clips that name a file, those of one file together and in the order of their times."""
-        clips = []
-        for clip_id, path, start_s, end_s in corpus.clips.select("clip_id", "path", "start_s", "end_s").iter_rows():
-            if path:
-                clips.append(_Clip(clip_id, path, Part(start_s or None, end_s)))
-            else:
-                error = MediaError("unreadable", "the corpus names no video for it; give it a path")
-                self._report.set_aside.append(_aside(clip_id, "", error))
-        return sorted(clips, key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id))
+        clips = list(clips_of(corpus))
+        error = MediaError("unreadable", "the corpus names no video for it; give it a path")
+        self._report.set_aside += [_aside(clip, error) for clip in clips if not clip.path]
+        return sorted(
+            (clip for clip in clips if clip.path), key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id)
+        )
 
-    def _read_all(self, clips: list[_Clip]) -> None:
+    def _read_all(self, clips: list[Clip]) -> None:
         self._progress.stage("checking what is there")
         work = [file for path, group in groupby(clips, attrgetter("path")) if (file := self._undone(path, list(group)))]
         if work:
@@ -189,7 +189,7 @@ class FeatureJob:
             self._progress.begin(sum(map(len, work)))
             self._pool.run(work)
 
-    def _undone(self, path: str, clips: list[_Clip]) -> list[_Clip]:
+    def _undone(self, path: str, clips: list[Clip]) -> list[Clip]:
         """The clips of a file that there is work for; all of them where its content must be looked at first."""
         place = self._settings.videos / path
         digest = self._ledger.digest(path, place)
@@ -197,10 +197,10 @@ class FeatureJob:
             return clips
         return [clip for clip in clips if not self._is_done(clip, self._key(clip, digest))]
 
-    def _is_done(self, clip: _Clip, key: str) -> bool:
+    def _is_done(self, clip: Clip, key: str) -> bool:
         """Whether a clip needs no reader, because its features are up to date or it is known to be unusable."""
         shard = self._stored(key)
-        if shard is not None and not self._wanted(shard) and self._has_windows(shard):
+        if shard is not None and not self._wanted(shard) and self._has_windows(shard, clip):
             self._note_unchanged()
             return True
         known = self._ledger.set_aside.get(key)
@@ -209,17 +209,25 @@ class FeatureJob:
         self._report.set_aside.append(ClipAside(clip.clip_id, clip.path, *known))
         return True
 
-    def _key(self, clip: _Clip, digest: str) -> str:
-        return clip_key(digest, clip.part, self._settings.rule)
+    def _key(self, clip: Clip, digest: str) -> str:
+        return clip_key(digest, clip, FeatureSet(self._settings.rule, self._settings.words_from), self._precision)
 
     def _wanted(self, shard: Shard | None) -> Wanted:
         """The stages to do for a clip, given what is stored of it."""
         has_text = shard is not None and shard.tracks is not None
-        return Wanted(shard is None or shard.frames is None, self._settings.read_text and not has_text)
+        return Wanted(shard is None or shard.frames is None, self._recognises and not has_text)
 
-    def _has_windows(self, shard: Shard) -> bool:
-        asked = self._settings.windows if self._settings.read_text else None
-        return asked is None or (shard.window_texts is not None and len(shard.window_texts) == asked)
+    @property
+    def _recognises(self) -> bool:
+        """Whether words are read in the frames."""
+        return self._settings.read_text and self._words is None
+
+    def _has_windows(self, shard: Shard, clip: Clip) -> bool:
+        if not self._settings.read_text:
+            return True
+        if self._words is not None and shard.reader_id != self._words.reader_id(clip):
+            return False
+        return shard.window_texts is not None and len(shard.window_texts) == self._settings.windows
 
     def _stored(self, key: str) -> Shard | None:
         """The shard that is there, whole and of this encoder; a damaged one is noted and counts as none."""
@@ -237,10 +245,10 @@ class FeatureJob:
 
     def _new_reader(self) -> ClipReader:
         settings = self._settings
-        reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
+        reading = ReaderSettings(settings.rule, self._recognises, settings.worker_count, settings.limits)
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
-    def _read_file(self, reader: ClipReader, clips: list[_Clip]) -> None:
+    def _read_file(self, reader: ClipReader, clips: list[Clip]) -> None:
         """Read the clips of one file, one after the other; of a file that is gone, what is stored will do."""
         path = clips[0].path
         place = self._settings.videos / path
@@ -259,7 +267,7 @@ class FeatureJob:
                 return
             self._read_clip(reader, clip, before, self._key(clip, digest))
 
-    def _read_clip(self, reader: ClipReader, clip: _Clip, before: FileStamp | MediaError, key: str) -> None:
+    def _read_clip(self, reader: ClipReader, clip: Clip, before: FileStamp | MediaError, key: str) -> None:
         """Read a clip of a file with this stamp, or for this reason with none."""
         if self._is_done(clip, key):  # under another stamp, or by another clip of the same content
             self._progress.file_done(clip.path)
@@ -281,7 +289,7 @@ class FeatureJob:
             return
         self._pool.hand_over(partial(self._finish, key, read, stored))
 
-    def _claim(self, clip: _Clip, key: str) -> bool:
+    def _claim(self, clip: Clip, key: str) -> bool:
         """Whether this clip is to be read; not where another one of equal content is under way, and does for both."""
         with self._report_lock:
             under_way = key in self._claims
@@ -291,7 +299,7 @@ class FeatureJob:
     def _finish(self, key: str, read: Callable[[], Shard] | None, stored: Shard | None) -> None:
         """Encode what is left of a clip, and store it."""
         try:
-            shard = self._windowed(_both(read() if read else None, stored))
+            shard = self._windowed(_both(read() if read else None, stored), self._claims[key][0])
             self._write(shard)
         except MediaError as error:
             self._fail(key, error)
@@ -311,11 +319,13 @@ class FeatureJob:
         for clip in clips:
             self._set_aside(clip, error)
 
-    def _windowed(self, shard: Shard) -> Shard:
+    def _windowed(self, shard: Shard, clip: Clip) -> Shard:
         if not self._settings.read_text:
             return shard
+        if self._words is not None:
+            shard = self._words.put(shard, clip)
         try:
-            return self._model.with_windows(shard, self._settings.windows)
+            return self._model.with_windows(shard, self._settings.windows, exact=self._words is not None)
         except EncoderError as error:
             raise MediaError("bad_features", str(error)) from error
 
@@ -325,10 +335,10 @@ class FeatureJob:
         except LibraryError as error:
             raise FeaturesError(f"{error} What was computed so far is kept.") from error
 
-    def _set_aside(self, clip: _Clip, error: MediaError) -> None:
+    def _set_aside(self, clip: Clip, error: MediaError) -> None:
         log.info("set aside %s (%s): %s: %s", clip.clip_id, clip.path, error.reason, error)
         with self._report_lock:
-            self._report.set_aside.append(_aside(clip.clip_id, clip.path, error))
+            self._report.set_aside.append(_aside(clip, error))
         self._progress.file_done(clip.path)
 
     def _note_unchanged(self) -> None:
@@ -347,5 +357,5 @@ def _both(new: Shard | None, stored: Shard | None) -> Shard:
     return merge(*shards) if len(shards) == 2 else shards[0]
 
 
-def _aside(clip_id: str, path: str, error: MediaError) -> ClipAside:
-    return ClipAside(clip_id, path, error.reason, str(error))
+def _aside(clip: Clip, error: MediaError) -> ClipAside:
+    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))

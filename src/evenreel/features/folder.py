@@ -1,14 +1,11 @@
-"""The folder of a corpus's features: whose they are, and which file held what when it was looked at."""
+"""The folder of a corpus's features: where its files are, and which video held what when it was looked at."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import re
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,94 +13,10 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.shards import shard_path
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
 from evenreel.media.content import FileStamp, content_digest, stamp
-from evenreel.media.parts import Part
-from evenreel.types import Encoder
 
-FORMAT = 1
-MANIFEST, LEDGER, CLIPS, TEXTS = "features.json", "files.json", "clips", "texts"
+LEDGER, CLIPS, TEXTS = "files.json", "clips", "texts"
 SAVE_EVERY_S = 30.0
 RECOMPUTE = "run `evenreel features` again to compute it anew"
-
-
-class DamagedManifestError(FeaturesError):
-    """What says whose features a folder holds is not what was written."""
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """Whose features a folder holds, and how the last run made them.
-
-    Attributes:
-        encoder_id: name of the encoder.
-        weights_hash: digest of the encoder; a folder holds features of one.
-        dimension: D.
-        rule: how frames were sampled.
-        windows: O; None where on-screen text was not asked for.
-        videos: folder in which the paths of the clips begin.
-        format: version of the folder's layout.
-    """
-
-    encoder_id: str
-    weights_hash: str
-    dimension: int
-    rule: str
-    windows: int | None
-    videos: str
-    format: int = FORMAT
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Whose features a folder holds.
-
-    Raises:
-        FeaturesError: it holds none, or was written by a later version.
-    """
-    path = folder / MANIFEST
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        newer = fields["format"] > FORMAT
-        manifest = None if newer else Manifest(**fields)
-    except FileNotFoundError as error:
-        raise FeaturesError(f"There are no features in {folder}; make some with `evenreel features`.") from error
-    except OSError as error:
-        raise FeaturesError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedManifestError(f"{path} is damaged; run `evenreel features` again.") from error
-    if manifest is None:
-        raise FeaturesError(f"The features in {folder} were made by a later version; update evenreel to read them.")
-    return manifest
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Say whose features a folder holds; one that holds those of another encoder is refused.
-
-    Raises:
-        FeaturesError: see above, or the folder cannot be written.
-    """
-    there = None
-    if (folder / MANIFEST).exists():
-        with contextlib.suppress(DamagedManifestError):  # each file says itself whose it is
-            there = read_manifest(folder)
-    if there == manifest:
-        return
-    if there is not None and there.weights_hash != manifest.weights_hash:
-        raise FeaturesError(
-            f"{folder} holds features of {there.encoder_id}, and {manifest.encoder_id} has other weights; name "
-            "another --out."
-        )
-    store(folder / MANIFEST, (json.dumps(asdict(manifest), indent=2) + "\n").encode())
-
-
-def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
-    """Where the features of a corpus go if no place is named: `CORPUS/features/NAME-HASH`."""
-    name = encoder.encoder_id.partition("@")[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return corpus_folder / "features" / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}"
-
-
-def clip_key(digest: str, part: Part, rule: str) -> str:
-    """The name of a clip's shard: 32 hex digits over the file's content, the clip's part of it and the rule."""
-    named = json.dumps([digest, part.start_s, part.end_s, rule])
-    return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
 
 
 def clip_shard(folder: Path, key: str) -> Path:

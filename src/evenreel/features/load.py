@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.folder import RECOMPUTE, Ledger, Manifest, clip_key, clip_shard, read_manifest
+from evenreel.features.clips import Clip, clip_key, clips_of
+from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
+from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
+from evenreel.features.settings import Words
 from evenreel.features.shards import Shard, read_shard
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.media import parse_rule
 from evenreel.media.content import content_digest
-from evenreel.media.parts import Part
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 _SHOWN = 5
@@ -27,6 +31,7 @@ def load_video_features(
     corpus: Corpus,
     *,
     rule: str | None = None,
+    words: Words | None = None,
     windows: bool | None = None,
     leave_out_aside: bool = False,
 ) -> VideoFeatures:
@@ -39,23 +44,47 @@ def load_video_features(
         folder: made by `compute_features`.
         corpus: whose clips.
         rule: how frames were sampled; None for the rule of the last run.
-        windows: whether on-screen text is wanted; None for what the last run had.
+        words: where on-screen text is from; None for what the last run by that rule had.
+        windows: whether on-screen text is wanted; None if it was ever asked for by that rule.
         leave_out_aside: leave out clips that were set aside, instead of refusing; `ids` says which are there.
 
     Raises:
         FeaturesError: a clip has no features, or was set aside; its video has changed; a file is damaged.
         UsageError: `rule` is not one.
     """
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    chosen = manifest.rule if rule is None else str(parse_rule(rule))
-    wanted = _Wanted(folder, manifest, chosen, manifest.windows if windows in (None, True) else None)
-    if windows and manifest.windows is None:
-        raise FeaturesError(
-            f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
-        )
+    wanted = _wanted(Path(folder), rule, words, windows)
     shards = wanted.shards(corpus, leave_out_aside)
-    return pad_videos(list(shards), list(shards.values()), wanted.windows)
+    return pad_videos(list(shards), list(shards.values()), wanted.made.windows)
+
+
+def features_fingerprint(
+    folder: str | Path,
+    corpus: Corpus,
+    *,
+    rule: str | None = None,
+    words: Words | None = None,
+    windows: bool | None = None,
+) -> dict[str, str | int | None]:
+    """What `load_video_features` gives with these arguments, as plain data to record and to compare; reads no shard.
+
+    Returns:
+        `encoder_id`, `weights_hash`, `precision`, `rule`, `words`, `windows`, and `clips`: a digest over the ids of the
+        clips, their parts and the content of their videos.
+
+    Raises:
+        FeaturesError: the folder holds no such features.
+        UsageError: `rule` is not one.
+    """
+    wanted = _wanted(Path(folder), rule, words, windows)
+    manifest = wanted.manifest
+    keys = [(clip.clip_id, key) for clip, key in wanted.keys(corpus, Ledger.load(wanted.folder))]
+    return {
+        "encoder_id": manifest.encoder_id,
+        "weights_hash": manifest.weights_hash,
+        "precision": manifest.precision,
+        **asdict(wanted.made),
+        "clips": hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest(),
+    }
 
 
 def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
@@ -67,14 +96,14 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     folder = Path(folder)
     manifest = read_manifest(folder)
     texts = corpus.captions["text"].to_list()
-    places = find_texts(folder, texts)
+    places = find_texts(folder, texts, manifest.weights_hash, manifest.precision)
     if missing := sorted(set(texts) - places.keys()):
         raise FeaturesError(_missing(folder, "captions", missing, len(set(texts))))
     mask = _mask([places[text].length for text in texts])
     words = np.zeros((*mask.shape, manifest.dimension), np.float16)
     sentence = np.zeros((len(texts), manifest.dimension), np.float16)
     for path, rows in _by_block(texts, places).items():  # one block at a time: the padded words are large enough
-        block = read_block(path, manifest.weights_hash)
+        block = read_block(path, manifest.weights_hash, manifest.precision)
         for row in rows:
             place = places[texts[row]]
             words[row, : place.length] = block.words_of(place.row)
@@ -109,35 +138,47 @@ def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None)
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What of a folder is asked for."""
+    """What of a folder is asked for; `made.windows` is None where no on-screen text is."""
 
     folder: Path
     manifest: Manifest
-    rule: str
-    windows: int | None
+    made: FeatureSet
 
     def shards(self, corpus: Corpus, leave_out_aside: bool) -> dict[str, Shard]:
         """The shard of each clip, by id; what is missing is told all at once."""
         ledger = Ledger.load(self.folder)
-        digests = {path: self._digest(ledger, path) for path in corpus.clips["path"].unique().drop_nulls()}
         found: dict[str, Shard] = {}
         missing: list[str] = []
         aside: list[str] = []
-        for clip_id, path, start_s, end_s in corpus.clips.select("clip_id", "path", "start_s", "end_s").iter_rows():
-            digest = digests.get(path)
-            key = clip_key(digest, Part(start_s or None, end_s), self.rule) if digest else None
+        for clip, key in self.keys(corpus, ledger):
             shard = self._shard(key) if key else None
             if shard is not None:
-                found[clip_id] = shard
-            elif path is None or path in ledger.unreadable or (key and key in ledger.set_aside):
-                aside.append(clip_id)
+                found[clip.clip_id] = shard
+            elif not clip.path or clip.path in ledger.unreadable or (key and key in ledger.set_aside):
+                aside.append(clip.clip_id)
             else:
-                missing.append(clip_id)
+                missing.append(clip.clip_id)
         if missing:
-            raise FeaturesError(_missing(self.folder, "clips", missing, corpus.clips.height))
+            raise FeaturesError(_missing(self.folder, "clips", missing, corpus.clips.height) + self._remedy())
         if aside and not leave_out_aside:
             raise FeaturesError(_aside(self.folder, aside))
         return found
+
+    def keys(self, corpus: Corpus, ledger: Ledger) -> Iterator[tuple[Clip, str | None]]:
+        """Clips and the names of their shards; None where nobody has looked at the video as it is now."""
+        digests: dict[str, str | None] = {"": None}
+        for clip in clips_of(corpus):
+            if clip.path not in digests:
+                digests[clip.path] = self._digest(ledger, clip.path)
+            digest = digests[clip.path]
+            yield clip, clip_key(digest, clip, self.made, self.manifest.precision) if digest else None
+
+    def _remedy(self) -> str:
+        return (
+            ""
+            if self.made.windows is None
+            else " If they were read with --no-ocr, ask for them without on-screen text."
+        )
 
     def _digest(self, ledger: Ledger, path: str) -> str | None:
         """The digest of a video; None where nobody has looked at it as it is now."""
@@ -157,9 +198,24 @@ class _Wanted:
         shard = read_shard(path, remedy=RECOMPUTE)
         if shard.weights_hash != self.manifest.weights_hash:
             raise FeaturesError(f"The shard {path} is of {shard.encoder_id}, another encoder; {RECOMPUTE}.")
-        if self.windows is None or (shard.window_texts is not None and len(shard.window_texts) == self.windows):
-            return shard
-        return None
+        there = None if shard.window_texts is None else len(shard.window_texts)
+        return shard if self.made.windows in (None, there) else None
+
+
+def _wanted(folder: Path, rule: str | None, words: Words | None, windows: bool | None) -> _Wanted:
+    manifest = read_manifest(folder)
+    made = manifest.find(None if rule is None else str(parse_rule(rule)), words)
+    if made is None:
+        there = ", ".join(f"'{one}'" for one in manifest.sets)
+        raise FeaturesError(
+            f"{folder} holds features by {there}, not by what is asked for; run `evenreel features` with its --rule "
+            "and --words."
+        )
+    if windows and made.windows is None:
+        raise FeaturesError(
+            f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
+        )
+    return _Wanted(folder, manifest, replace(made, windows=None) if windows is False else made)
 
 
 def _by_block(texts: Sequence[str], places: Mapping[str, Place]) -> dict[Path, list[int]]:

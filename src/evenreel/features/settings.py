@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenreel.config import MediaLimits, usable_cores
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from evenreel.types import Encoder
+
+Words = Literal["ocr", "corpus"]
+"""Who read what is written on screen: the text recogniser, or those who made the corpus."""
+
 DEFAULT_FRAMES = 12
 DEFAULT_WINDOWS = 12
+FLOAT32 = "float32"
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,9 @@ class FeatureSettings:
     Attributes:
         rule: how frames are sampled, in the words of `evenreel.media.parse_rule`; of a clip that is a part of a file,
             that part alone.
-        read_text: whether on-screen text is recognised.
+        read_text: whether on-screen text is asked for.
+        words: the words that the corpus ships (`evenreel.corpus.load_texts`), which are believed; None to read them in
+            the frames.
         windows: O, stretches of each clip whose on-screen text becomes one feature.
         videos: folder in which the paths of the clips begin.
         workers: reader processes; 0 means one for each core.
@@ -29,6 +40,7 @@ class FeatureSettings:
 
     rule: str = f"{DEFAULT_FRAMES} midpoints"
     read_text: bool = True
+    words: pl.DataFrame | None = field(default=None, compare=False)
     windows: int = DEFAULT_WINDOWS
     videos: Path = Path()
     workers: int = 0
@@ -36,9 +48,19 @@ class FeatureSettings:
     retry: bool = False
 
     @property
+    def words_from(self) -> Words:
+        """Where on-screen text is from."""
+        return "ocr" if self.words is None else "corpus"
+
+    @property
     def worker_count(self) -> int:
         """Reader processes to start."""
         return self.workers or usable_cores()
+
+
+def precision_of(encoder: Encoder) -> str:
+    """The numbers an encoder calculates with; float32 where it does not say."""
+    return str(getattr(encoder, "precision", FLOAT32))
 
 
 @dataclass(frozen=True)

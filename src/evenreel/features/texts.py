@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features.folder import RECOMPUTE, TEXTS, store
 from evenreel.features.sealed import glance, seal, unseal
+from evenreel.features.settings import FLOAT32, precision_of
 from evenreel.types import Encoder
 
 FORMAT = 1
@@ -29,6 +30,10 @@ BATCH_TEXTS = 128
 
 class DamagedTextsError(FeaturesError):
     """A block of captions is not what was written."""
+
+
+class ForeignTextsError(FeaturesError):
+    """A block of captions is whole, and of another encoder or precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +92,7 @@ def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
         "format": FORMAT,
         "encoder_id": encoder.encoder_id,
         "weights_hash": encoder.weights_hash,
+        "precision": precision_of(encoder),
         "texts": list(block.texts),
         "lengths": list(block.lengths),
     }
@@ -95,11 +101,12 @@ def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
     store(folder / TEXTS / f"{name}.safetensors", seal(arrays, record))
 
 
-def read_block(path: Path, weights_hash: str) -> TextBlock:
+def read_block(path: Path, weights_hash: str, precision: str = FLOAT32) -> TextBlock:
     """Read a block and check it.
 
     Raises:
-        DamagedTextsError: it is not what was written, or is of another encoder.
+        DamagedTextsError: it is not what was written.
+        ForeignTextsError: it is of another encoder or precision.
         FeaturesError: the disk or the permissions refuse it, or it was written by a later version.
     """
     try:
@@ -109,14 +116,17 @@ def read_block(path: Path, weights_hash: str) -> TextBlock:
     try:
         arrays, record = unseal(payload)
         block = TextBlock(tuple(record["texts"]), arrays["words"], tuple(record["lengths"]), arrays["sentence"])
-        newer = record["format"] > FORMAT
+        newer, made_by = record["format"] > FORMAT, _made_by(record)
     except Exception as error:
         # A damaged header can fail in any way in the parser; every way means the same to the reader.
         raise DamagedTextsError(f"The captions in {path} are damaged; {RECOMPUTE}.") from error
     if newer:
         raise FeaturesError(f"The captions in {path} were written by a later version; update evenreel to read them.")
-    if record["weights_hash"] != weights_hash:
-        raise DamagedTextsError(f"The captions in {path} are of {record['encoder_id']}, another encoder; {RECOMPUTE}.")
+    if made_by != (weights_hash, precision):
+        raise ForeignTextsError(
+            f"The captions in {path} are of {record['encoder_id']} in {made_by[1]}, another encoder or precision; move "
+            "the file away."
+        )
     return block
 
 
@@ -125,19 +135,26 @@ def block_files(folder: Path) -> Iterator[Path]:
     yield from sorted((folder / TEXTS).glob("*.safetensors"))
 
 
-def find_texts(folder: Path, texts: Sequence[str]) -> dict[str, Place]:
-    """Where each of these texts is, by the headers of the blocks alone; a text that no block holds is left out."""
+def find_texts(folder: Path, texts: Sequence[str], weights_hash: str, precision: str = FLOAT32) -> dict[str, Place]:
+    """Where each of these texts is, by the headers of the blocks alone; one that no block of the encoder has is not."""
     wanted = set(texts)
     found: dict[str, Place] = {}
     for path in block_files(folder):
         try:
             record = glance(path)
+            if _made_by(record) != (weights_hash, precision):
+                continue
             held = list(zip(record["texts"], record["lengths"], strict=True))
         except Exception:
             # What does not parse holds nothing; `evenreel features` names it when it looks through all blocks.
             continue
         found |= {text: Place(path, row, length) for row, (text, length) in enumerate(held) if text in wanted}
     return found
+
+
+def _made_by(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Weights hash and precision of the encoder."""
+    return record["weights_hash"], record["precision"]
 
 
 def _encode(texts: list[str], encoder: Encoder) -> TextBlock:

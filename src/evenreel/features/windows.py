@@ -11,15 +11,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.features.shards import Shard
 from evenreel.types import Encoder, TextTrack
 
 TEMPLATE = "There are scene texts: {words} in this frame."
+MOMENT_S = 1e-6
+"""How long before the end of a stretch its last moment is: the precision of times."""
 
 
-def with_windows(shard: Shard, count: int, encoder: Encoder) -> Shard:
+def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
     """A shard whose windows are made of its tracks; one without tracks has none.
+
+    Args:
+        shard: with frames.
+        count: O.
+        encoder: the one of the frames.
+        exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they
+            were seen.
 
     Raises:
         EncoderError: a feature is not a number.
@@ -27,7 +37,8 @@ def with_windows(shard: Shard, count: int, encoder: Encoder) -> Shard:
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
     length_s = float(shard.spans_s[-1, 1])
-    texts = window_texts(shard.tracks, length_s, count, lambda text: not encoder.truncated([text])[0])
+    tracks = shard.tracks if exact else spread(shard.tracks, shard.times_s, shard.spans_s)
+    texts = window_texts(tracks, length_s, count, lambda text: not encoder.truncated([text])[0])
     windows = np.zeros((count, shard.frames.shape[1]), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
@@ -35,6 +46,33 @@ def with_windows(shard: Shard, count: int, encoder: Encoder) -> Shard:
             if text:
                 windows[row] = row_of[text]
     return replace(shard, window_texts=texts, windows=windows)
+
+
+def spread(tracks: Sequence[TextTrack], times_s: NDArray[np.float64], spans_s: NDArray[np.float64]) -> list[TextTrack]:
+    """Signs over all that the frames stand for in which they were seen; else no frame, no sign in a narrow window.
+
+    Args:
+        tracks: each from its first frame to its last one.
+        times_s: (T,) times of the frames, rising.
+        spans_s: (T, 2) the stretch that each stands for.
+
+    >>> sign = TextTrack("EXIT", 0.9, 1.0, 1.0, (0, 0, 1, 1))
+    >>> (wide,) = spread([sign], np.array([1.0, 3.0]), np.array([[0.0, 2.0], [2.0, 4.0]]))
+    >>> wide.start_s, round(wide.end_s, 3)
+    (0.0, 2.0)
+    """
+
+    def frame_at(time_s: float) -> int:
+        return max(0, int(np.searchsorted(times_s, time_s + MOMENT_S)) - 1)
+
+    return [
+        replace(
+            track,
+            start_s=min(track.start_s, float(spans_s[frame_at(track.start_s), 0])),
+            end_s=max(track.end_s, float(spans_s[frame_at(track.end_s), 1]) - MOMENT_S),
+        )
+        for track in tracks
+    ]
 
 
 def window_texts(

@@ -1,0 +1,43 @@
+"""The clips of a corpus, each with the name under which its features are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evenreel.features.manifest import FeatureSet
+from evenreel.features.settings import FLOAT32
+from evenreel.media.parts import Part
+from evenreel.types import Corpus
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A row of the corpus's table of clips; `path` is empty where the corpus names no file for it."""
+
+    clip_id: str
+    path: str
+    part: Part
+    fps: float | None = None
+
+
+def clips_of(corpus: Corpus) -> Iterator[Clip]:
+    """The clips of a corpus, in its order."""
+    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s", "fps").iter_rows()
+    for clip_id, path, start_s, end_s, fps in rows:
+        yield Clip(clip_id, path or "", Part(start_s or None, end_s), fps)
+
+
+def clip_key(digest: str, clip: Clip, made: FeatureSet, precision: str = FLOAT32) -> str:
+    """The name of a clip's shard: 32 hex digits over the file's content, the clip's part of it, and how it is read.
+
+    Clips of equal content share a shard, but for words of the corpus, which belong to the clip and not to its file.
+    """
+    named = [digest, clip.part.start_s, clip.part.end_s, made.rule]
+    if precision != FLOAT32:
+        named += ["precision", precision]
+    if made.words == "corpus":
+        named += ["words of clip", clip.clip_id]
+    return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
