@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenreel.features.clip_reader import spans
 from evenreel.features.windows import TEMPLATE, window_texts, with_windows
 from evenreel.types import TextTrack
 from tests.features.pixel_encoder import PixelEncoder
@@ -84,6 +86,37 @@ def test_every_window_has_the_words_that_a_slow_loop_finds(
         dropped = best.keys() - {word.casefold() for word in kept}
         if kept and dropped:
             assert min(best[word.casefold()] for word in kept) >= max(best[word] for word in dropped)
+
+
+@given(st.integers(1, 6), st.integers(1, 24), st.floats(0.001, 0.05), st.data())
+def test_no_window_is_empty_under_a_sign_that_its_frame_shows(
+    frames: int, count: int, early_s: float, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, frames - 1))
+    last = data.draw(st.integers(first, frames - 1))
+    times_s = (np.arange(frames) + 0.5) * 8.0 / frames - early_s  # the frame on screen began a little before
+    spans_s = spans(times_s, 8.0)
+    shard = replace(
+        make_shard(frames, 12), times_s=times_s, spans_s=spans_s, tracks=(sign("GATE", *times_s[[first, last]]),)
+    )
+    found = with_windows(shard, count, PixelEncoder()).window_texts
+    assert found is not None
+    for number, text in enumerate(found):
+        start_s, middle_s, end_s = (8.0 * (number + part) / count for part in (0.0, 0.5, 1.0))
+        shows = [
+            first <= frame <= last and spans_s[frame, 0] <= middle_s < spans_s[frame, 1] for frame in range(frames)
+        ]
+        seen = times_s[first] < end_s and times_s[last] >= start_s
+        assert text == (say("GATE") if any(shows) or seen else "")
+
+
+def test_a_sign_of_one_frame_is_in_one_window_where_there_are_as_many_frames() -> None:
+    times_s = np.floor((np.arange(12) + 0.5) * 10 / 12 * 30) / 30  # 12 midpoints of 10 s at 30 frames a second
+    shard = replace(make_shard(12, 12), times_s=times_s, spans_s=spans(times_s, 10.0))
+    for number, time_s in enumerate(times_s):
+        done = with_windows(replace(shard, tracks=(sign("GATE", time_s, time_s),)), 12, PixelEncoder())
+        assert done.window_texts is not None
+        assert [row for row, text in enumerate(done.window_texts) if text] == [number]
 
 
 def test_windows_of_a_shard_are_the_encoders_and_zero_where_nothing_is_written() -> None:

@@ -141,7 +141,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
-    """Where the features of a corpus go if no place is named: `CORPUS/features/NAME-HASH`, a lower precision after it."""
+    """Where the features of a corpus go if no place is named: `CORPUS/features/NAME-HASH`, then a lower precision."""
     name = encoder.encoder_id.partition("@")[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
     lower = "" if precision_of(encoder) == FLOAT32 else f"-{precision_of(encoder)}"
     return corpus_folder / "features" / f"{re.sub(r'[^0-9A-Za-z._-]', '_', name)}-{encoder.weights_hash[:8]}{lower}"

@@ -37,7 +37,8 @@ def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = Fa
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
     length_s = float(shard.spans_s[-1, 1])
-    tracks = shard.tracks if exact else spread(shard.tracks, shard.times_s, shard.spans_s)
+    middles_s = (np.arange(count) + 0.5) * length_s / count
+    tracks = shard.tracks if exact else spread(shard.tracks, shard, middles_s)
     texts = window_texts(tracks, length_s, count, lambda text: not encoder.truncated([text])[0])
     windows = np.zeros((count, shard.frames.shape[1]), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
@@ -48,31 +49,27 @@ def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = Fa
     return replace(shard, window_texts=texts, windows=windows)
 
 
-def spread(tracks: Sequence[TextTrack], times_s: NDArray[np.float64], spans_s: NDArray[np.float64]) -> list[TextTrack]:
-    """Signs over all that the frames stand for in which they were seen; else no frame, no sign in a narrow window.
+def spread(tracks: Sequence[TextTrack], shard: Shard, moments_s: NDArray[np.float64]) -> list[TextTrack]:
+    """Signs that are also shown at the moments for which a frame stands in which they were seen.
+
+    Else a window between two frames would be empty under a sign that is there in both. Moments, not all of a frame's
+    stretch: that reaches a little into the next window wherever a frame is not exactly in the middle of its own.
 
     Args:
         tracks: each from its first frame to its last one.
-        times_s: (T,) times of the frames, rising.
-        spans_s: (T, 2) the stretch that each stands for.
-
-    >>> sign = TextTrack("EXIT", 0.9, 1.0, 1.0, (0, 0, 1, 1))
-    >>> (wide,) = spread([sign], np.array([1.0, 3.0]), np.array([[0.0, 2.0], [2.0, 4.0]]))
-    >>> wide.start_s, round(wide.end_s, 3)
-    (0.0, 2.0)
+        shard: whose frames they were seen in.
+        moments_s: (O,) when windows are looked at: their middles.
     """
 
     def frame_at(time_s: float) -> int:
-        return max(0, int(np.searchsorted(times_s, time_s + MOMENT_S)) - 1)
+        return max(0, int(np.searchsorted(shard.times_s, time_s + MOMENT_S)) - 1)
 
-    return [
-        replace(
-            track,
-            start_s=min(track.start_s, float(spans_s[frame_at(track.start_s), 0])),
-            end_s=max(track.end_s, float(spans_s[frame_at(track.end_s), 1]) - MOMENT_S),
-        )
-        for track in tracks
-    ]
+    def reaching(track: TextTrack) -> TextTrack:
+        start_s, end_s = shard.spans_s[frame_at(track.start_s), 0], shard.spans_s[frame_at(track.end_s), 1]
+        at_s = moments_s[(start_s <= moments_s) & (moments_s < end_s)].tolist()
+        return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
+
+    return [reaching(track) for track in tracks]
 
 
 def window_texts(
