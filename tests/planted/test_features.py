@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evenreel.encoders import load_encoder
+from evenreel.errors import UsageError
 from evenreel.media import open_video, parse_rule
 from evenreel.planted import (
     PlantSettings,
@@ -72,7 +73,7 @@ def test_captions_are_in_order_and_each_as_if_alone(encoder: Encoder) -> None:
 
 
 def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
-    clip = plan_corpus("scene_text", 1.0, 20, settings=SETTINGS).clips[0]
+    clip = plan_corpus("scene_text", 1.0, 40, settings=SETTINGS).clips[0]
     scene = replace(clip.scene, duration_s=2.0, signs=(Sign("TAXI", end_s=1.0), Sign("HOTEL", y=0.2, start_s=0.5)))
     assert [words_shown(scene, t) for t in (0.0, 0.5, 1.0)] == [("TAXI",), ("TAXI", "HOTEL"), ("HOTEL",)]
     scene = replace(scene, signs=(Sign("TAXI", end_s=1.0),))
@@ -82,6 +83,20 @@ def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
     expected = encoder.encode_text(["There are scene texts: TAXI in this frame."]).sentence[0]
     assert np.allclose(found.windows[0, 0], expected, atol=1e-3)
     assert not found.windows[0, 2:].any()
+
+
+def test_a_sign_that_no_frame_shows_leaves_windows_without_text(encoder: Encoder) -> None:
+    clip = plan_corpus("visual", 0.5, 20, settings=SETTINGS).clips[0]
+    scene = replace(clip.scene, duration_s=2.0, signs=(Sign("TAXI", start_s=1.1, end_s=1.2),))
+    found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "2 midpoints")
+    assert found.windows is not None and found.window_mask is not None
+    assert found.windows.shape == found.frames.shape and not found.window_mask.any()
+
+
+def test_no_clips_are_refused_in_a_sentence(encoder: Encoder) -> None:
+    for features in (video_features, text_features):
+        with pytest.raises(UsageError, match="no clips to compute features of"):
+            features([], encoder)
 
 
 def test_progress_ends_at_one(encoder: Encoder) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+from dataclasses import replace
 from hashlib import sha256
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -13,9 +19,19 @@ import pytest
 from evenreel.corpus import load_corpus, load_texts
 from evenreel.errors import CorpusError
 from evenreel.media import open_video, parse_rule
-from evenreel.planted import PlantedCorpus, PlantSettings, SceneRanges, plan_corpus, write_corpus
+from evenreel.planted import (
+    PlantedCorpus,
+    PlantSettings,
+    Renderer,
+    SceneRanges,
+    plan_corpus,
+    vocabulary,
+    write_corpus,
+)
+from evenreel.planted.folder import _texts
 
-SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))
+SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
+SETTINGS = PlantSettings(SCENES, val_share=0.2, group=2)
 
 
 def _plan(strength: float = 0.9) -> PlantedCorpus:
@@ -61,14 +77,14 @@ def test_two_workers_write_the_bytes_of_one(written: Path, tmp_path: Path) -> No
 
 
 def test_a_run_that_was_cut_off_goes_on(written: Path, tmp_path: Path) -> None:
-    write_corpus(_plan(), tmp_path, workers=1)
-    before = _digests(tmp_path)
-    clips = sorted((tmp_path / "clips").iterdir())
-    for path in (*clips[:2], tmp_path / "captions.parquet"):
+    folder = tmp_path / "corpus"
+    shutil.copytree(written, folder)
+    clips = sorted((folder / "clips").iterdir())
+    for path in (*clips[:2], folder / "captions.parquet"):
         path.unlink()
     kept = clips[5].stat().st_mtime_ns
-    assert write_corpus(_plan(), tmp_path, workers=1) == 2
-    assert _digests(tmp_path) == before == _digests(written)
+    assert write_corpus(_plan(), folder, workers=1) == 2
+    assert _digests(folder) == _digests(written)
     assert clips[5].stat().st_mtime_ns == kept
 
 
@@ -77,6 +93,89 @@ def test_another_corpus_is_not_written_into_this_one(written: Path) -> None:
     with pytest.raises(CorpusError, match="holds a planted corpus of another"):
         write_corpus(_plan(0.5), written)
     assert _digests(written) == before
+
+
+def test_a_planted_corpus_is_another_when_its_vocabulary_or_renderer_changed(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "data_text", lambda: "{}")
+    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
+        write_corpus(_plan(), written)
+    monkeypatch.undo()
+    monkeypatch.setattr("evenreel.planted.folder.RENDERER", 2)
+    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
+        write_corpus(_plan(), written)
+
+
+def test_other_words_on_the_page_are_no_other_corpus(written: Path, tmp_path: Path) -> None:
+    shutil.copytree(written, tmp_path / "corpus")
+    page = tmp_path / "corpus" / "planted.json"
+    page.write_text(json.dumps({**json.loads(page.read_text()), "planted": "Said otherwise once."}))
+    assert write_corpus(_plan(), tmp_path / "corpus") == 0
+    assert _digests(tmp_path / "corpus") == _digests(written)
+
+
+@pytest.mark.parametrize("page", ["", "[]", '{"digest": "none"}'])
+def test_a_page_of_something_else_is_refused(page: str, tmp_path: Path) -> None:
+    (tmp_path / "planted.json").write_text(page)
+    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
+        write_corpus(_plan(), tmp_path)
+    assert (tmp_path / "planted.json").read_text() == page
+
+
+@pytest.mark.parametrize("name", ["clips.parquet", "captions.parquet", "texts.parquet", "clips/one.mp4"])
+def test_a_corpus_that_was_not_planted_is_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("dear to somebody")
+    before = _digests(tmp_path)
+    with pytest.raises(CorpusError, match="holds a corpus already"):
+        write_corpus(_plan(), tmp_path)
+    assert _digests(tmp_path) == before
+
+
+def test_the_frames_of_a_text_are_those_that_show_its_sign() -> None:
+    scenes = replace(SCENES, duration_s=(1.0, 2.0), sign_share=1.0)
+    plan = plan_corpus("visual", 0.5, 20, settings=PlantSettings(scenes))
+    texts = _texts(plan)
+    assert texts is not None and texts.height == 20
+    for clip, row in zip(plan.clips, texts.iter_rows(named=True), strict=True):
+        signed, bare = Renderer(clip.scene), Renderer(replace(clip.scene, signs=()))
+        times = [number / clip.scene.fps for number in range(clip.scene.frame_count)]
+        shown = [number for number, t in enumerate(times) if (signed.frame(t) != bare.frame(t)).any()]
+        assert shown == list(range(row["start_frame"], row["end_frame"] + 1))
+
+
+def test_a_worker_that_dies_is_a_sentence_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    def kill(there: int, total: int) -> None:
+        for worker in active_children():
+            worker.kill()
+
+    with pytest.raises(CorpusError, match="for want of memory.*__main__.*Clips that were finished are kept"):
+        write_corpus(_plan(), tmp_path, workers=1, progress=kill)
+    assert list((tmp_path / "clips").glob("*.mp4"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no groups of processes to clean up with")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """The end of the output comes when the last process that holds it is gone."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, time; from evenreel.planted import *\n"
+        "def wait(there, total):\n"
+        "    if there: print('begun', flush=True); time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    settings = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))\n"
+        "    write_corpus(plan_corpus('visual', 0.5, 10, settings=settings), sys.argv[1], 2, wait)\n"
+    )
+    command = [sys.executable, str(script), str(tmp_path / "out")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert parent.stdout is not None and parent.stdout.readline() == b"begun\n"
+        parent.kill()
+        parent.communicate(timeout=20)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
 
 
 def test_a_disk_without_room_is_a_sentence_and_leaves_no_half_clip(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,10 @@ def _facts(clip: PlantedClip) -> dict[str, object]:
         "annotator": tuple(each.annotator for each in clip.shot.captions),
         "names": tuple(each.names for each in clip.shot.captions),
     }
+
+
+def _shown(clip: PlantedClip, name: str) -> str:
+    return clip.scene.signs[0].text if name == "word" else clip.scene.attributes[name]
 
 
 @pytest.mark.parametrize("bias", BIASED)
@@ -112,8 +117,40 @@ def test_a_caption_is_fully_answered_by_clips_that_show_all_it_names_and_no_othe
     found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
     for q, one in enumerate(clips):
         for v, other in enumerate(clips):
-            alike = all(one.scene.attributes[name] == other.scene.attributes[name] for name in one.shot.names)
-            assert (found[q, v] == 1) == (alike and one.shot.word == other.shot.word)
+            alike = all(_shown(one, name) == _shown(other, name) for name in one.shot.names)
+            assert (found[q, v] == 1) == (alike and set(one.shot.captions[0].names) == set(one.shot.names))
+
+
+@pytest.mark.parametrize(("bias", "degree"), [("textual", 0.5), ("scene_text", 0.75)])
+def test_a_caption_that_leaves_something_out_reaches_the_degree_that_is_stated(bias: BiasName, degree: float) -> None:
+    plan = plan_corpus(bias, 0.5, 80)
+    clips = plan.split("train")
+    corpus = select(corpus_of(plan), split="train")
+    degrees = class_relevance(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
+    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+    vague = [set(clip.shot.captions[0].names) < set(clip.shot.names) for clip in clips]
+    assert 0 < sum(vague) < len(clips)
+    for row, (own, leaves_out) in enumerate(zip(found.diagonal(), vague, strict=True)):
+        assert own == found[row].max() == (degree if leaves_out else 1)
+
+
+def test_every_sign_of_a_word_group_has_its_word_and_class() -> None:
+    plan = plan_corpus("scene_text", 0.5, 80)
+    table = corpus_of(plan).clips
+    assert table["word"].to_list() == [clip.scene.signs[0].text for clip in plan.clips]
+    assert {len(nouns) for nouns in table["noun_classes"]} == {2}
+    assert table["follows"].to_list() == ["word" in clip.shot.captions[0].names for clip in plan.clips]
+
+
+@pytest.mark.parametrize(("bias", "unit"), [("scene_text", 4), ("scene_text", 3), ("source", 2)])
+def test_groups_and_pairs_are_never_parted(bias: BiasName, unit: int) -> None:
+    plan = plan_corpus(bias, 0.9, 111, settings=PlantSettings(group=4 if bias == "source" else unit))
+    asked = {"train": 67, "val": 11, "test": 33}
+    parted = asked if bias == "scene_text" else {"test": 33}
+    sizes = Counter(clip.split for clip in plan.clips)
+    assert sizes == asked | {split: size // unit * unit for split, size in parted.items()}
+    units = Counter(clip.clip_id.rsplit("_", 1)[0] for clip in plan.clips if clip.split in parted)
+    assert set(units.values()) == {unit}
 
 
 def test_generated_clips_mirror_the_real_clip_beside_them() -> None:
@@ -143,7 +180,7 @@ def test_word_groups_differ_in_the_word_alone_and_their_captions_say_it() -> Non
 
 def test_without_strength_no_caption_names_a_word() -> None:
     for clip in plan_corpus("scene_text", 0.0, 80).clips:
-        assert clip.scene.signs and clip.shot.word is None
+        assert clip.scene.signs and clip.shot.follows is False
         assert not any(clip.scene.signs[0].text.lower() in caption.text for caption in clip.shot.captions)
 
 
@@ -161,8 +198,31 @@ def test_no_two_annotators_share_a_habit_and_every_sentence_fits_into_it() -> No
         (("visual", 1.5), "between 0"),
         (("visual", float("nan")), "between 0"),
         (("visual", 0.5, 3), "ask for more clips"),
+        (("visual", 0.5, -5), "ask for more clips"),
+        (("scene_text", 0.5, 30), "would leave 16 to train, 0 to validate and 8 to test"),
+        (("visual", 0.5, 100, -1), "a seed is 0 or more; it was -1"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         plan_corpus(*call)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"captions": 0}, "at least one caption; captions was 0"),
+        ({"train_share": float("nan")}, "leave some clips to test; they were nan and 0.1"),
+        ({"train_share": 0.9, "val_share": 0.1}, "leave some clips to test"),
+        ({"val_share": 0.0}, "leave some clips to test"),
+        ({"group": 0}, "a group has 2 to 8 clips.* it was 0"),
+        ({"group": 9}, "a group has 2 to 8 clips.* it was 9"),
+        ({"generated_share": 2}, "generated_share is between 0 and 1; it was 2"),
+        ({"short_s": (2.0, 1.0)}, "short_s is the shortest and the longest clip"),
+        ({"long_s": (5.0, float("nan"))}, "long_s is the shortest and the longest clip"),
+        ({"short_s": (1.0, 5.0)}, "up to 5 s and long ones from 5 s cannot be told apart"),
+    ],
+)
+def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        PlantSettings(**settings)

@@ -19,9 +19,14 @@ def planted(
     bias: Annotated[str, typer.Argument(help="visual, textual, length, source, domain or scene_text.")],
     out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
     strength: Annotated[
-        float, typer.Option(help="0 plants nothing; 1 leaves no exception in training. The test split has no bias.")
+        float,
+        typer.Option(
+            help="0 plants nothing; 1 leaves no exception in training. Only 'scene_text' is in the test split too."
+        ),
     ] = 0.9,
-    clips: Annotated[int, typer.Option(help="Clips of all splits together.")] = 2_000,
+    clips: Annotated[
+        int, typer.Option(help="Clips of all splits together; each split is rounded down to whole groups.")
+    ] = 2_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
     short: Annotated[
         tuple[float, float] | None, typer.Option(help="Shortest and longest short clip of 'length', in seconds.")

@@ -18,16 +18,17 @@ SOURCE, TARGET = "source", "target"
 LOOKS = {SOURCE: PLAIN, TARGET: Look(gains=(0.8, 0.95, 1.15), saturation=0.5, contrast=0.6, blur=0.015, resolution=0.5)}
 """The target is a dim, bluish camera of low resolution."""
 COMPANY = 0.5
-"""Share of clips whose shape is the one that its background has in that domain."""
+"""Share of clips whose shape is made the one that its background has in that domain; chance adds some."""
 HABIT = 0.8
-"""Share of words that are the domain's habit where several mean the same."""
+"""Share of choices that are the domain's habit where several words mean the same; chance adds some."""
 
 
 def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     """One clip, of the source domain with probability `strength`, else of the target; the test split is the target.
 
-    Each domain has its look, its habits of wording (one of several synonyms and phrasings in 80 % of the choices), and
-    its own pairs of background and shape, which half of its clips show.
+    Each domain has its look, its habits of wording, and its own pairs of background and shape. Of n synonyms or
+    phrasings one is the habit, taken with probability 0.8 and else by chance, so in 0.8 + 0.2 / n of the choices; the
+    shape is made that of its background with probability 0.5 and else drawn, so it is in 0.5 + 0.5 / 8 of the clips.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     domain = SOURCE if streams.plant.random() < world.strength else TARGET

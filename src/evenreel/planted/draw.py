@@ -52,7 +52,7 @@ class Renderer:
         picture = self._backdrop.crop((left, top, left + self.scene.width, top + self.scene.height))
         _paste_entity(picture, self.scene.subject, subject_pose(self.scene, time_s), (dx, dy))
         for sign in self.scene.signs:
-            if sign.start_s <= time_s < sign.end_s:
+            if sign.is_up(time_s):
                 _paste_sign(picture, sign, (dx, dy))
         return apply_look(picture, self.scene.look)
 

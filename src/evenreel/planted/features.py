@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.errors import UsageError
 from evenreel.features.windows import TEMPLATE
 from evenreel.media.sampling import TimeRule, parse_rule
 from evenreel.planted.draw import Renderer
@@ -38,7 +39,11 @@ def video_features(
 
     Returns:
         Float16 frames; where a clip has a sign, a window for each frame with what signs say at that moment.
+
+    Raises:
+        UsageError: there is no clip, or the rule is none.
     """
+    _check_some(clips)
     times = [frame_times(clip.scene, rule) for clip in clips]
     mask = _mask([len(each) for each in times])
     frames = np.zeros((*mask.shape, encoder.dimension), dtype=np.float16)
@@ -57,7 +62,12 @@ def video_features(
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:
-    """All captions of clips as the encoder reads them, in the clips' order; each text is encoded once."""
+    """All captions of clips as the encoder reads them, in the clips' order; each text is encoded once.
+
+    Raises:
+        UsageError: there is no clip.
+    """
+    _check_some(clips)
     ids = tuple(name for clip in clips for name in clip.caption_ids)
     texts = [caption.text for clip in clips for caption in clip.shot.captions]
     distinct = list(dict.fromkeys(texts))
@@ -89,7 +99,7 @@ def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
 
 def words_shown(scene: Scene, time_s: float) -> tuple[str, ...]:
     """What signs say at a moment."""
-    return tuple(sign.text for sign in scene.signs if sign.start_s <= time_s < sign.end_s)
+    return tuple(sign.text for sign in scene.signs if sign.is_up(time_s))
 
 
 def _encoded(
@@ -109,7 +119,7 @@ def _drawn(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
 def _windows(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
 ) -> tuple[NDArray[np.float16], NDArray[np.bool_]] | tuple[None, None]:
-    """(V, T, D) what signs say at each frame, and where they say anything; nothing where no clip has a sign."""
+    """(V, T, D) what signs say at each frame, and where they say anything; None where no clip has a sign."""
     if not any(clip.scene.signs for clip in clips):
         return None, None
     said = {
@@ -117,14 +127,21 @@ def _windows(
         for v, t in np.argwhere(mask)
         if (words := words_shown(clips[v].scene, times[v, t]))
     }
-    distinct = list(dict.fromkeys(said.values()))
-    vectors = np.concatenate([encoder.encode_text(list(some)).sentence for some in _runs(distinct, BATCH_CAPTIONS)])
+    vectors = {
+        text: vector
+        for some in _runs(dict.fromkeys(said.values()), BATCH_CAPTIONS)
+        for text, vector in zip(some, encoder.encode_text(some).sentence, strict=True)
+    }
     windows = np.zeros((*mask.shape, encoder.dimension), dtype=np.float16)
     shown = np.zeros(mask.shape, dtype=bool)
-    place = {text: row for row, text in enumerate(distinct)}
     for (v, t), text in said.items():
-        windows[v, t], shown[v, t] = vectors[place[text]], True
+        windows[v, t], shown[v, t] = vectors[text], True
     return windows, shown
+
+
+def _check_some(clips: Sequence[PlantedClip]) -> None:
+    if not clips:
+        raise UsageError("there are no clips to compute features of; give at least one")
 
 
 def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from evenreel.config import usable_cores
@@ -18,12 +22,13 @@ from evenreel.corpus import save_corpus, save_texts
 from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
+from evenreel.planted import vocabulary
 from evenreel.planted.biases import BIASES
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
-from evenreel.planted.scenes import Scene
+from evenreel.planted.scenes import Scene, Sign
 from evenreel.planted.statistics import planted_statistics
-from evenreel.planted.tables import clip_path, corpus_of
+from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
 from evenreel.planted.write import clip_bytes
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 PAGE = "planted.json"
+CONTENT = ("clips.parquet", "captions.parquet", "texts.parquet", CLIPS_FOLDER)
 RENDERER = 1
 """Version of the renderer: clips of another one are not mixed with these."""
 
@@ -52,7 +58,7 @@ def write_corpus(plan: PlantedCorpus, folder: str | Path, workers: int = 0, prog
         How many clips were rendered.
 
     Raises:
-        CorpusError: the folder holds another corpus, or cannot be written.
+        CorpusError: the folder holds another corpus, or cannot be written; or a process that renders died.
     """
     folder = Path(folder)
     try:
@@ -63,6 +69,12 @@ def write_corpus(plan: PlantedCorpus, folder: str | Path, workers: int = 0, prog
         raise CorpusError(
             f"The planted corpus cannot be written to {folder} ({error.strerror or error}). Clips that were finished "
             "are kept: make room or choose another folder, and run it again."
+        ) from error
+    except BrokenProcessPool as error:
+        raise CorpusError(
+            f"A process that rendered clips into {folder} died. Either the system ended it, for want of memory (take "
+            'fewer workers), or a script called this outside of `if __name__ == "__main__":`, which processes need. '
+            "Clips that were finished are kept: run it again."
         ) from error
     save_corpus(corpus_of(plan), folder)
     save_texts(_texts(plan), folder)
@@ -81,19 +93,30 @@ def page_of(plan: PlantedCorpus) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": asdict(plan.settings),
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256(repr(plan).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + vocabulary.data_text()).encode()).hexdigest(),
     }
 
 
 def _claim(folder: Path, plan: PlantedCorpus) -> None:
     """Write the page first, so that clips of two plans are never mixed."""
-    payload = (json.dumps(page_of(plan), indent=2) + "\n").encode()
-    page = folder / PAGE
-    if not page.exists():
-        write_durably(page, payload)
-    elif page.read_bytes() != payload:
+    page, content = folder / PAGE, page_of(plan)
+    if page.exists():
+        _check_page(page, content)
+    elif there := [name for name in CONTENT if (folder / name).exists()]:
         raise CorpusError(
-            f"{folder} holds a planted corpus of another bias, strength, seed, size or version; "
+            f"{folder} holds a corpus already ({', '.join(there)}), which is not a planted one; choose another folder."
+        )
+    write_durably(page, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _check_page(page: Path, content: dict[str, Any]) -> None:
+    """Clips go together where the plan, the vocabulary and the renderer are the same; the page's words may differ."""
+    found: Any = None
+    with suppress(ValueError):
+        found = json.loads(page.read_bytes())
+    if not isinstance(found, dict) or any(found.get(key) != content[key] for key in ("renderer", "digest")):
+        raise CorpusError(
+            f"{page.parent} holds a planted corpus of another bias, strength, seed, size or version; "
             "choose another folder, or delete this one first."
         )
 
@@ -111,7 +134,7 @@ def _render(clips: Sequence[PlantedClip], folder: Path, workers: int, done: Call
     if not clips:
         return
     context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-    with ProcessPoolExecutor(min(workers, len(clips)), context, initializer=_ignore_interrupts) as pool:
+    with ProcessPoolExecutor(min(workers, len(clips)), context, initializer=_begin_worker) as pool:
         jobs = [pool.submit(partial(_render_clip, folder / clip_path(clip), clip.scene)) for clip in clips]
         try:
             for rendered, job in enumerate(as_completed(jobs), start=1):
@@ -126,21 +149,29 @@ def _render_clip(path: Path, scene: Scene) -> None:
     write_durably(path, clip_bytes(draw_clip(scene), scene.fps))
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the parent, which then stops the workers."""
+def _begin_worker() -> None:
+    """Ctrl-C is for the parent, which then stops the workers; where the parent is killed, they end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _texts(plan: PlantedCorpus) -> DataFrame | None:
     """The true words on signs, as a benchmark ships its own; None where no clip has a sign."""
-    rows = [
-        {
-            "clip_id": clip.clip_id,
-            "text": sign.text,
-            "start_frame": round(sign.start_s * clip.scene.fps),
-            "end_frame": min(clip.scene.frame_count, round(min(sign.end_s, 1e6) * clip.scene.fps)) - 1,
-        }
-        for clip in plan.clips
-        for sign in clip.scene.signs
-    ]
+    rows = [row for clip in plan.clips for sign in clip.scene.signs for row in _text_rows(clip, sign)]
     return make_texts(rows) if rows else None
+
+
+def _text_rows(clip: PlantedClip, sign: Sign) -> list[dict[str, object]]:
+    """A row for a sign; none where it is up between two frames."""
+    scene = clip.scene
+    frames = [number for number in range(scene.frame_count) if sign.is_up(number / scene.fps)]
+    if not frames:
+        return []
+    return [{"clip_id": clip.clip_id, "text": sign.text, "start_frame": frames[0], "end_frame": frames[-1]}]

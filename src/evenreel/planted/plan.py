@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import Literal, get_args
 
 import numpy as np
@@ -82,12 +82,14 @@ def plan_corpus(
     Args:
         bias: a key of `BIASES`.
         strength: 0 plants nothing, 1 leaves no exception; each bias says what a strength between them means.
-        clips: of all splits together.
-        seed: the same seed gives the same plan.
+        clips: of all splits together. Groups of `scene_text` and pairs of `source` are never parted: a split of them is
+            rounded down to whole ones, so that a few clips fewer may come out.
+        seed: 0 or more; the same seed gives the same plan.
         settings: sizes, lengths and shares.
 
     Raises:
-        UsageError: there is no such bias, the strength is outside 0 to 1, or a split would be empty.
+        UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, or a split would be
+            empty.
 
     >>> plan = plan_corpus("visual", 0.9, clips=100)
     >>> [len(plan.split(name)) for name in ("train", "val", "test")]
@@ -96,44 +98,60 @@ def plan_corpus(
     True
     """
     settings = settings or PlantSettings()
-    _check(bias, strength)
-    sizes = _sizes(clips, settings)
+    _check(bias, strength, seed)
     pairs = partners(bias, seed)
     planned: list[PlantedClip] = []
-    for split, size in zip(SPLITS, sizes, strict=True):
+    for split, size in zip(SPLITS, _sizes(clips, settings), strict=True):
         test = split == "test"
         world = World(strength if BIASES[bias].in_test or not test else 0.0, test, pairs, settings)
-        planned += islice(_clips(bias, split, seed, world), size)
+        planned += _whole_units(_units(bias, split, seed, world), size)
+    _check_splits(clips, planned)
     return PlantedCorpus(bias, strength, seed, settings, pairs, tuple(planned))
 
 
-def _check(bias: str, strength: float) -> None:
+def _check(bias: str, strength: float, seed: int) -> None:
     if bias not in BIASES:
         raise UsageError(f"no bias is called {bias!r}; there are {', '.join(BIASES)}")
     if not 0 <= strength <= 1:
         raise UsageError(f"the strength of a bias is between 0 (nothing planted) and 1; it was {strength}")
+    if seed < 0:
+        raise UsageError(f"a seed is 0 or more; it was {seed}")
 
 
 def _sizes(clips: int, settings: PlantSettings) -> tuple[int, int, int]:
     train, val = round(clips * settings.train_share), round(clips * settings.val_share)
-    sizes = (train, val, clips - train - val)
-    if min(sizes) < 1:
+    return train, val, clips - train - val
+
+
+def _check_splits(asked: int, planned: Sequence[PlantedClip]) -> None:
+    train, val, test = (sum(clip.split == split for clip in planned) for split in SPLITS)
+    if not (train and val and test):
         raise UsageError(
-            f"{clips} clips would leave {train} to train, {val} to validate and {sizes[2]} to test; "
+            f"{asked} clips would leave {train} to train, {val} to validate and {test} to test; "
             "a planted corpus needs some of each, so ask for more clips"
         )
-    return sizes
 
 
-def _clips(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[PlantedClip]:
-    """Clips without end, unit by unit; each unit has streams of chance of its own."""
+def _whole_units(units: Iterator[tuple[PlantedClip, ...]], size: int) -> list[PlantedClip]:
+    """As many units as have room in `size` clips."""
+    taken: list[PlantedClip] = []
+    for unit in units:
+        if len(taken) + len(unit) > size:
+            break
+        taken += unit
+    return taken
+
+
+def _units(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[tuple[PlantedClip, ...]]:
+    """Units of clips without end; each has streams of chance of its own."""
     for unit in count():
         root = (seed, SPLITS.index(split), unit)
         streams = Streams(*(np.random.default_rng([*root, stream]) for stream in range(3)))
-        shots = BIASES[bias].draw(streams, world)
-        name = f"{split}_{unit:05d}"
-        for place, shot in enumerate(shots):
-            if shot.source == CAMERA:
-                yield PlantedClip(f"{name}_{place}", split, shot)
-            else:
-                yield PlantedClip(f"{name}_{shot.source}", split, shot, pair_id=f"{name}_0")
+        shots, name = BIASES[bias].draw(streams, world), f"{split}_{unit:05d}"
+        yield tuple(_clip(name, place, split, shot) for place, shot in enumerate(shots))
+
+
+def _clip(unit: str, place: int, split: Split, shot: Shot) -> PlantedClip:
+    if shot.source == CAMERA:
+        return PlantedClip(f"{unit}_{place}", split, shot)
+    return PlantedClip(f"{unit}_{shot.source}", split, shot, pair_id=f"{unit}_0")

@@ -60,6 +60,10 @@ class Sign:
     style: int = 0
     face: Face = "plain"
 
+    def is_up(self, time_s: float) -> bool:
+        """Whether it is shown at a moment of the clip."""
+        return self.start_s <= time_s < self.end_s
+
 
 @dataclass(frozen=True)
 class Scene:

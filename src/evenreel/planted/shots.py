@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
+from evenreel.errors import UsageError
+from evenreel.planted import vocabulary
 from evenreel.planted.captions import Pick, any_of, caption
 from evenreel.planted.scenes import Scene, SceneRanges
 
@@ -29,8 +32,11 @@ class PlantSettings:
         val_share: share in the validation split, drawn as the train split is; the rest is the test split.
         short_s: shortest and longest short clip of `length`, in seconds.
         long_s: likewise for its long clips.
-        group: clips of a group of `scene_text`.
+        group: clips of a group of `scene_text`, each with another word.
         generated_share: share of generated training clips of `source` at strength 0.
+
+    Raises:
+        UsageError: a number is outside of what can be planned.
     """
 
     scenes: SceneRanges = PLANTED_SCENES
@@ -41,6 +47,22 @@ class PlantSettings:
     long_s: tuple[float, float] = (5.0, 8.0)
     group: int = 4
     generated_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be planned; a comparison with NaN is false, so it is refused too."""
+        words = len(vocabulary.shapes())
+        if not self.captions >= 1:
+            raise UsageError(f"a clip needs at least one caption; captions was {self.captions}")
+        if not (self.train_share > 0 and self.val_share > 0 and self.train_share + self.val_share < 1):
+            raise UsageError(
+                "the shares of the train and the val split are above 0 and leave some clips to test; they were "
+                f"{self.train_share} and {self.val_share}"
+            )
+        if not 2 <= self.group <= words:
+            raise UsageError(f"a group has 2 to {words} clips, one for each word on their signs; it was {self.group}")
+        if not 0 <= self.generated_share <= 1:
+            raise UsageError(f"generated_share is between 0 and 1; it was {self.generated_share}")
+        _check_lengths(self.short_s, self.long_s)
 
 
 class Streams(NamedTuple):
@@ -61,7 +83,7 @@ class World(NamedTuple):
     """All that a bias needs beside chance.
 
     Attributes:
-        strength: 0 to 1; 0 in the test split, which has no bias.
+        strength: 0 to 1; 0 in the test split, but for a bias that holds there too (`scene_text`).
         test: whether the unit is of the test split.
         partners: what goes with what in this corpus, where the bias pairs two things.
         settings: see `PlantSettings`.
@@ -79,7 +101,7 @@ class Sentence:
 
     Attributes:
         text: what is written.
-        names: attributes that it names; see `evenreel.planted.caption`.
+        names: attributes that it names, see `evenreel.planted.caption`; `word` too where it says what a sign says.
         annotator: who wrote it, where that matters.
     """
 
@@ -95,8 +117,7 @@ class Shot:
     Attributes:
         scene: what it shows.
         captions: sentences about it.
-        names: attributes that captions of the corpus may name, and so the classes of the clip.
-        word: what its sign says, where captions name that.
+        names: what captions of the corpus may name, and so the classes of the clip.
         domain: look and language, where the bias has two of them.
         source: `camera` or a generator.
         follows: whether it agrees with what is planted, by the bias or by chance; None where nothing can.
@@ -105,10 +126,22 @@ class Shot:
     scene: Scene
     captions: tuple[Sentence, ...]
     names: tuple[str, ...]
-    word: str | None = None
     domain: str | None = None
     source: str = CAMERA
     follows: bool | None = None
+
+
+def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) -> None:
+    for name, (low, high) in (("short_s", short_s), ("long_s", long_s)):
+        if not 0 < low <= high < inf:
+            raise UsageError(
+                f"{name} is the shortest and the longest clip in seconds, in that order; it was {low}, {high}"
+            )
+    if long_s[0] <= short_s[1]:
+        raise UsageError(
+            f"short clips of up to {short_s[1]:g} s and long ones from {long_s[0]:g} s cannot be told apart; "
+            "let the long ones begin above the short ones"
+        )
 
 
 def plain_captions(

@@ -114,7 +114,7 @@ def _pairs(plan: PlantedCorpus, clip: PlantedClip) -> list[tuple[str, str]]:
 def _is_planted(plan: PlantedCorpus, clip: PlantedClip) -> bool:
     if plan.bias == "source":
         return clip.shot.source != CAMERA
-    return clip.shot.domain == "source" if plan.bias == "domain" else clip.shot.word is not None
+    return clip.shot.domain == "source" if plan.bias == "domain" else bool(clip.shot.follows)
 
 
 def _table(pairs: Sequence[tuple[str, str]]) -> NDArray[np.int64]:

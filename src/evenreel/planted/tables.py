@@ -21,8 +21,11 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
     """Clips and captions as a corpus, with the truth in columns of its own.
 
     Classes are those of activity, shape, colour, background and the word on the sign that captions of the corpus name.
-    The verb is the first of activity, shape and background among them, the others are nouns: so there always is one,
-    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows all that the caption names.
+    The verb is the first of activity, shape and background among them, the others are nouns: so a clip always has one,
+    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows what the caption names and that the
+    caption leaves nothing out. One that leaves something out reaches 1/2 where it is the verb (captions of `textual`
+    without the shape) and 3/4 where it is one of two nouns (captions of `scene_text` without the word): there, a clip
+    shows all that the caption names where its classes contain the caption's.
 
     Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
     the five attributes and the `word` of its sign; of captions, their `annotator`.
@@ -56,7 +59,7 @@ def _clip_row(clip: PlantedClip) -> dict[str, object]:
         "noun_classes": nouns,
         "follows": shot.follows,
         **scene.attributes,
-        "word": shot.word,
+        "word": _values(clip).get("word"),
     }
 
 
@@ -81,12 +84,15 @@ def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict
 def _classes(clip: PlantedClip, names: Sequence[str]) -> tuple[list[int], list[int]]:
     """Numbers of the verb and of the nouns."""
     verb = next(name for name in VERBS if name in clip.shot.names)
-    values = clip.scene.attributes
-    nouns = [(name, values[name]) for name in names if name != verb]
-    if clip.shot.word:
-        nouns.append(("word", clip.shot.word))
-    number = _class_numbers()
-    return [number[verb, values[verb]]] if verb in names else [], [number[noun] for noun in nouns]
+    values, number = _values(clip), _class_numbers()
+    numbers = {name: number[name, values[name]] for name in names}
+    return [numbers.pop(verb)] if verb in names else [], list(numbers.values())
+
+
+def _values(clip: PlantedClip) -> dict[str, str]:
+    """All that captions may name: the attributes, and the word on the sign where there is one."""
+    signs = clip.scene.signs
+    return {**clip.scene.attributes, **({"word": signs[0].text} if signs else {})}
 
 
 @cache

@@ -185,6 +185,12 @@ def unnamed_shapes() -> tuple[str, ...]:
     return tuple(_read("grammar")["unnamed_shape"])
 
 
+def data_text() -> str:
+    """All words and numbers of the vocabulary, so that a change in any of them can be noticed."""
+    data = sorted(files("evenreel.planted").joinpath("data").iterdir(), key=lambda each: each.name)
+    return "".join(each.name + each.read_text(encoding="utf-8") for each in data)
+
+
 def _activity(name: str, entry: dict[str, Any]) -> Activity:
     def track(channel: str, level: float = 0.0) -> Track:
         return Track(**{"start": level, "end": level, **entry.get(channel, {})})
