@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.types import TextFeatures, VideoFeatures
 
 DIMENSION = 16
 WORDS = (5, 2, 4, 1, 3)
@@ -21,6 +22,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "t_mass": {"trials": 5},
 }
 """What keeps the matchers small; one without a line has its defaults."""
+
+
+ADAPTERS = {
+    "linear": AdapterSettings(),
+    "mlp": AdapterSettings(kind="mlp"),
+    "windows": AdapterSettings(windows=True),
+}
 
 
 def captions(lengths: tuple[int, ...] = WORDS, seed: int = 0, dtype: torch.dtype = torch.float32) -> TextBatch:
@@ -50,11 +58,31 @@ def videos(lengths: tuple[int, ...] = FRAMES, seed: int = 1, dtype: torch.dtype 
 
 
 def read_videos(video: VideoBatch, lengths: tuple[int, ...] = (2, 0, 1, 2, 0), seed: int = 2) -> VideoBatch:
-    """The videos with on-screen windows, which need not be there."""
+    """The videos, five at most, with on-screen windows, which need not be there."""
     make = torch.Generator().manual_seed(seed)
-    mask = _mask(lengths)
-    windows = _unit(len(lengths), max(lengths), DIMENSION, make=make, dtype=video.frames.dtype)
+    mask = _mask(lengths)[: len(video.ids)]
+    windows = _unit(*mask.shape, DIMENSION, make=make, dtype=video.frames.dtype)
     return replace(video, windows=windows.masked_fill(~mask[..., None], 0.0), window_mask=mask)
+
+
+def video_rows(video: VideoBatch, rows: list[int]) -> VideoBatch:
+    """Some of the videos, in this order."""
+    tensors = {name: getattr(video, name) for name in ("frames", "frame_mask", "times_s", "windows", "window_mask")}
+    taken: dict[str, Any] = {name: tensor[rows] for name, tensor in tensors.items() if tensor is not None}
+    return replace(video, ids=tuple(video.ids[row] for row in rows), **taken)
+
+
+def text_features(text: TextBatch) -> TextFeatures:
+    """The captions as they lie on disk."""
+    return TextFeatures(text.ids, text.words.numpy(), text.word_mask.numpy(), text.sentence.numpy())
+
+
+def video_features(video: VideoBatch) -> VideoFeatures:
+    """The videos as they lie on disk."""
+    windows = None if video.windows is None else video.windows.numpy()
+    window_mask = None if video.window_mask is None else video.window_mask.numpy()
+    times_s = video.times_s.double().numpy()
+    return VideoFeatures(video.ids, video.frames.numpy(), video.frame_mask.numpy(), times_s, windows, window_mask)
 
 
 def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:
@@ -63,11 +91,11 @@ def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:
 
 
 def small(name: str) -> Any:
-    """A matcher as it starts, or behind adapters where the name says so: `mean_pool+linear`."""
+    """A matcher as it starts, or behind adapters where the name says so: `mean_pool+linear`, `wti+windows`."""
     torch.manual_seed(0)
     matcher, _, kind = name.partition("+")
     built = build_matcher(matcher, DIMENSION, SETTINGS.get(matcher))
-    return Adapted(built, DIMENSION, AdapterSettings(kind=kind)) if kind else built  # type: ignore[arg-type]
+    return Adapted(built, DIMENSION, ADAPTERS[kind]) if kind else built
 
 
 def trained(name: str, size: float = 0.1, dtype: torch.dtype = torch.float32) -> Any:

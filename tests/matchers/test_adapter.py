@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
@@ -68,14 +67,6 @@ def test_the_logit_scale_is_the_wrapped_one() -> None:
     assert "matcher.logit_scale" in dict(model.named_parameters())
 
 
-def test_a_matcher_that_does_not_say_what_a_pair_costs_costs_its_rows() -> None:
-    class Plain(nn.Module):
-        logit_scale = torch.zeros(())
-
-    state = (torch.zeros(3, 4), torch.zeros(3, dtype=torch.bool))
-    assert Adapted(Plain(), DIMENSION, AdapterSettings()).pair_bytes(state, state) == 2 * (4 * 4 + 1)  # type: ignore[arg-type]
-
-
 def test_it_learns_on_frozen_features() -> None:
     """Mean pooling cannot tell these captions from each other; behind a linear map it can."""
     torch.manual_seed(0)
@@ -104,6 +95,15 @@ def test_windows_stand_behind_the_frames() -> None:
     assert seen.times_s.tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 
+def test_windows_follow_the_last_frame_of_their_own_video() -> None:
+    video = read_videos(videos((3, 1)), lengths=(0, 2))
+    assert video.windows is not None
+    seen = with_windows(video)
+    assert seen.frame_mask.tolist() == [[True, True, True], [True, True, True]]
+    assert torch.equal(seen.frames[1], torch.cat([video.frames[1, :1], video.windows[1]]))
+    assert torch.equal(seen.frames[0], video.frames[0])
+
+
 def test_windows_that_were_asked_for_count() -> None:
     text, video = captions(), read_videos(videos())
     without, among = adapted(AdapterSettings()), adapted(AdapterSettings(windows=True))
@@ -126,11 +126,6 @@ def test_windows_by_hand() -> None:
 def test_windows_that_nobody_read() -> None:
     with pytest.raises(UsageError, match=r"windows were asked for, but .* have none; .* or set windows=false"):
         adapted(AdapterSettings(windows=True)).encode_video(videos())
-
-
-def test_a_kind_that_does_not_exist() -> None:
-    with pytest.raises(UsageError, match=r"No adapter is of kind 'lora'; there are linear and mlp\."):
-        adapted(AdapterSettings(kind="lora"))  # type: ignore[arg-type]
 
 
 def test_adapters_nest() -> None:

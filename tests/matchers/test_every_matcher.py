@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -18,15 +19,35 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import to_device
+from evenreel.matchers.scoring import matcher_scores
 from evenreel.similarity.states import Encoded, gather_rows, take_rows
-from evenreel.similarity.tiles import MatcherScores, SparingScorer
-from tests.matchers.examples import captions, pairs, read_videos, scores_of, small, trained, videos
+from evenreel.similarity.tiles import MatcherScores
+from tests.matchers.examples import (
+    FRAMES,
+    captions,
+    pairs,
+    read_videos,
+    scores_of,
+    small,
+    text_features,
+    trained,
+    video_features,
+    video_rows,
+    videos,
+)
 
-NAMES = [name + adapter for name in MATCHERS for adapter in ("", "+linear", "+mlp")]
+ALONE_AND_ADAPTED = [name + adapter for name in MATCHERS for adapter in ("", "+linear", "+mlp")]
+NAMES = ALONE_AND_ADAPTED + [f"{name}+windows" for name in MATCHERS]
 ROUNDING = 1e-5
 
 every = pytest.mark.parametrize("name", NAMES)
+without_windows = pytest.mark.parametrize("name", ALONE_AND_ADAPTED)
 lengths = st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple)
+
+
+def clips(lengths: tuple[int, ...] = FRAMES, seed: int = 1, dtype: torch.dtype = torch.float32) -> VideoBatch:
+    """Videos with on-screen windows, for those who look at them."""
+    return read_videos(videos(lengths, seed, dtype))
 
 
 def longer(items: Tensor, mask: Tensor, by: int) -> tuple[Tensor, Tensor]:
@@ -38,21 +59,25 @@ def longer(items: Tensor, mask: Tensor, by: int) -> tuple[Tensor, Tensor]:
 def padded(text: TextBatch, video: VideoBatch, by: int = 3) -> tuple[TextBatch, VideoBatch]:
     words, word_mask = longer(text.words, text.word_mask, by)
     frames, frame_mask = longer(video.frames, video.frame_mask, by)
+    assert video.windows is not None
+    assert video.window_mask is not None
+    windows, window_mask = longer(video.windows, video.window_mask, by)
     times_s = torch.cat([video.times_s, torch.zeros(len(frames), by)], dim=1)
-    return (
-        replace(text, words=words, word_mask=word_mask),
-        replace(video, frames=frames, frame_mask=frame_mask, times_s=times_s),
-    )
+    more = replace(video, frames=frames, frame_mask=frame_mask, times_s=times_s)
+    return replace(text, words=words, word_mask=word_mask), replace(more, windows=windows, window_mask=window_mask)
 
 
 def opposites() -> tuple[TextBatch, VideoBatch]:
     """Captions and videos that all point away from each other."""
-    text, video = captions(), videos()
+    text, video = captions(), clips()
+    assert video.windows is not None
+    assert video.window_mask is not None
     direction = F.normalize(torch.tensor([1.0, -1.0]).repeat(text.sentence.shape[-1] // 2), dim=-1)
     near = lambda values, side: F.normalize(side * direction + 0.3 * F.normalize(values, dim=-1), dim=-1)  # noqa: E731
     words = near(text.words, 1).masked_fill(~text.word_mask[..., None], 0.0)
     frames = near(video.frames, -1).masked_fill(~video.frame_mask[..., None], 0.0)
-    return replace(text, words=words, sentence=near(text.sentence, 1)), replace(video, frames=frames)
+    windows = near(video.windows, -1).masked_fill(~video.window_mask[..., None], 0.0)
+    return replace(text, words=words, sentence=near(text.sentence, 1)), replace(video, frames=frames, windows=windows)
 
 
 @every
@@ -69,7 +94,7 @@ def test_it_is_a_matcher(name: str) -> None:
 @settings(max_examples=6, deadline=None)
 def test_more_padding_changes_nothing(name: str, words: Any, frames: Any, seed: int) -> None:
     matcher = trained(name)
-    text, video = captions(words, seed), videos(frames, seed + 1)
+    text, video = captions(words, seed), clips(frames, seed + 1)
     torch.testing.assert_close(
         scores_of(matcher, *padded(text, video)), scores_of(matcher, text, video), atol=ROUNDING, rtol=0
     )
@@ -86,25 +111,34 @@ def test_more_padding_changes_nothing_where_all_is_unlike(name: str) -> None:
 
 
 @every
-def test_scores_follow_their_captions_and_videos(name: str) -> None:
-    matcher, text, video = trained(name), captions(), videos()
-    rows, columns = torch.tensor([3, 0, 4, 1, 2]), torch.tensor([1, 4, 0, 3, 2])
+def test_scores_follow_their_captions_and_clips(name: str) -> None:
+    matcher, text, video = trained(name), captions(), clips()
+    rows, columns = [3, 0, 4, 1, 2], [1, 4, 0, 3, 2]
     mixed_text = replace(text, words=text.words[rows], word_mask=text.word_mask[rows], sentence=text.sentence[rows])
-    mixed_video = replace(
-        video,
-        frames=video.frames[columns],
-        frame_mask=video.frame_mask[columns],
-        times_s=video.times_s[columns],
-    )
     straight = scores_of(matcher, text, video)
     torch.testing.assert_close(
-        scores_of(matcher, mixed_text, mixed_video), straight[rows][:, columns], atol=ROUNDING, rtol=0
+        scores_of(matcher, mixed_text, video_rows(video, columns)), straight[rows][:, columns], atol=ROUNDING, rtol=0
     )
 
 
 @every
+def test_a_video_alone_has_the_scores_it_has_among_others(name: str) -> None:
+    """And the same a batch cut to its own frames and windows."""
+    matcher, text, video = trained(name), captions(), clips()
+    together = scores_of(matcher, text, video)
+    for row, (frames, windows) in enumerate(zip(FRAMES, (2, 0, 1, 2, 0), strict=True)):
+        one = video_rows(video, [row])
+        assert one.windows is not None
+        assert one.window_mask is not None
+        one = replace(one, frames=one.frames[:, :frames], frame_mask=one.frame_mask[:, :frames])
+        one = replace(one, times_s=one.times_s[:, :frames])
+        one = replace(one, windows=one.windows[:, :windows], window_mask=one.window_mask[:, :windows])
+        torch.testing.assert_close(scores_of(matcher, text, one)[:, 0], together[:, row], atol=ROUNDING, rtol=0)
+
+
+@every
 def test_the_page_says_who_sees_the_order_of_frames(name: str) -> None:
-    text, video = captions(), videos((4,) * 5)
+    text, video = captions(), clips((4,) * 5)
     backwards = replace(video, frames=video.frames.flip(1))
     change = (scores_of(trained(name), text, video) - scores_of(trained(name), text, backwards)).abs().max().item()
     if name.partition("+")[0] in {"mean_pool", "wti", "x_pool"}:
@@ -117,7 +151,7 @@ def test_the_page_says_who_sees_the_order_of_frames(name: str) -> None:
 def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
     matcher = trained(name)
     with torch.inference_mode():
-        text, video = matcher.encode_text(captions()), matcher.encode_video(videos())
+        text, video = matcher.encode_text(captions()), matcher.encode_video(clips())
         whole = matcher.score(text, video)
         for rows in (slice(0, 1), slice(1, 4), slice(4, 5)):
             for columns in (slice(0, 2), slice(2, 3), slice(1, 5)):
@@ -126,13 +160,10 @@ def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
 
 
 @every
-def test_tables_are_scored_in_the_memory_that_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The matcher says what a pair takes, so that tiles of any size give the table of one."""
-    matcher, text, video = trained(name), captions(), videos()
+def test_tiles_of_any_size_give_the_table_of_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher, text, video = trained(name), captions(), clips()
     with torch.inference_mode():
         texts, seen = Encoded(text.ids, matcher.encode_text(text)), Encoded(video.ids, matcher.encode_video(video))
-    assert isinstance(matcher, SparingScorer)
-    assert 4 <= matcher.pair_bytes(texts.state, seen.state) <= 64
     monkeypatch.setattr("evenreel.similarity.tiles.tile_shape", lambda *_: (2, 3))
     tiled = torch.from_numpy(MatcherScores(matcher, texts, seen).score_all().values)
     torch.testing.assert_close(tiled, scores_of(matcher, text, video), atol=ROUNDING, rtol=0)
@@ -144,7 +175,7 @@ def test_states_of_batches_are_gathered(name: str) -> None:
     matcher = trained(name)
     with torch.inference_mode():
         text = [matcher.encode_text(captions(words, 5)) for words in ((2, 1), (5,))]
-        video = [matcher.encode_video(videos(frames, 6)) for frames in ((1, 1), (4, 3))]
+        video = [matcher.encode_video(clips(frames, 6)) for frames in ((1, 1), (4, 3))]
         gathered = gather_rows(3, zip((slice(0, 2), slice(2, 3)), text, strict=True))
         seen = gather_rows(4, zip((slice(0, 2), slice(2, 4)), video, strict=True))
         joined = matcher.score(gathered, seen)
@@ -156,24 +187,24 @@ def test_states_of_batches_are_gathered(name: str) -> None:
 def test_equal_states_give_equal_scores(name: str) -> None:
     matcher = trained(name)
     with torch.inference_mode():
-        text, video = matcher.encode_text(captions()), matcher.encode_video(videos())
+        text, video = matcher.encode_text(captions()), matcher.encode_video(clips())
         first = matcher.score(text, video)
         torch.rand(3)  # the random state of the process is not asked
         assert torch.equal(matcher.score(text, video), first)
-        assert torch.equal(matcher.encode_video(videos())[0], video[0])
+        assert torch.equal(matcher.encode_video(clips())[0], video[0])
 
 
 @every
 def test_scores_of_unit_vectors_are_at_most_one_at_the_start(name: str) -> None:
-    assert scores_of(small(name).eval(), captions(), videos()).abs().max() <= 1 + ROUNDING
+    assert scores_of(small(name).eval(), captions(), clips()).abs().max() <= 1 + ROUNDING
 
 
-@every
+@without_windows
 def test_adapters_start_as_what_they_wrap(name: str) -> None:
     alone = name.partition("+")[0]
     torch.testing.assert_close(
-        scores_of(small(name).eval(), captions(), videos()),
-        scores_of(small(alone).eval(), captions(), videos()),
+        scores_of(small(name).eval(), captions(), clips()),
+        scores_of(small(alone).eval(), captions(), clips()),
         atol=ROUNDING,
         rtol=0,
     )
@@ -189,7 +220,7 @@ def loss_of(matcher: Any, batch: Any) -> Tensor:
 
 @every
 def test_a_step_along_the_gradient_lowers_the_loss(name: str) -> None:
-    matcher, batch = small(name).train(), pairs(captions(), videos())
+    matcher, batch = small(name).train(), pairs(captions(), clips())
     before = loss_of(matcher, batch)
     before.backward()
     with torch.no_grad():
@@ -206,7 +237,7 @@ def test_a_step_along_the_gradient_lowers_the_loss(name: str) -> None:
 def test_every_parameter_takes_part(name: str) -> None:
     """A parameter without a gradient would be dead weight, and stop training on several devices."""
     matcher = trained(name).train()
-    loss_of(matcher, pairs(captions(), videos())).backward()
+    loss_of(matcher, pairs(captions(), clips())).backward()
     without = [key for key, each in matcher.named_parameters() if each.grad is None or not each.grad.any()]
     assert without == []
 
@@ -214,7 +245,7 @@ def test_every_parameter_takes_part(name: str) -> None:
 @every
 def test_features_get_finite_gradients(name: str) -> None:
     """The towers train through a matcher, padding and all."""
-    text, video = captions(), videos()
+    text, video = captions(), clips()
     inputs = [text.words, text.sentence, video.frames]
     for values in inputs:
         values.requires_grad_()
@@ -228,14 +259,7 @@ def test_features_get_finite_gradients(name: str) -> None:
 @every
 def test_pairs_that_belong_together_are_no_negatives(name: str) -> None:
     """Two captions of one clip: with the mask, that clip standing there twice costs nothing."""
-    matcher, text, video = trained(name), captions((3, 3)), videos((4,))
-    twice = replace(
-        video,
-        ids=video.ids * 2,
-        frames=video.frames.repeat(2, 1, 1),
-        frame_mask=video.frame_mask.repeat(2, 1),
-        times_s=video.times_s.repeat(2, 1),
-    )
+    matcher, text, twice = trained(name), captions((3, 3)), video_rows(clips((4,)), [0, 0])
     batch = replace(pairs(text, twice), same=torch.ones(2, 2, dtype=torch.bool))
     assert loss_of(matcher, batch).item() == pytest.approx(0.0, abs=1e-6)
     assert loss_of(matcher, pairs(text, twice)).item() > 0.1
@@ -243,7 +267,7 @@ def test_pairs_that_belong_together_are_no_negatives(name: str) -> None:
 
 @every
 def test_bfloat16_comes_close(name: str) -> None:
-    matcher, text, video = trained(name), captions(), videos()
+    matcher, text, video = trained(name), captions(), clips()
     exact = scores_of(matcher, text, video)
     with torch.autocast("cpu", torch.bfloat16):
         rough = scores_of(matcher, text, video)
@@ -257,18 +281,21 @@ def test_bfloat16_comes_close(name: str) -> None:
 @every
 def test_double_precision_runs_throughout(name: str) -> None:
     matcher = trained(name, dtype=torch.float64)
-    scores = scores_of(matcher, captions(dtype=torch.float64), videos(dtype=torch.float64))
+    scores = scores_of(matcher, captions(dtype=torch.float64), clips(dtype=torch.float64))
     assert scores.dtype == torch.float64
-    torch.testing.assert_close(scores.float(), scores_of(trained(name), captions(), videos()), atol=ROUNDING, rtol=0)
+    torch.testing.assert_close(scores.float(), scores_of(trained(name), captions(), clips()), atol=ROUNDING, rtol=0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @every
 def test_a_gpu_gives_the_same_scores(name: str) -> None:
-    matcher, text, video = trained(name), captions(), videos()
+    matcher, text, video = trained(name), captions(), clips()
     here = scores_of(matcher, text, video)
+    texts, seen = text_features(text), video_features(video)
+    from_features = matcher_scores(matcher, texts, seen).score_all().values
     there = scores_of(matcher.cuda(), to_device(text, "cuda"), to_device(video, "cuda"))
     torch.testing.assert_close(there.cpu(), here, atol=1e-4, rtol=0)
+    np.testing.assert_allclose(matcher_scores(matcher, texts, seen).score_all().values, from_features, atol=1e-4)
 
 
 @every
@@ -279,15 +306,13 @@ def test_weights_are_all_there_is(name: str) -> None:
     torch.save(matcher.state_dict(), file)
     file.seek(0)
     other.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(scores_of(other, captions(), videos()), scores_of(matcher, captions(), videos()))
+    assert torch.equal(scores_of(other, captions(), clips()), scores_of(matcher, captions(), clips()))
 
 
-@every
+@without_windows
 def test_windows_that_a_matcher_does_not_know_change_nothing(name: str) -> None:
     matcher = trained(name)
-    torch.testing.assert_close(
-        scores_of(matcher, captions(), read_videos(videos())), scores_of(matcher, captions(), videos())
-    )
+    torch.testing.assert_close(scores_of(matcher, captions(), clips()), scores_of(matcher, captions(), videos()))
 
 
 def test_a_matcher_that_does_not_exist() -> None:

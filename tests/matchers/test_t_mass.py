@@ -173,19 +173,6 @@ def test_the_radius_starts_where_it_is_told_to() -> None:
     torch.testing.assert_close(radii, torch.full((3, DIMENSION), 2.3))
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"prior": "cauchy"}, r"prior of t_mass is 'cauchy'; it must be uniform or normal"),
-        ({"trials": 0}, r"trials of t_mass are 0; there must be at least 1"),
-        ({"radius": 0.0}, r"radius of t_mass is 0.0; it must be above 0"),
-    ],
-)
-def test_settings_out_of_range(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        build_matcher("t_mass", 8, settings)
-
-
 def test_more_frames_than_the_radius_has_weights_for() -> None:
     model = build_matcher("t_mass", DIMENSION, {"max_frames": 3})
     with pytest.raises(UsageError, match=r"A clip has 4 frames, but this matcher was built for 3 at most"):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.matchers import TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.x_pool import TextConditionedPooling
 from evenreel.similarity import conditioned
@@ -144,8 +143,3 @@ def test_training_drops_out_and_evaluation_does_not() -> None:
     torch.testing.assert_close(
         scores_of(matcher.train(), batch.text, batch.video), scores_of(matcher.eval(), batch.text, batch.video)
     )
-
-
-def test_dropout_out_of_range() -> None:
-    with pytest.raises(UsageError, match=r"dropout of x_pool is 1.0; it must be at least 0 and below 1"):
-        build_matcher("x_pool", DIMENSION, {"dropout": 1.0})

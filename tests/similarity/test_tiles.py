@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from evenreel.errors import UsageError
@@ -35,28 +36,69 @@ class Dot(nn.Module):
         return self.factor * text.vectors @ video.vectors.T
 
 
-class SparingDot(Dot):
-    def pair_bytes(self, text: Any, video: Any) -> int:
-        return 8
-
-
 def encoded(count: int, seed: int, name: str = "c") -> Encoded:
     make = torch.Generator().manual_seed(seed)
     return Encoded(tuple(f"{name}{row}" for row in range(count)), Rows(torch.randn(count, 3, generator=make)))
 
 
-def test_any_block_is_a_part_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, videos, dot = encoded(11, 0), encoded(8, 1, "v"), Dot()
+@pytest.fixture
+def tiles_of_4_by_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "tile_shape", lambda *_: (4, 3))
-    scores = MatcherScores(dot, texts, videos)
-    expected = 2 * texts.state.vectors.numpy() @ videos.state.vectors.numpy().T
+
+
+def expected(texts: Encoded, videos: Encoded) -> NDArray[np.float32]:
+    table: NDArray[np.float32] = 2 * texts.state.vectors.numpy() @ videos.state.vectors.numpy().T
+    return table
+
+
+@pytest.mark.usefixtures("tiles_of_4_by_3")
+@pytest.mark.parametrize("budget", [tiles.DEFAULT_BUDGET_BYTES, 100])
+def test_any_block_is_a_part_of_the_whole(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the table is kept or, for want of memory, is not."""
+    monkeypatch.setattr(tiles, "LEAST_BUDGET_BYTES", 0)
+    texts, videos, dot = encoded(11, 0), encoded(8, 1, "v"), Dot()
+    scores, table = MatcherScores(dot, texts, videos, budget), expected(texts, videos)
     whole = scores.score_all()
-    np.testing.assert_allclose(whole.values, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(whole.values, table, rtol=1e-5, atol=1e-6)
     assert (whole.caption_ids, whole.video_ids) == (texts.ids, videos.ids)
     assert (list(scores.caption_ids), list(scores.video_ids)) == (list(texts.ids), list(videos.ids))
     assert dot.seen == [(rows, columns) for rows in (4, 4, 3) for columns in (3, 3, 2)]
-    np.testing.assert_allclose(scores.block(slice(2, 9), slice(1, 5)), expected[2:9, 1:5], rtol=1e-5, atol=1e-6)
-    assert scores.block(slice(2, 2), slice(1, 5)).shape == (0, 4)
+    for rows, columns in (
+        (slice(2, 9), slice(1, 5)),
+        (slice(2, 2), slice(1, 5)),
+        (slice(0, 99), slice(5, 9)),
+        (slice(None), slice(3)),
+        (slice(-4, -1), slice(-3, None)),
+        (slice(7, 3), slice(0, 8)),
+    ):
+        block = scores.block(rows, columns)
+        assert block.shape == table[rows, columns].shape
+        np.testing.assert_allclose(block, table[rows, columns], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("tiles_of_4_by_3")
+def test_both_directions_of_an_evaluation_score_each_pair_once() -> None:
+    texts, videos, dot = encoded(11, 0), encoded(8, 1, "v"), Dot()
+    scores = MatcherScores(dot, texts, videos)
+    scores.block(slice(2, 5), slice(0, 1))
+    assert sum(rows * columns for rows, columns in dot.seen) == 3 * 8  # whole rows, and no others
+    for start in range(0, 11, 2):
+        scores.block(slice(start, start + 2), slice(0, 8))
+    for start in range(0, 8, 2):
+        scores.block(slice(0, 11), slice(start, start + 2))
+    assert sum(rows * columns for rows, columns in dot.seen) == 11 * 8
+
+
+def test_what_a_reader_does_to_a_block_is_not_seen_by_the_next() -> None:
+    scores = MatcherScores(Dot(), encoded(4, 0), encoded(3, 1, "v"))
+    first = scores.score_all().values.copy()
+    scores.block(slice(0, 4), slice(0, 3))[:] = np.nan
+    np.testing.assert_array_equal(scores.score_all().values, first)
+
+
+def test_blocks_have_no_steps() -> None:
+    with pytest.raises(UsageError, match="in steps of 2; ask for a block without a step"):
+        MatcherScores(Dot(), encoded(4, 0), encoded(3, 1, "v")).block(slice(0, 4, 2), slice(0, 3))
 
 
 @given(
@@ -77,13 +119,17 @@ def test_a_tile_keeps_to_the_budget_and_uses_it(size: tuple[int, int], costs: Co
     assert rows == size[0] or cost(rows + 1, columns) > budget or columns < size[1]
 
 
-def test_a_matcher_that_spares_memory_has_larger_tiles() -> None:
-    texts, videos = encoded(4000, 0), encoded(4000, 1, "v")
-    plain, sparing = Dot(), SparingDot()
-    plain_scores, sparing_scores = (MatcherScores(dot, texts, videos, 2**27) for dot in (plain, sparing))
-    np.testing.assert_allclose(plain_scores.score_all().values, sparing_scores.score_all().values, rtol=1e-5, atol=1e-6)
-    assert max(sparing.seen) > max(plain.seen)
-    assert all(rows * columns * 48 <= 2**26 for rows, columns in plain.seen)
+def test_tiles_take_what_the_budget_leaves() -> None:
+    """Four tables of a tile, its rows and columns twice, a matcher's chunks and a table that is kept."""
+    for size in (1000, 4000):
+        dot = Dot()
+        scores = MatcherScores(dot, encoded(size, 0), encoded(size, 1, "v"), tiles.LEAST_BUDGET_BYTES)
+        scores.block(slice(0, 1), slice(0, 1))
+        captions, videos = scores._tile
+        kept = 4 * size**2 if 4 * size**2 <= tiles.LEAST_BUDGET_BYTES // 4 else 0
+        taken = 16 * captions * videos + 2 * 12 * (captions + videos) + tiles.CHUNK_BYTES + kept
+        assert taken <= tiles.LEAST_BUDGET_BYTES
+        assert max(captions, videos) == size or taken > 0.99 * tiles.LEAST_BUDGET_BYTES
 
 
 def test_every_part_of_a_module_is_left_in_its_mode() -> None:

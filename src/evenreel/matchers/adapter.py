@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.tiles import pair_bytes
+from evenreel.matchers.ranges import SHARE, check_settings, one_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class AdapterSettings:
     shared: bool = False
     dropout: float = 0.0
     windows: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings("the adapter", self, {"kind": one_of("linear", "mlp"), "dropout": SHARE})
 
 
 class ResidualMap(nn.Module):
@@ -67,18 +70,13 @@ class ResidualMap(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A matcher behind residual maps of its features; it is a matcher itself, with the states of the wrapped one.
-
-    Raises:
-        UsageError: the settings name a kind of map that does not exist.
-    """
+    """A matcher behind residual maps of its features; it is a matcher itself, with the states of the wrapped one."""
 
     def __init__(self, matcher: Matcher, dimension: int, settings: AdapterSettings) -> None:
         super().__init__()
-        if settings.kind not in ("linear", "mlp"):
-            raise UsageError(f"No adapter is of kind {settings.kind!r}; there are linear and mlp.")
         self.matcher = matcher
         self.windows = settings.windows
+        self.limits = matcher.limits._replace(windows=settings.windows or matcher.limits.windows)
         self.text_map = ResidualMap(dimension, settings)
         self.frame_map = self.text_map if settings.shared else ResidualMap(dimension, settings)
 
@@ -98,10 +96,6 @@ class Adapted(nn.Module):
     def score(self, text: Any, video: Any) -> Tensor:
         """The wrapped matcher's similarities, (Q, V)."""
         return self.matcher.score(text, video)
-
-    def pair_bytes(self, text: Any, video: Any) -> int:
-        """What a pair costs the wrapped matcher (see `evenreel.similarity.tiles`)."""
-        return pair_bytes(self.matcher, text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """The wrapped matcher's terms for the mapped pairs."""
@@ -123,9 +117,10 @@ class Adapted(nn.Module):
 
 
 def with_windows(video: VideoBatch) -> VideoBatch:
-    """Videos whose on-screen windows stand behind the frames as if they were frames, at time 0.
+    """Videos whose on-screen windows stand behind their frames as if they were frames, at time 0.
 
-    Text on screen then takes part in any matcher that compares frames with words.
+    Text on screen then takes part in any matcher that compares frames with words. Each video's windows follow its own
+    last frame, so that their places, for which a matcher may have parameters, do not depend on the other videos.
 
     Raises:
         UsageError: the videos have no windows.
@@ -135,12 +130,16 @@ def with_windows(video: VideoBatch) -> VideoBatch:
             "On-screen windows were asked for, but the features of these videos have none; "
             "calculate the features with on-screen text, or set windows=false."
         )
+    frames = torch.cat([video.frames, video.windows.to(video.frames.dtype)], dim=1)
+    mask = torch.cat([video.frame_mask, video.window_mask], dim=1)
     times_s = torch.cat([video.times_s, video.times_s.new_zeros(video.window_mask.shape)], dim=1)
+    rows = torch.arange(len(mask), device=mask.device)[:, None]
+    order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(mask.sum(1).max())]
     return replace(
         video,
-        frames=torch.cat([video.frames, video.windows.to(video.frames.dtype)], dim=1),
-        frame_mask=torch.cat([video.frame_mask, video.window_mask], dim=1),
-        times_s=times_s,
+        frames=frames[rows, order],
+        frame_mask=mask[rows, order],
+        times_s=times_s[rows, order],
         windows=None,
         window_mask=None,
     )

@@ -101,7 +101,8 @@ def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     >>> row_lengths(np.array([[True, True, False], [True, False, True], [False, False, False]]))
     array([2, 3, 0])
     """
-    return (mask * np.arange(1, mask.shape[1] + 1)).max(axis=1, initial=0)
+    longest: NDArray[np.int64] = (mask * np.arange(1, mask.shape[1] + 1)).max(axis=1, initial=0)
+    return longest
 
 
 def to_device(batch: Batch, device: torch.device | str) -> Batch:

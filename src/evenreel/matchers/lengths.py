@@ -1,10 +1,16 @@
-"""Limits on words and frames, for matchers with parameters for each place."""
+"""What a matcher was built for, held against what it is given: words, frames and the length of features."""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.errors import UsageError
+from evenreel.matchers.batches import TextBatch, VideoBatch, row_lengths
+from evenreel.matchers.matcher import Matcher
+from evenreel.similarity.chunks import lengths
+from evenreel.types import TextFeatures, VideoFeatures
 
 
 def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
@@ -20,10 +26,82 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str]) -> tupl
         UsageError: there is a real item past the limit.
     """
     if mask.shape[1] > limit and mask[:, limit:].any():
-        row, parts = names
-        most = int(mask.sum(1).max())
-        raise UsageError(
-            f"A {row} has {most} {parts}, but this matcher was built for {limit} at most; "
-            f"use fewer {parts}, or train with max_{parts}={most} or more."
-        )
+        raise _too_long(int(lengths(mask).max()), limit, names)
     return items[:, :limit], mask[:, :limit]
+
+
+def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) -> None:
+    """Refuse captions and videos that are too long for a matcher, before any of them is encoded.
+
+    Raises:
+        UsageError: one is too long; the sentence has the length of the longest of all.
+    """
+    check_words(matcher, texts.word_mask)
+    check_frames(matcher, videos.frame_mask, videos.window_mask)
+
+
+def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
+    """As `check_lengths`, for captions of which only the mask (Q, W) is known."""
+    most, limit = int(row_lengths(word_mask).max(initial=0)), matcher.limits.words
+    if limit is not None and most > limit:
+        raise _too_long(most, limit, ("caption", "words"))
+
+
+def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: NDArray[np.bool_] | None = None) -> None:
+    """As `check_lengths`, for videos of which only the masks (V, T) and (V, O) are known."""
+    limit = matcher.limits.frames
+    among = matcher.limits.windows and window_mask is not None
+    counts = frame_mask.sum(1) + window_mask.sum(1) if among and window_mask is not None else row_lengths(frame_mask)
+    most = int(counts.max(initial=0))
+    if limit is not None and most > limit:
+        raise _too_long(most, limit, ("clip", "frames"), "frames and on-screen windows" if among else "frames")
+
+
+def check_texts(matcher: Matcher, texts: TextBatch) -> None:
+    """Refuse captions that no matcher can score.
+
+    Raises:
+        UsageError: a caption has no word, a feature is no number, or features have another length than the matcher's.
+    """
+    _check_dimension(matcher, texts.words, "words")
+    _check_dimension(matcher, texts.sentence, "sentences")
+    _check_rows(texts.word_mask.any(1), texts.ids, "The caption {} has no word; leave it out.")
+    finite = texts.words.isfinite().flatten(1).all(1) & texts.sentence.isfinite().all(1)
+    _check_rows(finite, texts.ids, "The features of the caption {} are not all finite numbers; compute them again.")
+
+
+def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
+    """Refuse videos that no matcher can score.
+
+    Raises:
+        UsageError: a video has no frame, a feature is no number, or features have another length than the matcher's.
+    """
+    _check_dimension(matcher, videos.frames, "frames")
+    _check_rows(videos.frame_mask.any(1), videos.ids, "The video {} has no frame; leave it out.")
+    finite = videos.frames.isfinite().flatten(1).all(1)
+    if videos.windows is not None:
+        _check_dimension(matcher, videos.windows, "on-screen windows")
+        finite &= videos.windows.isfinite().flatten(1).all(1)
+    _check_rows(finite, videos.ids, "The features of the video {} are not all finite numbers; compute them again.")
+
+
+def _check_dimension(matcher: Matcher, features: Tensor, of: str) -> None:
+    given, taken = features.shape[-1], matcher.limits.dimension
+    if given != taken:
+        raise UsageError(
+            f"The features of {of} have {given} numbers, but this matcher was built for {taken}; "
+            "compute features with the encoder that it was trained on."
+        )
+
+
+def _check_rows(good: Tensor, ids: tuple[str, ...], sentence: str) -> None:
+    if not good.all():
+        raise UsageError(sentence.format(ids[int(good.int().argmin())]))
+
+
+def _too_long(most: int, limit: int, names: tuple[str, str], counted: str = "") -> UsageError:
+    row, parts = names
+    return UsageError(
+        f"A {row} has {most} {counted or parts}, but this matcher was built for {limit} at most; "
+        f"use fewer {parts}, or train with max_{parts}={most} or more."
+    )

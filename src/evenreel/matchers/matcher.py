@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+
+
+class Limits(NamedTuple):
+    """What a matcher can take.
+
+    Attributes:
+        dimension: D, the length of the features.
+        words: most words of a caption; None for any number.
+        frames: most frames of a video, likewise.
+        windows: whether on-screen windows stand among the frames and count as such.
+    """
+
+    dimension: int
+    words: int | None = None
+    frames: int | None = None
+    windows: bool = False
 
 
 @runtime_checkable
@@ -14,10 +30,16 @@ class Matcher(Protocol):
     """A `torch.nn.Module` with the methods below; states are named tuples of tensors (`evenreel.similarity.states`).
 
     In evaluation mode nothing is random: equal states give equal scores, whatever the tile they are scored in.
+    `score` works in chunks of its own where a pair needs more than a number at a time: beside the states and at most
+    `evenreel.similarity.tiles.PAIR_BYTES` a pair it takes no more than `CHUNK_BYTES`, whatever it is given.
     """
 
-    logit_scale: Tensor
-    """Logarithm of the factor on similarities in the loss; training keeps it at most ln 100."""
+    limits: Limits
+    """What it was built for."""
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """Logarithm of the factor on similarities in the loss, learned; training keeps it at most ln 100."""
 
     def encode_text(self, text: TextBatch) -> Any:
         """All that a caption needs, once: a state with Q rows."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.ranges import ABOVE_0, check_settings
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -25,6 +25,9 @@ class MeanPoolSettings:
 
     temperature: float = 0.01
 
+    def __post_init__(self) -> None:
+        check_settings("mean_pool", self, {"temperature": ABOVE_0})
+
 
 class Rows(NamedTuple):
     """(N, D) unit vectors of captions or videos."""
@@ -37,7 +40,8 @@ class MeanPool(nn.Module):
 
     def __init__(self, dimension: int, settings: MeanPoolSettings) -> None:
         super().__init__()
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.limits = Limits(dimension)
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> Rows:
         """Sentences, (Q, D)."""
@@ -51,11 +55,6 @@ class MeanPool(nn.Module):
         """Cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 
-    def pair_bytes(self, text: Rows, video: Rows) -> int:
-        """One table of scores."""
-        return text.vectors.element_size()
-
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
-        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
-        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        return contrastive(self, batch)

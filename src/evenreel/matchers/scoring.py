@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
+from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
@@ -30,26 +30,29 @@ def matcher_scores(
         matcher: on the device where the work is to be done.
         texts: features of Q captions.
         videos: features of V videos, of the same encoder.
-        budget_bytes: most memory that scoring takes beside the encoded captions and videos and the scores it gives.
+        budget_bytes: most memory that scoring takes beside the encoded captions and videos and the scores it gives;
+            what encoding takes, a batch of 64 at a time, is not counted.
 
     Raises:
-        UsageError: there is no caption or no video, their features have different lengths, or the budget is too small.
+        UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.lengths` says which), or
+            the budget is too small.
     """
-    dimensions = texts.words.shape[-1], videos.frames.shape[-1]
-    if dimensions[0] != dimensions[1]:
-        raise UsageError(
-            f"The features of captions have {dimensions[0]} numbers and those of videos {dimensions[1]}; "
-            "compute both with one encoder."
-        )
+    check_lengths(matcher, texts, videos)
     return MatcherScores(matcher, encode_texts(matcher, texts), encode_videos(matcher, videos), budget_bytes)
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
-    """Captions as the matcher keeps them, in evaluation mode; the state is in main memory wherever the matcher is."""
+    """Captions as the matcher keeps them, in evaluation mode; the state is in main memory wherever the matcher is.
+
+    Raises:
+        UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
+    """
     device = device_of(matcher)
 
     def encode(rows: slice) -> State:
-        state: State = matcher.encode_text(to_device(text_batch(features, rows), device))
+        batch = text_batch(features, rows)
+        check_texts(matcher, batch)
+        state: State = matcher.encode_text(to_device(batch, device))
         return state
 
     with torch.no_grad(), evaluating(matcher):
@@ -57,11 +60,17 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
-    """Videos as the matcher keeps them, likewise."""
+    """Videos as the matcher keeps them, likewise.
+
+    Raises:
+        UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.
+    """
     device = device_of(matcher)
 
     def encode(rows: slice) -> State:
-        state: State = matcher.encode_video(to_device(video_batch(features, rows), device))
+        batch = video_batch(features, rows)
+        check_videos(matcher, batch)
+        state: State = matcher.encode_video(to_device(batch, device))
         return state
 
     with torch.no_grad(), evaluating(matcher):

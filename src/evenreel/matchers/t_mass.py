@@ -17,10 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.lengths import cut
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.ranges import ABOVE_0, AT_LEAST_0, SHARE, check_settings, one_of, whole
 from evenreel.matchers.x_pool import TextConditionedPooling
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import row_count, take_rows
@@ -56,6 +58,20 @@ class TMassSettings:
     dropout: float = 0.3
     temperature: float = 0.01
 
+    def __post_init__(self) -> None:
+        allowed = {
+            "max_frames": whole(1),
+            "prior": one_of("uniform", "normal"),
+            "prior_std": AT_LEAST_0,
+            "radius": ABOVE_0,
+            "trials": whole(1),
+            "noise_seed": whole(0),
+            "support_weight": AT_LEAST_0,
+            "dropout": SHARE,
+            "temperature": ABOVE_0,
+        }
+        check_settings("t_mass", self, allowed)
+
 
 class TMassText(NamedTuple):
     """Captions: `sentence` (Q, D) of unit length and `query` (Q, D), as it looks at frames."""
@@ -76,17 +92,13 @@ class TMassVideo(NamedTuple):
 
 
 class TMass(nn.Module):
-    """Stochastic text against text-conditioned video.
-
-    Raises:
-        UsageError: a setting is out of its range.
-    """
+    """Stochastic text against text-conditioned video."""
 
     noise: Tensor
 
     def __init__(self, dimension: int, settings: TMassSettings) -> None:
         super().__init__()
-        _check(settings)
+        self.limits = Limits(dimension, frames=settings.max_frames)
         self.settings = settings
         self.scale = math.sqrt(dimension)
         self.pooling = TextConditionedPooling(dimension, settings.dropout)
@@ -95,7 +107,7 @@ class TMass(nn.Module):
         nn.init.constant_(self.log_radius.bias, math.log(settings.radius))
         generator = torch.Generator().manual_seed(settings.noise_seed)
         self.register_buffer("noise", self._draw(torch.empty(settings.trials, dimension), generator))
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TMassText:
         """Sentences and their queries."""
@@ -118,10 +130,6 @@ class TMass(nn.Module):
         videos = [take_rows(video, slice(start, start + side)) for start in range(0, row_count(video), side)]
         texts = [take_rows(text, slice(start, start + side)) for start in range(0, row_count(text), side)]
         return torch.cat([torch.cat([self._score(some, others) for others in videos], dim=1) for some in texts])
-
-    def pair_bytes(self, text: TMassText, video: TMassVideo) -> int:
-        """Three tables of scores: chunks of them and joined; the rest is in chunks of fixed size."""
-        return 3 * text.sentence.element_size()
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of one draw of each caption, and of the point of its cloud that faces its video.
@@ -191,12 +199,3 @@ def best_draw(centre: Tensor, radius: Tensor, pooled: Tensor, noise: Tensor) -> 
 def _cosines(texts: Tensor, pooled: Tensor) -> Tensor:
     """(B, D) captions and (B, B, D) videos pooled for each of them -> (B, B)."""
     return torch.einsum("qd,qvd->qv", F.normalize(texts, dim=-1), F.normalize(pooled, dim=-1))
-
-
-def _check(settings: TMassSettings) -> None:
-    if settings.prior not in ("uniform", "normal"):
-        raise UsageError(f"The prior of t_mass is {settings.prior!r}; it must be uniform or normal.")
-    if settings.trials < 1:
-        raise UsageError(f"The trials of t_mass are {settings.trials}; there must be at least 1.")
-    if settings.radius <= 0:
-        raise UsageError(f"The radius of t_mass is {settings.radius}; it must be above 0.")

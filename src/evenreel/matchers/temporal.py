@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
-from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import Rows
+from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -38,6 +40,16 @@ class TemporalSettings:
     max_frames: int = 64
     dropout: float = 0.0
     temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "layers": whole(1),
+            "heads": whole(1),
+            "max_frames": whole(1),
+            "dropout": SHARE,
+            "temperature": ABOVE_0,
+        }
+        check_settings("temporal", self, allowed)
 
 
 class TemporalTransformer(nn.Module):
@@ -119,8 +131,9 @@ class Temporal(nn.Module):
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
         super().__init__()
+        self.limits = Limits(dimension, frames=settings.max_frames)
         self.transformer = TemporalTransformer(dimension, settings)
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> Rows:
         """Sentences, (Q, D)."""
@@ -135,11 +148,6 @@ class Temporal(nn.Module):
         """Cosines, (Q, V)."""
         return text.vectors @ video.vectors.T
 
-    def pair_bytes(self, text: Rows, video: Rows) -> int:
-        """One table of scores."""
-        return text.vectors.element_size()
-
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
-        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
-        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        return contrastive(self, batch)

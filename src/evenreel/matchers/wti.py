@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
-from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import contrastive, logit_scale_at
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, one_of, whole
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.interaction import Tokens, token_interaction
 from evenreel.similarity.pooling import masked_softmax
@@ -32,6 +33,7 @@ class WtiSettings:
         temporal_layers: blocks of CLIP4Clip's temporal transformer over the frames; 0 for none.
         heads: attention heads of these blocks.
         max_frames: most frames a clip may have where there are such blocks.
+        dropout: of these blocks.
         temperature: at the start of training.
     """
 
@@ -40,24 +42,37 @@ class WtiSettings:
     temporal_layers: int = 0
     heads: int = 8
     max_frames: int = 64
+    dropout: float = 0.0
     temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "kind": one_of("ti", "wti"),
+            "weight_layers": whole(1),
+            "temporal_layers": whole(0),
+            "heads": whole(1),
+            "max_frames": whole(1),
+            "dropout": SHARE,
+            "temperature": ABOVE_0,
+        }
+        check_settings("wti", self, allowed)
 
 
 class Wti(nn.Module):
     """Mean of what each word finds in the frames and what each frame finds in the words.
 
     Raises:
-        UsageError: a setting is out of its range.
+        UsageError: D is no multiple of the number of heads of temporal blocks.
     """
 
     def __init__(self, dimension: int, settings: WtiSettings) -> None:
         super().__init__()
-        _check(settings)
+        self.limits = Limits(dimension, frames=settings.max_frames if settings.temporal_layers else None)
         learned = settings.kind == "wti"
         self.word_weights = token_weights(dimension, settings.weight_layers) if learned else None
         self.frame_weights = token_weights(dimension, settings.weight_layers) if learned else None
         self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> Tokens:
         """Unit words with their weights, (Q, W, D) and (Q, W)."""
@@ -74,26 +89,22 @@ class Wti(nn.Module):
         """Token interaction, (Q, V), in [-1, 1]."""
         return token_interaction(text, video)
 
-    def pair_bytes(self, text: Tokens, video: Tokens) -> int:
-        """Four tables of scores: chunks of them, joined, and put in order; products are in chunks of fixed size."""
-        return 4 * text.vectors.element_size()
-
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
-        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
-        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        return contrastive(self, batch)
 
 
 def token_weights(dimension: int, layers: int) -> nn.Sequential:
     """(..., D) -> (..., 1): linear layers with ReLU between them, the last one zero at first.
 
+    It has no bias: one number added to all logits changes no softmax.
+
     >>> token_weights(8, layers=2)(torch.randn(3, 8)).flatten().tolist()
     [0.0, 0.0, 0.0]
     """
     hidden = [part for _ in range(layers - 1) for part in (nn.Linear(dimension, dimension), nn.ReLU())]
-    last = nn.Linear(dimension, 1)
+    last = nn.Linear(dimension, 1, bias=False)
     nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
     return nn.Sequential(*hidden, last)
 
 
@@ -106,14 +117,5 @@ def _tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> Tokens:
 
 
 def _temporal(dimension: int, settings: WtiSettings) -> TemporalTransformer:
-    blocks = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames)
+    blocks = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
     return TemporalTransformer(dimension, blocks)
-
-
-def _check(settings: WtiSettings) -> None:
-    if settings.kind not in ("ti", "wti"):
-        raise UsageError(f"The kind of token interaction is {settings.kind!r}; it must be ti or wti.")
-    if settings.weight_layers < 1:
-        raise UsageError(f"weight_layers is {settings.weight_layers}; it must be at least 1.")
-    if settings.temporal_layers < 0:
-        raise UsageError(f"temporal_layers is {settings.temporal_layers}; it must be 0 (none) or more.")

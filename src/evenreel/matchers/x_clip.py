@@ -7,7 +7,6 @@ followed by a learned mix of the weights.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.lengths import cut
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, whole
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.attention import attend
 from evenreel.similarity.chunks import Side, in_chunks
@@ -47,6 +48,18 @@ class XClipSettings:
     heads: int = 8
     dropout: float = 0.0
     temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "max_words": whole(1),
+            "max_frames": whole(1),
+            "attention_temperature": ABOVE_0,
+            "temporal_layers": whole(0),
+            "heads": whole(1),
+            "dropout": SHARE,
+            "temperature": ABOVE_0,
+        }
+        check_settings("x_clip", self, allowed)
 
 
 class XClipText(NamedTuple):
@@ -78,6 +91,7 @@ class XClip(nn.Module):
         super().__init__()
         self.settings = settings
         words, frames = settings.max_words, settings.max_frames
+        self.limits = Limits(dimension, words, frames)
         self.sentence_video = nn.Parameter(torch.eye(dimension))
         self.word_frame = nn.Parameter(torch.eye(dimension))
         self.video_word_mix = nn.Parameter(torch.eye(words))
@@ -85,7 +99,7 @@ class XClip(nn.Module):
         self.word_mixes = nn.ParameterList(torch.eye(words) for _ in range(2))
         self.frame_mixes = nn.ParameterList(torch.eye(frames) for _ in range(2))
         self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> XClipText:
         """Sentences and words.
@@ -115,14 +129,9 @@ class XClip(nn.Module):
             self._score, Side(text, text.word_mask, _cut_words), Side(video, video.frame_mask, _cut_frames)
         )
 
-    def pair_bytes(self, text: XClipText, video: XClipVideo) -> int:
-        """Four tables of scores: chunks of them, joined, and put in order; the rest is in chunks of fixed size."""
-        return 4 * text.sentence.element_size()
-
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch."""
-        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
-        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        return contrastive(self, batch)
 
     def _score(self, text: XClipText, video: XClipVideo) -> Tensor:
         """(q, v) of one chunk; videos are the last axis of everything, so that steps run along contiguous memory."""

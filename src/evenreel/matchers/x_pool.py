@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import logit_scale_at
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings
 from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledVideos, centred, gram, pooled_cosines
 
 
@@ -30,6 +32,9 @@ class XPoolSettings:
 
     dropout: float = 0.3
     temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_settings("x_pool", self, {"dropout": SHARE, "temperature": ABOVE_0})
 
 
 class TextConditionedPooling(nn.Module):
@@ -119,18 +124,13 @@ class TextConditionedPooling(nn.Module):
 
 
 class XPool(nn.Module):
-    """Cosine of the sentence and the video pooled for it.
-
-    Raises:
-        UsageError: a setting is out of its range.
-    """
+    """Cosine of the sentence and the video pooled for it."""
 
     def __init__(self, dimension: int, settings: XPoolSettings) -> None:
         super().__init__()
-        if not 0 <= settings.dropout < 1:
-            raise UsageError(f"The dropout of x_pool is {settings.dropout}; it must be at least 0 and below 1.")
+        self.limits = Limits(dimension)
         self.pooling = TextConditionedPooling(dimension, settings.dropout)
-        self.logit_scale = nn.Parameter(torch.tensor(-math.log(settings.temperature)))
+        self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> AskingTexts:
         """Sentences as they look at frames and as they are compared, (Q, D)."""
@@ -143,10 +143,6 @@ class XPool(nn.Module):
     def score(self, text: AskingTexts, video: PooledVideos) -> Tensor:
         """Cosines, (Q, V); nothing is dropped out, whatever the mode."""
         return pooled_cosines(text, video, self.pooling.norm_output.eps)
-
-    def pair_bytes(self, text: AskingTexts, video: PooledVideos) -> int:
-        """Four tables of scores: chunks of them and joined; the rest is in chunks of fixed size."""
-        return 4 * text.query.element_size()
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """InfoNCE of the batch, each video pooled by each caption as written in the paper, with dropout."""

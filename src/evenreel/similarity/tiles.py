@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from evenreel.errors import UsageError
@@ -17,14 +18,11 @@ from evenreel.types import FloatArray, Scores
 
 DEFAULT_BUDGET_BYTES = 2**30
 LEAST_BUDGET_BYTES = 2**27
+CHUNK_BYTES = 2**26
+"""Most memory that a matcher takes for a moment while it scores a tile."""
 
-
-@runtime_checkable
-class SparingScorer(Protocol):
-    """A scorer that knows what a pair costs; of others it is taken to be as much as the rows of the pair."""
-
-    def pair_bytes(self, text: Any, video: Any) -> int:
-        """Most bytes that `score` of these states needs at once, divided by the number of pairs."""
+PAIR_BYTES = 16
+"""What a tile takes for each pair: four tables, of chunks, of these joined, and of what is put in order."""
 
 
 class Costs(NamedTuple):
@@ -38,14 +36,16 @@ class Costs(NamedTuple):
 class MatcherScores:
     """Scores of captions and videos, calculated when they are asked for; a `ScoreBlocks`.
 
-    States may stay in the main memory while the matcher is on a GPU: they move a tile at a time.
+    States may stay in the main memory while the matcher is on a GPU: they move a tile at a time. Where the whole table
+    takes no more than a quarter of the budget, rows are kept once they are calculated, for evaluation reads a table
+    once in each direction; a matcher that changes afterwards needs new `MatcherScores`.
 
     Args:
         scorer: a matcher, on the device where the work is to be done; it scores in evaluation mode.
         texts: Q captions, encoded by the same matcher.
         videos: V videos, likewise.
-        budget_bytes: most memory that scoring takes beside the states and the scores it gives: half of it for a tile,
-            half for the chunks in which a matcher works it off.
+        budget_bytes: most memory that scoring takes beside the states and the scores it gives: `CHUNK_BYTES` for the
+            chunks in which a matcher works a tile off, the rest for the tile and for what is kept.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
@@ -65,36 +65,58 @@ class MatcherScores:
         self.caption_ids: Sequence[str] = texts.ids
         self.video_ids: Sequence[str] = videos.ids
         self._scorer, self._text, self._video = scorer, texts.state, videos.state
-        self._tile = tile_shape((len(texts.ids), len(videos.ids)), self._costs(), budget_bytes // 2)
+        size = len(texts.ids), len(videos.ids)
+        kept_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
+        self._kept = _Kept.room(size) if kept_bytes <= budget_bytes // 4 else None
+        self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - (0 if self._kept is None else kept_bytes))
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
-        """See `ScoreBlocks.block`."""
-        scores = np.empty((captions.stop - captions.start, videos.stop - videos.start), np.float32)
+        """See `ScoreBlocks.block`; ends past the last row or column mean the last, as in numpy."""
+        rows, columns = _within(captions, len(self.caption_ids)), _within(videos, len(self.video_ids))
+        if self._kept is None:
+            return self._scored(rows, columns)
+        missing = self._kept.missing(rows)
+        self._kept.put(missing, self._scored(missing, slice(0, len(self.video_ids))))
+        return self._kept.values[rows, columns].copy()
+
+    def score_all(self) -> Scores:
+        """The whole matrix, of 4 x Q x V bytes."""
+        return Scores(self.block(slice(None), slice(None)), self.caption_ids, self.video_ids)
+
+    def _scored(self, captions: slice, videos: slice) -> FloatArray:
+        scores = np.empty((_length(captions), _length(videos)), np.float32)
         device = device_of(self._scorer)
         with torch.inference_mode(), evaluating(self._scorer):
             for rows in _pieces(captions, self._tile[0]):
                 text = move(take_rows(self._text, rows), device)
                 for columns in _pieces(videos, self._tile[1]):
                     video = move(take_rows(self._video, columns), device)
-                    scores[_within(rows, captions), _within(columns, videos)] = _array(self._scorer.score(text, video))
+                    tile = _array(self._scorer.score(text, video))
+                    scores[_place(rows, captions), _place(columns, videos)] = tile
         return scores
-
-    def score_all(self) -> Scores:
-        """The whole matrix, of 4 x Q x V bytes."""
-        values = self.block(slice(0, len(self.caption_ids)), slice(0, len(self.video_ids)))
-        return Scores(values, self.caption_ids, self.video_ids)
 
     def _costs(self) -> Costs:
         """States are there twice: moved to the matcher's device, and laid out for its chunks."""
-        caption, video = 2 * row_bytes(self._text), 2 * row_bytes(self._video)
-        return Costs(pair_bytes(self._scorer, self._text, self._video), caption, video)
+        return Costs(PAIR_BYTES, 2 * row_bytes(self._text), 2 * row_bytes(self._video))
 
 
-def pair_bytes(scorer: Scorer, text: tuple[Tensor, ...], video: tuple[Tensor, ...]) -> int:
-    """Bytes that a pair costs: what the scorer says, else as much as the rows of its caption and its video."""
-    if isinstance(scorer, SparingScorer):
-        return scorer.pair_bytes(text, video)
-    return row_bytes(text) + row_bytes(video)
+class _Kept(NamedTuple):
+    """Scores that were calculated: `values` (Q, V), and `done` (Q,) True = the row is there."""
+
+    values: FloatArray
+    done: NDArray[np.bool_]
+
+    @classmethod
+    def room(cls, size: tuple[int, int]) -> _Kept:
+        return cls(np.empty(size, np.float32), np.zeros(size[0], np.bool_))
+
+    def missing(self, rows: slice) -> slice:
+        """From the first of these rows that is not there to the last, empty where all are."""
+        places = rows.start + np.flatnonzero(~self.done[rows])
+        return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(rows.start, rows.start)
+
+    def put(self, rows: slice, scores: FloatArray) -> None:
+        self.values[rows], self.done[rows] = scores, True
 
 
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
@@ -147,7 +169,18 @@ def _pieces(wanted: slice, length: int) -> Iterator[slice]:
         yield slice(start, min(start + length, wanted.stop))
 
 
-def _within(piece: slice, whole: slice) -> slice:
+def _within(wanted: slice, count: int) -> slice:
+    start, stop, step = wanted.indices(count)
+    if step != 1:
+        raise UsageError(f"Scores were asked for in steps of {step}; ask for a block without a step.")
+    return slice(start, max(start, stop))
+
+
+def _length(rows: slice) -> int:
+    return int(rows.stop - rows.start)
+
+
+def _place(piece: slice, whole: slice) -> slice:
     return slice(piece.start - whole.start, piece.stop - whole.start)
 
 

@@ -1,0 +1,76 @@
+"""Settings out of their range are refused in a sentence when they are made, before a matcher is built."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from evenreel.errors import UsageError
+from evenreel.matchers import MATCHERS
+from evenreel.matchers.adapter import AdapterSettings
+
+NO_NUMBERS = (math.nan, math.inf, "0.01", True, None)
+BAD: dict[str, tuple[Any, ...]] = {
+    "temperature": (0, -1.0, *NO_NUMBERS),
+    "attention_temperature": (0.0, -1, *NO_NUMBERS),
+    "radius": (0.0, -2, *NO_NUMBERS),
+    "dropout": (1.0, 2, -0.1, *NO_NUMBERS),
+    "prior_std": (-1, *NO_NUMBERS),
+    "support_weight": (-1, *NO_NUMBERS),
+    "layers": (0, -1, 1.5, *NO_NUMBERS),
+    "temporal_layers": (-1, 2.0, *NO_NUMBERS),
+    "weight_layers": (0, 2.5, *NO_NUMBERS),
+    "heads": (0, -2, *NO_NUMBERS),
+    "max_frames": (0, -1, *NO_NUMBERS),
+    "max_words": (0, -1, *NO_NUMBERS),
+    "trials": (0, *NO_NUMBERS),
+    "noise_seed": (-1, 0.5, *NO_NUMBERS),
+    "kind": ("lora", None),
+    "prior": ("cauchy", None),
+}
+"""Every setting of every matcher is here: one that is added without a range fails the test."""
+
+CASES = [
+    pytest.param(name, setting, value, id=f"{name}-{setting}-{value!r}")
+    for name, entry in MATCHERS.items()
+    for setting in entry.settings.__dataclass_fields__
+    for value in BAD[setting]
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "value"), CASES)
+def test_out_of_range(name: str, setting: str, value: Any) -> None:
+    with pytest.raises(UsageError) as raised:
+        MATCHERS[name].settings(**{setting: value})
+    assert str(raised.value).startswith(f"The setting {setting} of {name} is {value!r}; it must be ")
+
+
+def test_what_it_must_be() -> None:
+    settings = MATCHERS["t_mass"].settings
+    for given, words in (
+        ({"trials": 0}, "is 0; it must be a whole number, at least 1."),
+        ({"radius": math.nan}, "is nan; it must be a number above 0."),
+        ({"support_weight": -1}, "is -1; it must be a number of at least 0."),
+        ({"dropout": 1.0}, "is 1.0; it must be a number of at least 0 and below 1."),
+        ({"prior": "cauchy"}, "is 'cauchy'; it must be uniform or normal."),
+    ):
+        with pytest.raises(UsageError, match=words):
+            settings(**given)
+
+
+@pytest.mark.parametrize("entry", MATCHERS.values(), ids=MATCHERS.keys())
+def test_the_ends_of_the_ranges(entry: Any) -> None:
+    ends = {
+        "temperature": 1, "dropout": 0, "prior_std": 0, "support_weight": 0, "temporal_layers": 0, "noise_seed": 0,
+        "layers": 1, "weight_layers": 1, "heads": 1, "max_frames": 1, "max_words": 1, "trials": 1,
+    }  # fmt: skip
+    entry.settings(**{name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__})
+
+
+@pytest.mark.parametrize("given", [{"dropout": 2}, {"kind": "lora"}], ids=str)
+def test_settings_of_adapters(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"The setting {name} of the adapter is .*; it must be "):
+        AdapterSettings(**given)
