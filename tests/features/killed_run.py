@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 from evenreel.corpus import load_corpus
@@ -28,7 +27,3 @@ def main(videos: Path, folder: Path, fatal: int) -> None:
     Path.replace = replace  # type: ignore[method-assign,assignment]
     settings = FeatureSettings(rule="4 midpoints", read_text=False, videos=videos, workers=2)
     compute_features(load_corpus(videos), folder, PixelEncoder(), settings)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

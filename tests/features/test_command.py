@@ -10,10 +10,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import Result
 from PIL import Image, ImageDraw, ImageFont
+from typer.testing import CliRunner
 
-from evenreel.corpus import load_corpus, save_corpus
-from evenreel.features import load_text_features, load_video_features
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, save_corpus, save_texts
+from evenreel.corpus.on_screen import make_texts
+from evenreel.errors import UsageError
+from evenreel.features import load_text_features, load_video_features, read_manifest
 from evenreel.planted import write_clip
 from evenreel.types import Pixels
 from tests.features.corpora import corpus_of
@@ -24,8 +29,8 @@ CAPTIONS = ["a sign", "a red square"]
 
 
 def picture_with(text: str) -> Pixels:
-    picture = Image.new("RGB", (320, 180), "white")
-    ImageDraw.Draw(picture).text((40, 60), text, fill="black", font=ImageFont.load_default(44))
+    picture = Image.new("RGB", (160, 96), "white")
+    ImageDraw.Draw(picture).text((16, 36), text, fill="black", font=ImageFont.load_default(26))
     return np.asarray(picture)
 
 
@@ -42,16 +47,22 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def here(*arguments: str) -> Result:
+    """The command in this process, which has its imports behind it."""
+    return CliRunner().invoke(app, arguments)
+
+
 def evenreel(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
     return subprocess.run([sys.executable, "-m", "evenreel", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_a_corpus_is_computed_listed_loaded_and_left_alone(corpus: Path) -> None:
-    asked = ["features", str(corpus), "--model", "builtin", "--frames", "4", "--windows", "2", "--workers", "1"]
-    first = evenreel(*asked, "--json")
-    assert (first.returncode, first.stderr) == (3, "")
+    asked = ["features", str(corpus), "--model", "builtin", "--frames", "2", "--windows", "2", "--workers", "1"]
+    first = here(*asked, "--json")
+    assert (first.exit_code, first.stderr) == (3, ""), first.output
     report = json.loads(first.stdout)
-    assert (report["computed"], report["frames"], report["texts"]) == (2, 8, 2)
+    assert (report["computed"], report["frames"], report["texts"]) == (2, 4, 2)
     assert [(aside["clip_id"], aside["reason"]) for aside in report["set_aside"]] == [("t", "not_media")]
     folder = Path(report["folder"])
     assert folder.parent == corpus / "features" and folder.name.startswith("builtin-")
@@ -68,23 +79,41 @@ def test_a_corpus_is_computed_listed_loaded_and_left_alone(corpus: Path) -> None
     sentences = load_text_features(folder, tables).sentence
     np.testing.assert_allclose(sentences[:2], encoder.encode_text(CAPTIONS).sentence, atol=1e-3)
 
-    again = evenreel(*asked)
-    assert again.returncode == 3
+    again = here(*asked)
+    assert again.exit_code == 3
     assert "Nothing to do: 2 clips and 2 captions are up to date" in again.stdout
     assert "text.mp4" in again.stdout and "(not_media)" in again.stdout
 
 
+def test_words_of_the_corpus_take_the_place_of_ocr(corpus: Path, tmp_path: Path) -> None:
+    asked = ["features", str(corpus), "--model", "builtin", "--frames", "2", "--windows", "2", "--workers", "1"]
+    asked += ["--words", "corpus", "--precision", "bfloat16", "--device", "cpu", "--out", str(tmp_path / "out")]
+    refused = here(*asked)
+    assert isinstance(refused.exception, UsageError)
+    assert "ships no words on screen; leave --words out" in str(refused.exception)
+    save_texts(make_texts([{"clip_id": "s", "text": SIGN, "start_frame": 10, "end_frame": 19}]), corpus)
+    try:
+        done = here(*asked)
+    finally:
+        save_texts(None, corpus)
+    assert done.exit_code == 3, done.output
+    videos = load_video_features(tmp_path / "out", load_corpus(corpus), leave_out_aside=True)
+    assert videos.window_mask is not None and videos.window_mask.tolist() == [[False, True], [False, False]]
+    assert read_manifest(tmp_path / "out").precision == "bfloat16"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "words"),
     [
-        (["--frames", "4", "--rule", "every 1 s"], 2, "either --frames or --rule"),
-        (["--rule", "sometimes"], 2, "not a sampling rule"),
+        (["--frames", "4", "--rule", "every 1 s"], "either --frames or --rule"),
+        (["--rule", "sometimes"], "not a sampling rule"),
+        (["--no-ocr", "--words", "corpus"], "Leave --no-ocr out"),
     ],
 )
-def test_wrong_usage_says_what_is_right(corpus: Path, arguments: list[str], code: int, words: str) -> None:
-    done = evenreel("features", str(corpus), "--model", "builtin", *arguments)
-    assert done.returncode == code
-    assert words in done.stderr
+def test_wrong_usage_says_what_is_right(corpus: Path, arguments: list[str], words: str) -> None:
+    done = here("features", str(corpus), "--model", "builtin", *arguments)
+    assert isinstance(done.exception, UsageError)
+    assert words in str(done.exception)
 
 
 def test_a_folder_without_a_corpus_fails(tmp_path: Path) -> None:
