@@ -9,13 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from torch import nn
 
 import evenreel
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
-from evenreel.matchers import MATCHERS, build_matcher, scoring
+from evenreel.matchers import MATCHERS, TextBatch, build_matcher, scoring
 from evenreel.matchers.batches import text_batch, video_batch
+from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
+from evenreel.similarity.interaction import Tokens
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 DIMENSION = 8
@@ -70,6 +73,24 @@ def test_batches_and_tiles_change_nothing(name: str, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(scores.values, at_once, atol=1e-5)
     assert (scores.caption_ids, scores.video_ids) == (texts.ids, videos.ids)
     assert matcher.training  # it is left as it was
+
+
+def test_the_longest_come_first() -> None:
+    """The first batch makes room for all; a state that grows is there twice for a moment."""
+    seen: list[int] = []
+
+    class Watched(nn.Module):
+        limits = Limits(DIMENSION)
+
+        def encode_text(self, text: TextBatch) -> Tokens:
+            seen.append(text.words.shape[1])
+            return Tokens(text.words, text.word_mask, text.words[..., 0])
+
+    texts, _ = features(300)
+    encode_texts(Watched(), longest_last(texts))  # type: ignore[arg-type]  # all that encoding needs
+    assert len(seen) == 5
+    assert seen == sorted(seen, reverse=True)
+    assert seen[0] > seen[-1]
 
 
 def test_evaluation_reads_tiles() -> None:

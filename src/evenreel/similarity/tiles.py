@@ -66,9 +66,10 @@ class MatcherScores:
         self.video_ids: Sequence[str] = videos.ids
         self._scorer, self._text, self._video = scorer, texts.state, videos.state
         size = len(texts.ids), len(videos.ids)
-        kept_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
-        self._kept = _Kept.room(size) if kept_bytes <= budget_bytes // 4 else None
-        self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - (0 if self._kept is None else kept_bytes))
+        table_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
+        keeps = table_bytes <= budget_bytes // 4
+        self._kept = _Kept.room(size) if keeps else None
+        self._tile = tile_shape(size, self._costs(), budget_bytes - CHUNK_BYTES - keeps * table_bytes)
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
         """See `ScoreBlocks.block`; ends past the last row or column mean the last, as in numpy."""
