@@ -9,14 +9,22 @@ from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
+from typer.testing import CliRunner, Result
 
+from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
+from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import plan_corpus
 
 
 def planted(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "evenreel", "planted", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def here(*arguments: object) -> Result:
+    """The command in this process, which has its imports behind it."""
+    return CliRunner().invoke(app, ["planted", *map(str, arguments)])
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -39,16 +47,16 @@ def test_it_writes_a_corpus_and_goes_on_with_a_broken_off_one(tmp_path: Path) ->
     assert corpus.clips["end_s"].is_between(0.4, 1.1).all()
     assert corpus.clips["clip_id"].to_list() == [clip.clip_id for clip in plan_corpus("length", 1, 10, 3).clips]
 
-    assert planted(*asked, "--out", second, "--workers", 1).returncode == 0
+    assert here(*asked, "--out", second, "--workers", 1).exit_code == 0
     assert digests(first) == digests(second)
     (first / "clips" / "test_00001_0.mp4").unlink()
-    again = planted(*asked, "--out", first)
+    again = here(*asked, "--out", first)
     assert "10 clips (1 rendered now)" in again.stdout
     assert digests(first) == digests(second)
 
 
 def test_json_says_what_was_planted(tmp_path: Path) -> None:
-    done = planted("visual", "--strength", 1, "--clips", 10, "--out", tmp_path / "corpus", "--json")
+    done = here("visual", "--strength", 1, "--clips", 10, "--workers", 1, "--out", tmp_path / "corpus", "--json")
     found = json.loads(done.stdout)
     assert (found["bias"], found["strength"], found["rendered"]) == ("visual", 1.0, 10)
     train, _, _ = found["statistics"]
@@ -64,18 +72,21 @@ def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
         ("visual", "--short", 1, 2): "--short and --long are lengths of the bias 'length'",
         ("length", "--short", 3, 1): "--short is 3 1; give the shortest and the longest clip, in that order",
         ("length", "--long", 5, 31): "between 0.5 and 30 seconds",
+        ("length", "--short", 3, 6): "up to 6 s and long ones from 5 s cannot be told apart",
     }.items():
-        done = planted(*arguments, "--out", out)
-        assert done.returncode == 2, done
-        assert sentence in done.stderr
+        error = here(*arguments, "--out", out).exception
+        assert isinstance(error, UsageError) and sentence in str(error)
     assert not out.exists()
 
 
+def test_an_error_is_a_sentence_on_the_error_stream(tmp_path: Path) -> None:
+    done = planted("visual", "--strength", 1.5, "--out", tmp_path / "corpus")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "between 0 (nothing planted) and 1" in done.stderr
+
+
 def test_a_folder_of_another_corpus_is_left_alone(tmp_path: Path) -> None:
-    asked = ("visual", "--clips", 10, "--out", tmp_path)
-    assert planted(*asked).returncode == 0
-    before = digests(tmp_path)
-    done = planted(*asked, "--strength", 0.2)
-    assert done.returncode == 1
-    assert "holds a planted corpus of another bias, strength, seed" in done.stderr
-    assert digests(tmp_path) == before
+    (tmp_path / "captions.parquet").write_text("dear to somebody")
+    error = here("visual", "--clips", 10, "--out", tmp_path).exception
+    assert isinstance(error, CorpusError) and "holds a corpus already" in str(error)
+    assert [path.name for path in tmp_path.iterdir()] == ["captions.parquet"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.planted import showing
 from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
 from evenreel.planted import BIASES, BiasName, PlantSettings, corpus_of, plan_corpus, vocabulary
@@ -226,3 +227,14 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...
 def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         PlantSettings(**settings)
+
+
+def test_the_benchmark_asks_for_clips_that_show_all_that_a_caption_names() -> None:
+    plan = plan_corpus("scene_text", 0.5, 120)
+    clips = plan.split("test")
+    corpus = select(corpus_of(plan), split="test")
+    found = showing(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
+    for q, one in enumerate(clips):
+        for v, other in enumerate(clips):
+            names = one.shot.captions[0].names
+            assert found[q, v] == all(_shown(one, name) == _shown(other, name) for name in names)
