@@ -20,6 +20,7 @@ from evenreel.library.query import Query
 from evenreel.library.rerank import Reranker, StoredClip, check_encoder, middles, ranks
 from evenreel.library.search import Searcher
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
+from evenreel.matchers.matcher import Limits
 from evenreel.types import SearchResult, TextEmbedding
 
 from .fakes import DIMENSION, Library, WordsEncoder, encode
@@ -35,6 +36,7 @@ class LastFrame(nn.Module):
     """Likes clips whose last frame shows the query: a thing that the best frame of a clip does not tell."""
 
     logit_scale = torch.tensor(0.0)
+    limits = Limits(DIMENSION)
 
     def __init__(self) -> None:
         super().__init__()

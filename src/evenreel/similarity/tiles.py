@@ -45,7 +45,8 @@ class MatcherScores:
         texts: Q captions, encoded by the same matcher.
         videos: V videos, likewise.
         budget_bytes: most memory that scoring takes beside the states and the scores it gives: `CHUNK_BYTES` for the
-            chunks in which a matcher works a tile off, the rest for the tile and for what is kept.
+            chunks in which a matcher works a tile off, the rest for the tile and for what is kept. What the allocator
+            of the system holds back of memory that was freed is not counted.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
