@@ -68,6 +68,8 @@ def test_a_run_from_its_recipe_to_its_checkpoint(recipe_file: Path, tmp_path: Pa
     pretrained = load_matcher(str(tmp_path / "run" / "checkpoint"))
     assert pretrained.about.encoder.weights_hash == load_encoder(str(clip_folder), device="cpu").weights_hash
     assert pretrained.about.corpus
+    assert pretrained.about.inputs.frames == 3
+    assert pretrained.about.inputs.words is not None
     assert "epochs: 3" in pretrained.about.recipe
     page = (tmp_path / "run" / "curves.html").read_text()
     assert "Training of tests/small" in page

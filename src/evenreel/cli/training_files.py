@@ -9,8 +9,10 @@ from pathlib import Path
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
 from evenreel.files import write_durably
+from evenreel.matchers.batches import row_lengths
 from evenreel.report.page import write_page
 from evenreel.report.training import training_page
+from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.milestones import METRICS
@@ -62,17 +64,24 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     figures = validation_figures(trained)
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
-        inputs=Inputs(
-            rule=loaded.encoder.rule,
-            words=recipe.backbone.max_words if recipe.backbone else None,
-            windows=loaded.encoder.windows if recipe.adapter and recipe.adapter.windows else None,
-        ),
+        inputs=_inputs(recipe, loaded, trained),
         corpus=Path(recipe.data.corpus).name,
         split=recipe.data.train,
         recipe=recipe_text(recipe),
         metrics=tuple(Metric(f"{name} t2v", value, data=data) for name, value in figures.items()),
         limits=(recipe.about,) if recipe.about else (),
     )
+
+
+def _inputs(recipe: Recipe, loaded: Loaded, trained: Trained) -> Inputs:
+    """What the matcher was given at most, which is what it can be given later."""
+    examples, frames = loaded.material.examples, trained.matcher.limits.frames
+    words = recipe.backbone.max_words if recipe.backbone else None
+    if isinstance(examples, FeatureExamples):
+        frames = int(row_lengths(examples.video_features.frame_mask).max())
+        words = int(row_lengths(examples.text_features.word_mask).max())
+    windows = loaded.encoder.windows if recipe.adapter and recipe.adapter.windows else None
+    return Inputs(frames, words, loaded.encoder.rule, windows)
 
 
 def _lead(recipe: Recipe, trained: Trained) -> str:
