@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +41,13 @@ def train(
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
     from evenreel.cli.training_files import write_results
     from evenreel.cli.waiting import share_bar
-    from evenreel.evaluation import parse_metric
     from evenreel.training.material import load_material
     from evenreel.training.recipe_files import find_recipe, load_recipe
     from evenreel.training.run import Outside
     from evenreel.training.run import train as run_training
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
-    parse_metric(chosen.selection.metric)  # one that does not exist is found out before any work
+    _check_goal(chosen)
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
     with share_bar("reading the clips") as progress:
         loaded = load_material(chosen, progress)
@@ -59,6 +59,19 @@ def train(
         _show(folder, loaded, trained, as_json)
     if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _check_goal(recipe: Recipe) -> None:
+    """Refuse, before any work, a metric that does not exist, or one whose worst figure would be selected."""
+    from evenreel.evaluation import parse_metric
+
+    metric = parse_metric(recipe.selection.metric)
+    goal = "max" if metric.higher_is_better else "min"
+    if recipe.selection.goal != goal:
+        raise UsageError(
+            f"selection.goal is {recipe.selection.goal}, but {metric} is better the "
+            f"{'higher' if metric.higher_is_better else 'lower'} it is; use --set selection.goal={goal}."
+        )
 
 
 def _measure(recipe: Recipe, corpus: Corpus) -> Measure:
