@@ -73,6 +73,11 @@ def test_where_it_comes_from_is_kept(saved: Path) -> None:
     assert about.limits == ("It has seen no film.",)
 
 
+def test_others_may_read_all_of_it(saved: Path) -> None:
+    modes = {path.name: path.stat().st_mode for path in saved.iterdir()}
+    assert len(set(modes.values())) == 1, modes
+
+
 def test_saving_what_was_loaded_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
     save_pretrained(tmp_path / "again", load_matcher(saved))
     for name in ("config.json", "model.safetensors", "README.md"):
@@ -88,7 +93,9 @@ def test_training_goes_on_after_loading(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("build", [tiny_clip, tiny_siglip])
-def test_trained_towers_are_saved_as_a_model_of_their_own(build: object, tmp_path: Path) -> None:
+def test_trained_towers_are_saved_as_a_model_of_their_own(
+    build: object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     source = build(tmp_path / "source")  # type: ignore[operator]
     towers = load_towers(open_checkpoint(source), torch.device("cpu"), "float32")
     with torch.no_grad():
@@ -96,7 +103,9 @@ def test_trained_towers_are_saved_as_a_model_of_their_own(build: object, tmp_pat
             parameter.add_(0.01 * torch.randn_like(parameter))
     about = About(ENCODER.__class__("org/tiny", "00" * 32, towers.dimension))
     before = trained(MatcherSpec("mean_pool"), about)
+    capfd.readouterr()
     written = save_pretrained(tmp_path / "both", before, towers)
+    assert capfd.readouterr() == ("", "")
     encoder = load_encoder(str(tmp_path / "both" / "encoder"))
     assert written.about.encoder.weights_hash == encoder.weights_hash
     assert written.about.encoder.weights_hash != load_encoder(str(source)).weights_hash

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from evenreel.checkpoint.architecture import build, module, resolved
@@ -17,7 +17,7 @@ from evenreel.checkpoint.config_file import CARD, CONFIG, ENCODER, WEIGHTS, Conf
 from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
-from evenreel.encoders.towers import Towers
+from evenreel.encoders.towers import Towers, quiet
 from evenreel.errors import CheckpointError
 
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
@@ -55,8 +55,9 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
         note = _write_towers(folder / ENCODER, towers, pretrained.about.encoder.id)
         pretrained = replace(pretrained, about=replace(pretrained.about, encoder=note))
     weights = folder / WEIGHTS
-    save_file(_tensors(pretrained), weights, metadata={"format": "pt"})
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    payload = save(_tensors(pretrained), metadata={"format": "pt"})
+    weights.write_bytes(payload)  # not `save_file`, whose files nobody else may read
+    digest = hashlib.sha256(payload).hexdigest()
     config = Config(pretrained.spec, pretrained.about, digest, None if towers is None else ENCODER)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
     (folder / CARD).write_text(model_card(config), encoding="utf-8")
@@ -72,7 +73,8 @@ def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
 def _write_towers(folder: Path, towers: Towers, trained_from: str) -> EncoderNote:
     """Save towers as transformers does; how pictures and captions are prepared is copied as it was."""
     source = towers.checkpoint.folder
-    towers.model.save_pretrained(folder)
+    with quiet():
+        towers.model.save_pretrained(folder)
     for name in (*_PROCESSOR_FILES, *TOKENIZER_FILES):
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)

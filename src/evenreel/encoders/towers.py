@@ -111,7 +111,7 @@ def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) ->
     Raises:
         EncoderError: they do not fit the configuration or each other.
     """
-    with _quiet():
+    with quiet():
         try:
             model = _load_model(checkpoint, precision)
             tokenizer = _load_tokenizer(checkpoint, model.config)
@@ -165,8 +165,8 @@ def _load_tokenizer(checkpoint: Checkpoint, config: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what transformers says while it loads from the terminal; warnings go to our own log."""
+def quiet() -> Iterator[None]:
+    """Keep what transformers says while it loads or saves from the terminal; warnings go to our own log."""
     from transformers.utils import logging as spoken
 
     level, bars = spoken.get_verbosity(), spoken.is_progress_bar_enabled()

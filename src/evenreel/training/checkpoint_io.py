@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from evenreel.errors import CheckpointError
@@ -54,7 +54,7 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     try:
         with replacing(path) as part:
-            save_file(copies, part)
+            part.write_bytes(save(copies))  # not `save_file`, whose files nobody else may read
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"The weights {path} cannot be written ({error}).") from error
 
