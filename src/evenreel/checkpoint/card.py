@@ -15,7 +15,7 @@ _LIMITS = (
     "and evenreel refuses them by the hash of the weights.",
     "Its scores order the videos of one query. They are no probabilities, and scores of two queries or of two matchers "
     "cannot be compared.",
-    "What its training data favour it may favour too: `evenreel audit` measures that.",
+    "What its training data favour it may favour too.",
 )
 
 
