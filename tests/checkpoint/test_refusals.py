@@ -139,9 +139,11 @@ def test_a_missing_file(saved: Path, name: str) -> None:
     assert f"is no checkpoint of a matcher: {name} missing" in refusal(saved)
 
 
-def test_a_pickle_beside_is_not_touched(saved: Path) -> None:
+def test_a_pickle_beside_is_not_touched(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load_matcher(saved).spec
     (saved / "pytorch_model.bin").write_bytes(b"a pickle")
-    load_matcher(saved)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("a pickle was read"))
+    assert load_matcher(saved).spec == before
 
 
 @pytest.mark.parametrize("name", ["nothing here", "./no/such/folder", "../no/such", "", "a/b/c", "org/..name"])

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from evenreel.library.confidence import update_null_scores
+from evenreel.library.fulltext import rebuild_full_text
+from evenreel.library.search import Searcher
 from evenreel.library.vectors import ExactVectors
-from evenreel.types import FloatArray, Pixels, TextEmbedding
+from evenreel.types import FloatArray, Pixels, SearchResult, TextEmbedding
 
+SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
 DIMENSION = 64
 TOKEN_LIMIT = 77
 
@@ -105,3 +109,15 @@ class Library:
             " VALUES (?, ?, '/', 1, 1, 1, ?, ?, ?)",
             (path, name, state, clip_id, json.dumps(metadata or {}, ensure_ascii=False)),
         )
+
+
+def finish(library: Library) -> Searcher:
+    """What a library derives, and a searcher of it."""
+    rebuild_full_text(library.connection)
+    update_null_scores(library.connection, library.vectors, library.encoder)
+    return Searcher(library.connection, lambda _: library.vectors, library.encoder)
+
+
+def paths(result: SearchResult) -> list[str]:
+    """Paths of the hits in their order."""
+    return [hit.path for hit in result.hits]

@@ -14,18 +14,14 @@ from torch import Tensor, nn
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.errors import CheckpointError, LibraryError, UsageError
-from evenreel.library.confidence import update_null_scores
-from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.query import Query
 from evenreel.library.rerank import Reranker, StoredClip, check_encoder, middles, ranks
 from evenreel.library.search import Searcher
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.matcher import Limits
-from evenreel.types import SearchResult, TextEmbedding
+from evenreel.types import TextEmbedding
 
-from .fakes import DIMENSION, Library, WordsEncoder, encode
-
-SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
+from .fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 
 class Values(NamedTuple):
@@ -80,16 +76,6 @@ def library(tmp_path: Path) -> Library:
         made.add_clip(f"c{number}", [f"filler{number}", subject, subject, SUBJECTS[(number + 1) % len(SUBJECTS)]])
         made.add_file(f"/v/{number}.mp4", f"c{number}", {"source": "camera" if number % 2 else "sora"})
     return made
-
-
-def finish(library: Library) -> Searcher:
-    rebuild_full_text(library.connection)
-    update_null_scores(library.connection, library.vectors, library.encoder)
-    return Searcher(library.connection, lambda _: library.vectors, library.encoder)
-
-
-def paths(result: SearchResult) -> list[str]:
-    return [hit.path for hit in result.hits]
 
 
 # The order

@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library.catalog import stored_path
-from evenreel.library.confidence import CONFIDENT, null_queries, update_null_scores
+from evenreel.library.confidence import CONFIDENT, null_queries
 from evenreel.library.fulltext import content_words, rebuild_full_text, words
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.search import Query, Searcher
-from evenreel.types import Hit, MomentHit, SearchResult, TextHit
+from evenreel.types import Hit, MomentHit, TextHit
 
-from .fakes import DIMENSION, Library, WordsEncoder, encode
-
-SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
+from .fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
 
 
 @pytest.fixture
@@ -34,16 +32,6 @@ def library(tmp_path: Path) -> Library:
         made.add_clip(f"c{number}", seen, duration_s=5.0 + number)
         made.add_file(f"/v/{number}.mp4", f"c{number}", {"source": "camera" if number % 2 else "sora"})
     return made
-
-
-def finish(library: Library) -> Searcher:
-    rebuild_full_text(library.connection)
-    update_null_scores(library.connection, library.vectors, library.encoder)
-    return Searcher(library.connection, lambda _: library.vectors, library.encoder)
-
-
-def paths(result: SearchResult) -> list[str]:
-    return [hit.path for hit in result.hits]
 
 
 # What is seen
