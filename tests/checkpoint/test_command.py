@@ -16,6 +16,7 @@ from evenreel.checkpoint.architecture import build, module
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.errors import LibraryError, UsageError
+from evenreel.library.rerank import check_encoder
 from tests.library.videos import write_folder
 
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
@@ -82,6 +83,13 @@ def test_a_matcher_for_another_encoder_is_refused(place: Path) -> None:
     assert done.stderr.count("\n") == 1
     assert "trained on features of org/other, the library was made with builtin" in done.stderr
     assert "--model org/other" in done.stderr
+
+
+def test_towers_that_were_trained_further_are_named_where_they_lie() -> None:
+    spec = MatcherSpec("mean_pool")
+    note = EncoderNote("builtin", "00" * 32, 16, trained_further=True)
+    with pytest.raises(LibraryError, match=r"builtin, trained further, .* with --model CHECKPOINT/encoder to re-rank"):
+        check_encoder(Pretrained(build(spec, 16), spec, About(note)), "builtin", "11" * 32)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
         lambda data: data["about"]["encoder"].update(dimension=0),
         lambda data: data["about"]["inputs"].update(frames=-1),
         lambda data: data["about"]["metrics"][0].update(value="high"),
-        lambda data: data.update(encoder_folder="../elsewhere"),
+        lambda data: data["about"]["encoder"].update(trained_further="../elsewhere"),
     ],
 )
 def test_a_config_that_was_edited(saved: Path, edit: Callable[[dict[str, Any]], object]) -> None:

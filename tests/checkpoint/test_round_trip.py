@@ -109,7 +109,11 @@ def test_trained_towers_are_saved_as_a_model_of_their_own(
     encoder = load_encoder(str(tmp_path / "both" / "encoder"))
     assert written.about.encoder.weights_hash == encoder.weights_hash
     assert written.about.encoder.weights_hash != load_encoder(str(source)).weights_hash
+    assert written.about.encoder.id == "org/tiny"
+    assert written.about.encoder.trained_further
     assert load_matcher(tmp_path / "both").about.encoder == written.about.encoder
+    with pytest.raises(CheckpointError, match=r"trained further from org/tiny; save them with it"):
+        save_pretrained(tmp_path / "alone", load_matcher(tmp_path / "both"))
     for name, parameter in towers.model.state_dict().items():
         assert torch.equal(encoder._towers.model.state_dict()[name], parameter)
     assert encoder.encode_text(["a red ball"]).sentence.shape == (1, towers.dimension)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from evenreel import __version__
 from evenreel.checkpoint.config_file import Config
-from evenreel.checkpoint.records import About, Inputs, MatcherSpec, Metric
+from evenreel.checkpoint.records import ENCODER, About, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
 
 _LIMITS = (
@@ -65,8 +65,8 @@ def _encoder(config: Config) -> Iterator[str]:
     yield from ("## Encoder", "")
     yield f"- `{note.id}`, features of {note.dimension} numbers"
     yield f"- hash of its weights and settings: `{note.weights_hash}`"
-    if config.encoder_folder:
-        yield f"- it was trained with the matcher and lies in `{config.encoder_folder}/`, as transformers reads it"
+    if note.trained_further:
+        yield f"- trained further with the matcher: what it is now lies in `{ENCODER}/`, as transformers reads it"
     yield ""
 
 
@@ -113,7 +113,7 @@ def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
 
 
 def _use(config: Config) -> Iterator[str]:
-    model = "CHECKPOINT/encoder" if config.encoder_folder else config.about.encoder.id
+    model = config.about.encoder.model
     yield from ("## Use", "", "```console", f"evenreel index VIDEOS --library LIBRARY --model {model}")
     yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "", "```python")
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')

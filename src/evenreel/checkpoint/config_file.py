@@ -1,7 +1,7 @@
 """config.json of a checkpoint: the records as plain data, with a version and the digest of the weights.
 
 Layout: `format`, `evenreel_version`, `matcher` (name, settings, wrapped), `about` (the fields of `About`),
-`encoder_folder` (where trained towers lie, else null), `weights_sha256`.
+`weights_sha256`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evenreel.errors import CheckpointError
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
 
-CONFIG, WEIGHTS, CARD, ENCODER = "config.json", "model.safetensors", "README.md", "encoder"
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,11 @@ class Config:
         spec: how the matcher is built, every setting spelt out.
         about: where it comes from.
         weights_sha256: digest of model.safetensors, in hex.
-        encoder_folder: folder of the trained towers inside the checkpoint; None where they were not trained.
     """
 
     spec: MatcherSpec
     about: About
     weights_sha256: str
-    encoder_folder: str | None = None
 
 
 def to_json(config: Config) -> str:
@@ -46,7 +44,6 @@ def to_json(config: Config) -> str:
         "evenreel_version": __version__,
         "matcher": asdict(config.spec),
         "about": asdict(config.about),
-        "encoder_folder": config.encoder_folder,
         "weights_sha256": config.weights_sha256,
     }
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -79,10 +76,7 @@ def read_config(path: Path) -> Config:
 
 
 def _parsed(data: Mapping[str, Any]) -> Config:
-    folder = data["encoder_folder"]
-    if folder not in (None, ENCODER):
-        raise ValueError(f"the encoder's folder is {str(folder)[:80]!r}")
-    return Config(_spec(data["matcher"]), _about(data["about"]), _text(data["weights_sha256"]), folder)
+    return Config(_spec(data["matcher"]), _about(data["about"]), _text(data["weights_sha256"]))
 
 
 def _spec(data: Mapping[str, Any]) -> MatcherSpec:
@@ -109,6 +103,8 @@ def _encoder(note: EncoderNote) -> EncoderNote:
     _text(note.id), _text(note.weights_hash)
     if not isinstance(note.dimension, int) or note.dimension < 1:
         raise ValueError(f"the dimension is {note.dimension!r}")
+    if not isinstance(note.trained_further, bool):
+        raise TypeError(f"trained_further is {note.trained_further!r}")
     return note
 
 

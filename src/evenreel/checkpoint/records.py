@@ -8,6 +8,9 @@ from typing import Any
 
 from evenreel.matchers import Matcher
 
+ENCODER = "encoder"
+"""Folder of the towers inside a checkpoint, where they were trained with the matcher."""
+
 
 @dataclass(frozen=True)
 class MatcherSpec:
@@ -29,14 +32,21 @@ class EncoderNote:
     """Whose features the matcher takes; those of another encoder mean nothing to it.
 
     Attributes:
-        id: name the encoder can be loaded by.
+        id: name the encoder can be loaded by; for one that was trained further, of what it was before.
         weights_hash: digest over its weights and settings.
         dimension: D, the length of its features.
+        trained_further: whether its towers were trained with the matcher; they then lie in the checkpoint's `encoder/`.
     """
 
     id: str
     weights_hash: str
     dimension: int
+    trained_further: bool = False
+
+    @property
+    def model(self) -> str:
+        """What a command is given to load it, as in `evenreel index --model`."""
+        return f"CHECKPOINT/{ENCODER}" if self.trained_further else self.id
 
 
 @dataclass(frozen=True)

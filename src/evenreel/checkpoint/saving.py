@@ -13,9 +13,9 @@ from torch import Tensor
 
 from evenreel.checkpoint.architecture import build, module, resolved
 from evenreel.checkpoint.card import model_card
-from evenreel.checkpoint.config_file import CARD, CONFIG, ENCODER, WEIGHTS, Config, to_json
+from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.folders import replacing_folder
-from evenreel.checkpoint.records import EncoderNote, Pretrained
+from evenreel.checkpoint.records import ENCODER, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
 from evenreel.encoders.towers import Towers, quiet
 from evenreel.errors import CheckpointError
@@ -38,11 +38,13 @@ def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers |
         What was written: with every setting spelt out, and tied to the trained towers where there are some.
 
     Raises:
-        CheckpointError: the matcher is not what its spec builds, the folder holds other things, or the disk refuses.
+        CheckpointError: the matcher is not what its spec builds, its encoder was trained further and is not given, the
+            folder holds other things, or the disk refuses.
     """
     place = Path(folder)
     _check_free(place)
     _check_spec(pretrained)
+    _check_encoder(pretrained.about.encoder, towers)
     try:
         with replacing_folder(place) as part:
             return _write(part, replace(pretrained, spec=resolved(pretrained.spec)), towers)
@@ -58,7 +60,7 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
     payload = save(_tensors(pretrained), metadata={"format": "pt"})
     weights.write_bytes(payload)  # not `save_file`, whose files nobody else may read
     digest = hashlib.sha256(payload).hexdigest()
-    config = Config(pretrained.spec, pretrained.about, digest, None if towers is None else ENCODER)
+    config = Config(pretrained.spec, pretrained.about, digest)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
     (folder / CARD).write_text(model_card(config), encoding="utf-8")
     return pretrained
@@ -78,7 +80,7 @@ def _write_towers(folder: Path, towers: Towers, trained_from: str) -> EncoderNot
     for name in (*_PROCESSOR_FILES, *TOKENIZER_FILES):
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
-    return EncoderNote(f"{trained_from}, trained further", open_checkpoint(folder).digest(), towers.dimension)
+    return EncoderNote(trained_from, open_checkpoint(folder).digest(), towers.dimension, trained_further=True)
 
 
 def _check_free(folder: Path) -> None:
@@ -88,6 +90,15 @@ def _check_free(folder: Path) -> None:
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER}):
         raise CheckpointError(f"{folder} holds other things ({others[0]}); save the checkpoint to a folder of its own.")
+
+
+def _check_encoder(note: EncoderNote, towers: Towers | None) -> None:
+    """Refuse to leave behind the only encoder whose features the matcher takes."""
+    if note.trained_further and towers is None:
+        raise CheckpointError(
+            f"The matcher takes features of towers that were trained further from {note.id}; save them with it (give "
+            f"`towers`, from the folder {ENCODER} of the checkpoint that it was loaded from)."
+        )
 
 
 def _check_spec(pretrained: Pretrained) -> None:
