@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.features.compute import compute_features
-    from evenreel.features.load import features_fingerprint, load_text_features, load_video_features
+    from evenreel.features.load import features_fingerprint, load_set_aside, load_text_features, load_video_features
     from evenreel.features.manifest import FeatureSet, Manifest, feature_folder, read_manifest
-    from evenreel.features.settings import FeatureReport, FeatureSettings
+    from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
 
 __all__ = [
+    "ClipAside",
     "FeatureReport",
     "FeatureSet",
     "FeatureSettings",
@@ -18,6 +19,7 @@ __all__ = [
     "compute_features",
     "feature_folder",
     "features_fingerprint",
+    "load_set_aside",
     "load_text_features",
     "load_video_features",
     "read_manifest",
@@ -25,9 +27,9 @@ __all__ = [
 
 _MODULE_OF = {
     "compute": ("compute_features",),
-    "load": ("features_fingerprint", "load_text_features", "load_video_features"),
+    "load": ("features_fingerprint", "load_set_aside", "load_text_features", "load_video_features"),
     "manifest": ("FeatureSet", "Manifest", "feature_folder", "read_manifest"),
-    "settings": ("FeatureReport", "FeatureSettings"),
+    "settings": ("ClipAside", "FeatureReport", "FeatureSettings"),
 }
 
 

@@ -7,10 +7,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evenreel.errors import Reason
 from evenreel.features.manifest import FeatureSet
 from evenreel.features.settings import FLOAT32
 from evenreel.media.parts import Part
 from evenreel.types import Corpus
+
+NO_PATH: tuple[Reason, str] = ("unreadable", "the corpus names no video for it; give it a path")
+"""Reason and sentence of a clip without a file."""
 
 
 @dataclass(frozen=True)

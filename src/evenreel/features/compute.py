@@ -28,7 +28,7 @@ from pathlib import Path
 
 from evenreel.errors import EncoderError, FeaturesError, LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted, merge
-from evenreel.features.clips import Clip, clip_key, clips_of
+from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
 from evenreel.features.corpus_words import CorpusWords
 from evenreel.features.folder import CLIPS, RECOMPUTE, Ledger, clip_shard, remove_leftovers
 from evenreel.features.lock import writer_lock
@@ -175,8 +175,7 @@ class FeatureJob:
     def _clips(self, corpus: Corpus) -> list[Clip]:
         """Clips that name a file, those of one file together and in the order of their times."""
         clips = list(clips_of(corpus))
-        error = MediaError("unreadable", "the corpus names no video for it; give it a path")
-        self._report.set_aside += [_aside(clip, error) for clip in clips if not clip.path]
+        self._report.set_aside += [_aside(clip, MediaError(*NO_PATH)) for clip in clips if not clip.path]
         return sorted(
             (clip for clip in clips if clip.path), key=lambda clip: (clip.path, clip.part.start_s or 0.0, clip.clip_id)
         )

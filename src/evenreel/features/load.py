@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import Clip, clip_key, clips_of
+from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
-from evenreel.features.settings import Words
+from evenreel.features.settings import ClipAside, Words
 from evenreel.features.shards import Shard, read_shard
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.media import parse_rule
@@ -111,6 +111,23 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
 
 
+def load_set_aside(
+    folder: str | Path,
+    corpus: Corpus,
+    *,
+    rule: str | None = None,
+    words: Words | None = None,
+    windows: bool | None = None,
+) -> list[ClipAside]:
+    """The clips that `load_video_features` leaves out with these arguments, and what was found when they were read.
+
+    Raises:
+        FeaturesError: the folder holds no such features.
+        UsageError: `rule` is not one.
+    """
+    return list(_wanted(Path(folder), rule, words, windows).set_aside(corpus))
+
+
 def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None) -> VideoFeatures:
     """Shards of some clips as one padded record.
 
@@ -154,7 +171,7 @@ class _Wanted:
             shard = self._shard(key) if key else None
             if shard is not None:
                 found[clip.clip_id] = shard
-            elif not clip.path or clip.path in ledger.unreadable or (key and key in ledger.set_aside):
+            elif _known_trouble(clip, key, ledger):
                 aside.append(clip.clip_id)
             else:
                 missing.append(clip.clip_id)
@@ -163,6 +180,14 @@ class _Wanted:
         if aside and not leave_out_aside:
             raise FeaturesError(_aside(self.folder, aside))
         return found
+
+    def set_aside(self, corpus: Corpus) -> Iterator[ClipAside]:
+        """The clips that cannot be read and have no features from before, with the reason."""
+        ledger = Ledger.load(self.folder)
+        for clip, key in self.keys(corpus, ledger):
+            trouble = _known_trouble(clip, key, ledger)
+            if trouble and not (key and self._shard(key)):
+                yield ClipAside(clip.clip_id, clip.path, *trouble)
 
     def keys(self, corpus: Corpus, ledger: Ledger) -> Iterator[tuple[Clip, str | None]]:
         """Clips and the names of their shards; None where nobody has looked at the video as it is now."""
@@ -216,6 +241,13 @@ def _wanted(folder: Path, rule: str | None, words: Words | None, windows: bool |
             f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
         )
     return _Wanted(folder, manifest, replace(made, windows=None) if windows is False else made)
+
+
+def _known_trouble(clip: Clip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:
+    """Reason and sentence of a clip that cannot be read; None where nothing is known against it."""
+    if not clip.path:
+        return NO_PATH
+    return ledger.unreadable.get(clip.path) or ledger.set_aside.get(key or "")
 
 
 def _by_block(texts: Sequence[str], places: Mapping[str, Place]) -> dict[Path, list[int]]:
