@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -84,6 +84,37 @@ def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> N
     assert load_scores(tmp_path / "s.npz", corpus).uses == ("other queries",)
 
 
+class Banded(Scores):
+    """Scores that note how much was asked for at a time."""
+
+    asked: ClassVar[list[int]] = []
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        self.asked.append(captions.stop - captions.start)
+        return super().block(captions, videos)
+
+
+def test_a_table_is_written_as_numpy_does_but_in_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.evaluation.trec._BAND_BYTES", 2 * 8 * len(CLIPS))
+    shares: list[float] = []
+    scores = Banded(VALUES[::-1], CAPTIONS[::-1], CLIPS, ("other queries",))
+    save_scores(scores, tmp_path / "s.npz", shares.append)
+    save_scores(scores, tmp_path / "s.npy")
+    assert max(Banded.asked) == 2
+    assert shares == [0.5, 1.0]
+    ids = {"caption_ids": CAPTIONS[::-1], "video_ids": CLIPS, "uses": ["other queries"]}
+    save(tmp_path / "whole.npz", values=VALUES[::-1], **ids)
+    np.save(tmp_path / "whole.npy", np.ascontiguousarray(VALUES[::-1]))
+    for kind in ("npz", "npy"):
+        assert (tmp_path / f"s.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
+def test_an_empty_table_is_saved_too(shape: tuple[int, int], tmp_path: Path) -> None:
+    save_scores(Scores(np.zeros(shape), CAPTIONS[: shape[0]], CLIPS[: shape[1]]), tmp_path / "s.npy")
+    assert np.load(tmp_path / "s.npy").shape == shape
+
+
 def test_ids_that_are_numbers_are_text(tmp_path: Path) -> None:
     corpus = make_corpus(
         pl.DataFrame({"clip_id": ["7", "8"]}), pl.DataFrame({"caption_id": ["1"], "clip_id": ["7"], "text": ["x"]})
@@ -104,8 +135,13 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
         save_scores(Broken(VALUES, CAPTIONS, CLIPS), tmp_path / "s.npz")
     assert (tmp_path / "s.npz").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
-    with pytest.raises(UsageError, match="does not end in .npz"):
-        save_scores(MIXED, tmp_path / "s.npy")
+    with pytest.raises(UsageError, match="ends neither in .npz nor in .npy"):
+        save_scores(MIXED, tmp_path / "s.csv")
+    with pytest.raises(ScoresError, match="The score of 'c1' and 'v2' is NaN"):
+        save_scores(
+            Scores(np.where(np.arange(12).reshape(4, 3) == 5, np.nan, 1.0), CAPTIONS, CLIPS), tmp_path / "s.npz"
+        )
+    assert (tmp_path / "s.npz").read_bytes() == before
     (tmp_path / "file").write_text("")
     with pytest.raises(ScoresError, match="cannot be written"):
         save_scores(MIXED, tmp_path / "file" / "s.npz")

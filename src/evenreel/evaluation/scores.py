@@ -6,7 +6,7 @@ import logging
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.listed import ListedScores, make_listed
 from evenreel.evaluation.results import Direction
-from evenreel.evaluation.trec import read_run
+from evenreel.evaluation.trec import check_numbers, read_run, row_bands
 from evenreel.evaluation.writing import replacing
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
@@ -76,22 +76,53 @@ def load_scores(
     return found
 
 
-def save_scores(scores: ScoreBlocks, path: str | Path) -> None:
-    """Write values, ids and what the scores use to an `.npz`; one that is there is replaced whole.
+def save_scores(
+    scores: ScoreBlocks, path: str | Path, progress: Callable[[float], object] = lambda share: None
+) -> None:
+    """Write values, ids and what the scores use to an `.npz`, or the values alone to an `.npy`.
+
+    They are asked for and written a band of captions at a time, so the table may be larger than memory. A file that
+    is there is replaced whole.
+
+    Args:
+        scores: to be written.
+        path: of the file.
+        progress: called now and then with the share that is done.
 
     Raises:
-        ScoresError: the file cannot be written.
-        UsageError: the name does not end in `.npz`.
+        ScoresError: a score is NaN, or the file cannot be written.
+        UsageError: the name ends neither in `.npz` nor in `.npy`.
     """
     path = Path(path)
-    if path.suffix != ".npz":
-        raise UsageError(f"{path} does not end in .npz, which is what scores are saved as.")
-    captions, videos, uses = (
-        np.array(words, dtype=np.str_) for words in (scores.caption_ids, scores.video_ids, getattr(scores, "uses", ()))
-    )
-    values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
+    if path.suffix not in (".npz", ".npy"):
+        raise UsageError(f"{path} ends neither in .npz nor in .npy, which is what scores are saved as.")
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, values=values, caption_ids=captions, video_ids=videos, uses=uses)
+        if path.suffix == ".npy":
+            _write_values(file, scores, progress)
+        else:
+            _write_arrays(file, scores, progress)
+
+
+def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[float], object]) -> None:
+    """What `np.savez` writes, which would need all values at once."""
+    words = (scores.caption_ids, scores.video_ids, getattr(scores, "uses", ()))
+    with zipfile.ZipFile(file, "w") as archive:
+        with archive.open("values.npy", "w", force_zip64=True) as member:
+            _write_values(member, scores, progress)
+        for name, row in zip((*_ARRAYS[1:], "uses"), words, strict=True):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.array(row, dtype=np.str_), allow_pickle=False)
+
+
+def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[float], object]) -> None:
+    queries, items = scores.caption_ids, scores.video_ids
+    kind = scores.block(slice(0, 0), slice(0, len(items))).dtype
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(queries), len(items))}
+    np.lib.format.write_array_header_1_0(file, header)
+    for start, band in row_bands(scores.block, (len(queries), len(items))):
+        check_numbers(band, start, queries, items)
+        file.write(np.ascontiguousarray(band).data)
+        progress((start + len(band)) / len(queries))
 
 
 def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:

@@ -30,6 +30,8 @@ _TAG = "evenreel"
 READABLE = "Scores are read from .npz, .npy, .parquet and TREC runs."
 _BAND_BYTES = 32 * 2**20
 
+Names = Sequence[str] | pl.Series
+
 
 def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Direction | None = None) -> ListedScores:
     """Read a run; `.gz` is fine. Its ranks are ignored, as trec_eval does: the scores make the order.
@@ -85,8 +87,8 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
     tag = _tag_of(getattr(scores, "uses", ()))
     with replacing(path) as part, _opened(part, path) as file:
-        for start, band in _bands(scores.block, (len(queries), len(gallery)), direction):
-            _check_numbers(band, start, queries, gallery)
+        for start, band in row_bands(scores.block, (len(queries), len(gallery)), direction):
+            check_numbers(band, start, queries, gallery)
             _table(_best(band, depth), start, queries, gallery, tag).write_csv(
                 file, include_header=False, separator=" ", quote_style="never"
             )
@@ -128,7 +130,7 @@ def write_qrels(
     full = 1 if isinstance(relevance, RelevantPairs) else GRADES
     queries, gallery = _sides(caption_ids, video_ids, direction)
     with replacing(path) as part, _opened(part, path) as file:
-        for start, band in _bands(relevance.block, (len(queries), len(gallery)), direction):
+        for start, band in row_bands(relevance.block, (len(queries), len(gallery)), direction):
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
@@ -164,8 +166,8 @@ def _opened(part: Path, path: Path) -> IO[bytes]:
     return gzip.open(part, "wb", compresslevel=6) if path.suffix == ".gz" else part.open("wb")  # type: ignore[return-value]
 
 
-def _bands(
-    block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction
+def row_bands(
+    block: Callable[[slice, slice], NDArray[Any]], shape: tuple[int, int], direction: Direction = "t2v"
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """First query and (b, gallery) values of one band of queries after the other."""
     queries, items = shape
@@ -175,7 +177,12 @@ def _bands(
         yield start, block(band, whole) if direction == "t2v" else block(whole, band).T
 
 
-def _check_numbers(band: NDArray[Any], start: int, queries: pl.Series, gallery: pl.Series) -> None:
+def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:
+    """Hold the (b, gallery) scores of queries from the place `start` on to being numbers.
+
+    Raises:
+        ScoresError: one is NaN; the sentence names the pair.
+    """
     wrong = np.argwhere(np.isnan(band))
     if len(wrong):
         row, column = (int(place) for place in wrong[0])
