@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,25 @@ from evenreel.types import Encoder, TextTrack
 TEMPLATE = "There are scene texts: {words} in this frame."
 MOMENT_S = 1e-6
 """How long before the end of a stretch its last moment is: the precision of times."""
+
+
+class Sampled(NamedTuple):
+    """When the frames of a clip are: `times_s` (T,), in order, and `spans_s` (T, 2), the stretch each stands for."""
+
+    times_s: NDArray[np.float64]
+    spans_s: NDArray[np.float64]
+
+
+class Windows(NamedTuple):
+    """What is written in the O windows of a clip.
+
+    Attributes:
+        texts: O sentences, empty where no sign is shown.
+        vectors: (O, D) float16, the sentences as the encoder reads them, zero where there is none.
+    """
+
+    texts: tuple[str, ...]
+    vectors: NDArray[np.float16]
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
@@ -36,20 +56,32 @@ def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = Fa
     """
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
-    length_s = float(shard.spans_s[-1, 1])
+    made = read_windows(shard.tracks, Sampled(shard.times_s, shard.spans_s), count, encoder, exact=exact)
+    return replace(shard, window_texts=made.texts, windows=made.vectors)
+
+
+def read_windows(
+    tracks: Sequence[TextTrack], sampled: Sampled, count: int, encoder: Encoder, *, exact: bool = False
+) -> Windows:
+    """The windows of a clip with at least one frame; arguments as in `with_windows`.
+
+    Raises:
+        EncoderError: a feature is not a number.
+    """
+    length_s = float(sampled.spans_s[-1, 1])
     middles_s = (np.arange(count) + 0.5) * length_s / count
-    tracks = shard.tracks if exact else spread(shard.tracks, shard, middles_s)
-    texts = window_texts(tracks, length_s, count, lambda text: not encoder.truncated([text])[0])
-    windows = np.zeros((count, shard.frames.shape[1]), np.float16)
+    shown = tracks if exact else spread(tracks, sampled, middles_s)
+    texts = window_texts(shown, length_s, count, lambda text: not encoder.truncated([text])[0])
+    vectors = np.zeros((count, encoder.dimension), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
         for row, text in enumerate(texts):
             if text:
-                windows[row] = row_of[text]
-    return replace(shard, window_texts=texts, windows=windows)
+                vectors[row] = row_of[text]
+    return Windows(texts, vectors)
 
 
-def spread(tracks: Sequence[TextTrack], shard: Shard, moments_s: NDArray[np.float64]) -> list[TextTrack]:
+def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
     """Signs that are also shown at the moments for which a frame stands in which they were seen.
 
     Else a window between two frames would be empty under a sign that is there in both. Moments, not all of a frame's
@@ -57,15 +89,15 @@ def spread(tracks: Sequence[TextTrack], shard: Shard, moments_s: NDArray[np.floa
 
     Args:
         tracks: each from its first frame to its last one.
-        shard: whose frames they were seen in.
+        sampled: the frames they were seen in.
         moments_s: (O,) when windows are looked at: their middles.
     """
 
     def frame_at(time_s: float) -> int:
-        return max(0, int(np.searchsorted(shard.times_s, time_s + MOMENT_S)) - 1)
+        return max(0, int(np.searchsorted(sampled.times_s, time_s + MOMENT_S)) - 1)
 
     def reaching(track: TextTrack) -> TextTrack:
-        start_s, end_s = shard.spans_s[frame_at(track.start_s), 0], shard.spans_s[frame_at(track.end_s), 1]
+        start_s, end_s = sampled.spans_s[frame_at(track.start_s), 0], sampled.spans_s[frame_at(track.end_s), 1]
         at_s = moments_s[(start_s <= moments_s) & (moments_s < end_s)].tolist()
         return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
 
