@@ -47,16 +47,14 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
     Raises:
         UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
     """
-    device = device_of(matcher)
 
     def encode(rows: slice) -> State:
         batch = text_batch(features, rows)
         check_texts(matcher, batch)
-        state: State = matcher.encode_text(to_device(batch, device))
+        state: State = matcher.encode_text(to_device(batch, device_of(matcher)))
         return state
 
-    with torch.no_grad(), evaluating(matcher):
-        return Encoded(features.ids, _in_batches(encode, row_lengths(features.word_mask)))
+    return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.word_mask)))
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
@@ -65,21 +63,20 @@ def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
     Raises:
         UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.
     """
-    device = device_of(matcher)
 
     def encode(rows: slice) -> State:
         batch = video_batch(features, rows)
         check_videos(matcher, batch)
-        state: State = matcher.encode_video(to_device(batch, device))
+        state: State = matcher.encode_video(to_device(batch, device_of(matcher)))
         return state
 
-    with torch.no_grad(), evaluating(matcher):
-        return Encoded(features.ids, _in_batches(encode, row_lengths(features.frame_mask)))
+    return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.frame_mask)))
 
 
-def _in_batches(encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
+def _in_batches(matcher: Matcher, encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
     """All rows; the batch of the longest comes first, so that the state need not grow."""
     batches = [slice(start, start + ROWS_A_BATCH) for start in range(0, len(lengths), ROWS_A_BATCH)]
     batches.sort(key=lambda rows: -int(lengths[rows].max()))
-    state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
+    with torch.no_grad(), evaluating(matcher):
+        state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
     return state
