@@ -118,10 +118,3 @@ def test_wrong_usage_is_said_in_a_sentence(recipe_file: Path, words: list[str], 
     done = here("train", *[str(recipe_file) if word == "RECIPE" else word for word in words])
     assert isinstance(done.exception, UsageError)
     assert sentence in str(done.exception)
-
-
-def test_the_worst_state_is_never_selected(recipe_file: Path, tmp_path: Path) -> None:
-    done = evenreel("train", recipe_file, "--set", "selection.metric=MedR", "--out", tmp_path / "run")
-    assert done.returncode == 2
-    assert "MedR is better the lower it is; use --set selection.goal=min." in done.stderr
-    assert not (tmp_path / "run").exists()

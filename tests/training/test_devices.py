@@ -15,7 +15,7 @@ from torch import Tensor
 
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.gather import gather_texts, gather_videos
-from evenreel.training.milestones import LAST
+from evenreel.training.run_folder import LAST
 from tests.conftest import REPOSITORY
 from tests.training.small_material import small_examples, tower_material
 from tests.training.train_once import run_with_towers

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from evenreel.training.milestones import BEST, LAST, METRICS
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS
 from tests.training.train_once import run
 
 PATIENCE_S = 120.0
@@ -65,7 +65,11 @@ def test_killed_and_resumed_runs_end_equal(tmp_path: Path, accumulate: int) -> N
     run(unbroken, settings)
     last.join(PATIENCE_S)
     assert last.exitcode == 0
-    for file in (METRICS, BEST):
+    assert [path.name for path in (broken / CHECKPOINTS).iterdir()] == [
+        path.name for path in (unbroken / CHECKPOINTS).iterdir()
+    ]
+    (best,) = (path.relative_to(unbroken) for path in (unbroken / CHECKPOINTS).glob("best-*.safetensors"))
+    for file in (METRICS, best):
         assert (broken / file).read_bytes() == (unbroken / file).read_bytes(), file
     one, other = (torch.load(folder / LAST, weights_only=True) for folder in (broken, unbroken))
     for part in ("state_dict", "optimizer_states", "lr_schedulers", "callbacks"):

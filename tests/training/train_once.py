@@ -22,7 +22,7 @@ def run(folder: Path, settings: Mapping[str, Any], *, resume: bool = False, paus
     def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
         time.sleep(pause_s)
 
-    train(small_recipe(**settings), small_material(), folder, Outside(recall_at_1, watch, resume))
+    train(small_recipe(**settings), small_material(), folder, Outside(recall_at_1, watch=watch, resume=resume))
 
 
 def run_with_towers(folder: Path, settings: Mapping[str, Any], model: Path) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,37 +40,30 @@ def train(
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
     from evenreel.cli.training_files import write_results
     from evenreel.cli.waiting import share_bar
+    from evenreel.encoders.towers import usable_device
+    from evenreel.evaluation import parse_metric
     from evenreel.training.material import load_material
     from evenreel.training.recipe_files import find_recipe, load_recipe
     from evenreel.training.run import Outside
     from evenreel.training.run import train as run_training
+    from evenreel.training.run_folder import CLIPS_READ, held, writing
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
-    _check_goal(chosen)
+    usable_device(chosen.loop.device, "float32")
+    better = parse_metric(chosen.selection.metric).higher_is_better
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
-    with share_bar("reading the clips") as progress:
-        loaded = load_material(chosen, progress)
-    measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
-    with _step_bar(shown=not as_json) as watch:
-        trained = run_training(chosen, loaded.material, folder, Outside(measure, watch, resume))
-    if trained.first:  # Lightning runs this command once for each device
-        write_results(folder, chosen, loaded, trained)
-        _show(folder, loaded, trained, as_json)
+    with held(folder, chosen, resume=resume):
+        with share_bar("reading the clips") as progress:
+            loaded = load_material(chosen, progress, folder / CLIPS_READ)
+        measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
+        with _step_bar(shown=not as_json) as watch:
+            trained = run_training(chosen, loaded.material, folder, Outside(measure, better, watch, resume))
+        if trained.first:  # Lightning runs this command once for each device
+            with writing(folder):
+                write_results(folder, chosen, loaded, trained)
+            _show(folder, loaded, trained, as_json)
     if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _check_goal(recipe: Recipe) -> None:
-    """Refuse, before any work, a metric that does not exist, or one whose worst figure would be selected."""
-    from evenreel.evaluation import parse_metric
-
-    metric = parse_metric(recipe.selection.metric)
-    goal = "max" if metric.higher_is_better else "min"
-    if recipe.selection.goal != goal:
-        raise UsageError(
-            f"selection.goal is {recipe.selection.goal}, but {metric} is better the "
-            f"{'higher' if metric.higher_is_better else 'lower'} it is; use --set selection.goal={goal}."
-        )
 
 
 def _measure(recipe: Recipe, corpus: Corpus) -> Measure:

@@ -15,11 +15,11 @@ from evenreel.report.training import training_page
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded
 from evenreel.training.metrics_file import MetricsFile
-from evenreel.training.milestones import METRICS
 from evenreel.training.pixels import SetAside
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
+from evenreel.training.run_folder import METRICS
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
 _VALIDATION = "validation/"

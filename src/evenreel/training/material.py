@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import polars as pl
 import torch
 
 from evenreel.corpus import load_corpus, select
+from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError
-from evenreel.features import load_text_features, load_video_features, read_manifest
+from evenreel.features import features_fingerprint, load_text_features, load_video_features, read_manifest
+from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.pairs import pairs_of, parts_of
-from evenreel.training.pixels import PixelExamples, SetAside, clip_files, readable
+from evenreel.training.pixels import ClipFile, PixelExamples, SetAside, clip_files
 from evenreel.training.recipe import Backbone, Recipe
 from evenreel.training.run import Material
 from evenreel.types import Corpus
@@ -62,24 +65,28 @@ class Loaded:
     set_aside: tuple[SetAside, ...]
 
 
-def load_material(recipe: Recipe, progress: Share = lambda share: None) -> Loaded:
+def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> Loaded:
     """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
 
     Args:
         recipe: what to read.
         progress: called with the share of the clips that were looked at.
+        verdicts: a file that remembers which clips can be read, see `evenreel.training.clip_check.readable`.
 
     Raises:
-        CorpusError: the corpus or a split of it is not there, or nothing of it can be used.
+        CorpusError: the corpus or a split of it is not there, nothing of it can be used, or it has no classes and
+            `selection.relevance` asks for them.
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         UsageError: a pattern of `backbone.frozen` fits nothing.
     """
     corpus = load_corpus(recipe.data.corpus)
     parts = parts_of(corpus, recipe.data, recipe.loop.seed)
+    if parts[1] is not None and recipe.selection.relevance.startswith("classes"):
+        class_relevance(parts[1], parts[1].captions["caption_id"].to_list(), parts[1].clips["clip_id"].to_list())
     if recipe.backbone is None:
         return _with_features(Path(recipe.data.features or ""), parts)
-    return _with_backbone(recipe, recipe.backbone, parts, progress)
+    return _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
 
 
 def _with_features(folder: Path, parts: Parts) -> Loaded:
@@ -91,7 +98,8 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
     there = {name for one in (learned, selected) if one for name in one.video_features.ids}
     rows = (row for part in parts if part for row in part.clips.select("clip_id", "path").iter_rows())
     set_aside = tuple(SetAside(name, path or "", "failed", why) for name, path in rows if name not in there)
-    material = Material(learned, manifest.dimension, selected)
+    source = _texts(parts) | _features_used(folder, parts)
+    material = Material(learned, manifest.dimension, selected, source=source)
     used = EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule, manifest.windows)
     return Loaded(material, kept, used, set_aside)
 
@@ -103,7 +111,28 @@ def _features(folder: Path, part: Corpus) -> FeatureExamples:
     return FeatureExamples(pairs_of(kept, texts.ids, videos.ids), texts, videos)
 
 
-def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: Share) -> Loaded:
+def _features_used(folder: Path, parts: Parts) -> dict[str, str | int | None]:
+    """Which features they are, of which videos."""
+    used = features_fingerprint(folder, parts[0])
+    train_videos = used.pop("clips")
+    validation_videos = None if parts[1] is None else features_fingerprint(folder, parts[1])["clips"]
+    return used | {"train_videos": train_videos, "validation_videos": validation_videos}
+
+
+def _texts(parts: Parts) -> dict[str, str | int | None]:
+    return {"caption_texts": _digest(text for part in parts if part is not None for text in part.captions["text"])}
+
+
+def _videos(files: Sequence[ClipFile]) -> dict[str, str | int | None]:
+    """Which videos they are; their content would take as long to look at again as it took to check them."""
+    return {"videos": _digest(f"{file.path.name} {file.part} {file.path.stat().st_size}" for file in files)}
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: Share, verdicts: Path | None) -> Loaded:
     encoder_id, folder = locate(backbone.model)
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
@@ -112,16 +141,18 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
         trainable.checkpoint_layers()
     videos = Path(recipe.data.videos or recipe.data.corpus)
     files = [file for part in parts if part is not None for file in clip_files(part, videos)]
-    readable_files, set_aside = readable(files, backbone.rule, progress)
+    readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
     there = [file.clip_id for file in readable_files]
     kept = None if parts[1] is None else _only(parts[1], there)
+    used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     material = Material(
         _pixels(_only(parts[0], there), videos, towers, backbone),
         towers.dimension,
         None if kept is None else _pixels(kept, videos, towers, replace(backbone, augment="none")),
         trainable,
+        _texts(parts) | _videos(readable_files) | asdict(used),
     )
-    return Loaded(material, kept, EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule), tuple(set_aside))
+    return Loaded(material, kept, used, tuple(set_aside))
 
 
 def _pixels(part: Corpus, videos: Path, towers: Towers, backbone: Backbone) -> PixelExamples:

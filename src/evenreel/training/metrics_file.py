@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evenreel.files import sync_file, write_durably
+from evenreel.training.run_folder import writing
 
 COLUMNS = ("step", "epoch", "name", "value")
 
 
 class MetricsFile:
     """The figures of a run, written at once; a resumed run takes back those that came after its checkpoint.
+
+    Whatever writes raises `RunFolderError` where the disk refuses.
 
     Args:
         path: the file; made with the first row.
@@ -25,7 +28,7 @@ class MetricsFile:
     def add(self, step: int, epoch: float, figures: Mapping[str, float]) -> None:
         """Append a row for each figure, every value so that it reads back as the same number."""
         new = not self.path.exists()
-        with self.path.open("a", newline="", encoding="utf-8") as file:
+        with writing(self.path.parent), self.path.open("a", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
             if new:
                 rows.writerow(COLUMNS)
@@ -34,7 +37,8 @@ class MetricsFile:
     def make_durable(self) -> None:
         """See that what was added survives a power cut."""
         if self.path.exists():
-            sync_file(self.path)
+            with writing(self.path.parent):
+                sync_file(self.path)
 
     def of_step(self, step: int) -> dict[str, float]:
         """The figures of one step by name."""
@@ -52,7 +56,8 @@ class MetricsFile:
         kept = [row for row in self._rows() if int(row[0]) <= step]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *kept])
-        write_durably(self.path, text.getvalue().encode())
+        with writing(self.path.parent):
+            write_durably(self.path, text.getvalue().encode())
 
     def _rows(self) -> list[list[str]]:
         if not self.path.exists():

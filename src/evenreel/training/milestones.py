@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
 
 from evenreel.errors import EvenreelError
 from evenreel.training.checkpoint_io import write_weights
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.module import RetrievalModule
-from evenreel.training.recipe import Recipe
+from evenreel.training.recipe import Recipe, Selection
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS, writing
 
-LAST = Path("checkpoints") / "last.ckpt"
-BEST = Path("checkpoints") / "best.safetensors"
-METRICS = Path("metrics.csv")
+LINES = 200
+"""Rows of losses in a run whose recipe does not say how many steps lie between them."""
 
 Watch = Callable[[int, int, Mapping[str, float]], None]
 """Called after every step with its number, the number of all, and the latest figures."""
 
+Evaluate = Callable[[], Mapping[str, float]]
+"""Figures of the model as it is now."""
+
 
 class TrainingError(EvenreelError):
     """Training cannot go on."""
+
+
+def best_weights(folder: Path, step: int) -> Path:
+    """Where the weights of the step that was the best so far are: `last.ckpt` says which step that is."""
+    return folder / CHECKPOINTS / f"best-{step}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,9 @@ def plan_of(recipe: Recipe, batches_per_epoch: int) -> Plan:
     per_epoch = batches_per_epoch / loop.accumulate
     steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
     evaluate_every = selection.every_steps or max(1, round(per_epoch / selection.per_epoch))
+    save_every = recipe.records.save_every_steps or evaluate_every
     return Plan(
-        steps, per_epoch, evaluate_every, recipe.records.save_every_steps or evaluate_every, recipe.records.every_steps
+        steps, per_epoch, evaluate_every, save_every, recipe.records.every_steps or max(1, round(steps / LINES))
     )
 
 
@@ -83,24 +93,28 @@ class Milestones(Callback):
 
     Args:
         plan: when.
-        recipe: the metric and its goal.
+        selection: the metric, and how patient to be.
         folder: of the run.
         evaluate: gives figures of the model as it is now; None where there is no validation split.
         watch: told of every step.
+        higher_is_better: whether the best figure of the metric is the highest, or the lowest.
     """
 
     def __init__(
         self,
         plan: Plan,
-        recipe: Recipe,
+        selection: Selection,
         folder: Path,
-        evaluate: Callable[[], Mapping[str, float]] | None,
+        evaluate: Evaluate | None,
         watch: Watch,
+        *,
+        higher_is_better: bool = True,
     ) -> None:
         self.progress = Progress()
         self._latest: dict[str, float] = {}
-        self._plan, self._selection, self._folder = plan, recipe.selection, folder
-        self._evaluate, self._watch = evaluate, watch
+        self._finite: Tensor | None = None
+        self._plan, self._selection, self._folder = plan, selection, folder
+        self._evaluate, self._watch, self._higher_is_better = evaluate, watch, higher_is_better
         self._metrics = MetricsFile(folder / METRICS)
 
     def state_dict(self) -> dict[str, Any]:
@@ -121,19 +135,57 @@ class Milestones(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Do what is due after a step; a batch that only adds to the gradient is none."""
-        if (batch_idx + 1) % trainer.accumulate_grad_batches:
-            return
         module = cast("RetrievalModule", pl_module)
         step = trainer.global_step
+        self._note_loss(outputs["loss"], step)
+        if (batch_idx + 1) % trainer.accumulate_grad_batches:
+            return
         last = step == self._plan.steps
         if last or step % self._plan.log_every == 0:
+            self._check_loss(step)
             self._record(trainer, step, _training_figures(trainer, module, step))
-        if last or step % self._plan.evaluate_every == 0:
+        evaluates, saves = (last or step % every == 0 for every in (self._plan.evaluate_every, self._plan.save_every))
+        if evaluates or saves:
+            self._check_weights(module, step)
+        if evaluates:
             self._select(trainer, module, step)
-        if last or self.progress.stopped or step % self._plan.save_every == 0:
-            self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
-            trainer.save_checkpoint(self._folder / LAST)
+        if saves or self.progress.stopped:
+            self._save(trainer)
         self._watch(step, self._plan.steps, self._latest)
+
+    def _note_loss(self, loss: Tensor, step: int) -> None:
+        """Keep whether all losses so far were numbers; to ask a GPU for it at every step would make the step wait."""
+        finite = loss.detach().isfinite()
+        self._finite = finite if self._finite is None else self._finite & finite
+        if loss.device.type == "cpu":
+            self._check_loss(step)
+
+    def _check_loss(self, step: int) -> None:
+        if self._finite is not None and not self._finite:
+            raise TrainingError(
+                f"The loss is not a number after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _check_weights(self, module: RetrievalModule, step: int) -> None:
+        """See that weights are numbers before they are evaluated or saved; the loss shows it only a step later."""
+        self._check_loss(step)
+        learning = [parameter.isfinite().all() for parameter in module.parameters() if parameter.requires_grad]
+        if not torch.stack(learning).all():
+            raise TrainingError(
+                f"Weights are not numbers any more after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _save(self, trainer: Trainer) -> None:
+        """Write the checkpoint; the best weights of before go only when it names newer ones."""
+        self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
+        trainer.save_checkpoint(self._folder / LAST)
+        if trainer.is_global_zero and self.progress.best_step is not None:
+            kept = best_weights(self._folder, self.progress.best_step)
+            for path in kept.parent.glob("best-*.safetensors"):
+                if path != kept:
+                    path.unlink(missing_ok=True)
 
     def _select(self, trainer: Trainer, module: RetrievalModule, step: int) -> None:
         if self._evaluate is None:
@@ -144,35 +196,30 @@ class Milestones(Callback):
         if self._selection.metric not in figures:
             raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
         progress, value = self.progress, figures[self._selection.metric]
-        if progress.best is None or _better(value, progress.best, self._selection.goal):
+        if progress.best is None or self._better(value, progress.best):
             if trainer.is_global_zero:
-                write_weights(self._folder / BEST, module.learned())
+                write_weights(best_weights(self._folder, step), module.learned())
             self.progress = Progress(value, step)
         else:
             progress.since_best += 1
             progress.stopped = progress.since_best == self._selection.patience
         trainer.should_stop = self.progress.stopped
 
+    def _better(self, value: float, best: float) -> bool:
+        return value > best if self._higher_is_better else value < best
+
     def _record(self, trainer: Trainer, step: int, figures: Mapping[str, float]) -> None:
         self._latest.update(figures)
         if trainer.is_global_zero:
             self._metrics.add(step, step / self._plan.steps_per_epoch, figures)
-        for logger in trainer.loggers:
-            logger.log_metrics(dict(figures), step)
-
-
-def _better(value: float, best: float, goal: str) -> bool:
-    return value > best if goal == "max" else value < best
+        with writing(self._folder):
+            for logger in trainer.loggers:
+                logger.log_metrics(dict(figures), step)
 
 
 def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> dict[str, float]:
     """The loss of the latest batch by its terms, the rates of the step, and the logit scale."""
     terms = {f"loss/{name}": float(term) for name, term in module.terms.items()}
-    if not math.isfinite(sum(terms.values())):
-        raise TrainingError(
-            f"The loss is not a number after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
-            "loop.precision=float32."
-        )
     # The scheduler has moved on already; what the step was made with is one before.
     rates = {
         f"rate/{group['name']}": share(step - 1) * group["initial_lr"]

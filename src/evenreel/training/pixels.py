@@ -1,30 +1,25 @@
-"""Clips decoded in training: what can be read is found out before it starts, and pictures may be changed at random."""
+"""Clips decoded in training, whose pictures may be changed at random."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import local
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from evenreel.config import MediaLimits, usable_cores
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
 from evenreel.encoders.trainable import Tokens
 from evenreel.errors import CorpusError, MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.media.parts import Part
-from evenreel.media.workers import Worker
 from evenreel.training.examples import Draw, PixelBatch, TokenBatch
 from evenreel.training.pairs import Pairs, Rows
 from evenreel.types import Corpus
 
-READER = "evenreel.onscreen.file_reader:FileReader"
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
 _TRIES = 10
@@ -180,52 +175,3 @@ def clip_files(corpus: Corpus, folder: Path) -> list[ClipFile]:
         nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
         raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
     return [ClipFile(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]
-
-
-def readable(
-    files: Sequence[ClipFile], rule: str, progress: Callable[[float], None] = lambda share: None
-) -> tuple[list[ClipFile], list[SetAside]]:
-    """Read every clip once as training will, in processes that may crash or hang without harm to this one.
-
-    Args:
-        files: the clips.
-        rule: which frames of a clip are looked at.
-        progress: called with the share that is done.
-
-    Returns:
-        The clips that can be read, and the others with their reasons.
-    """
-    limits, workers = MediaLimits(), local()
-    opened: list[Worker] = []
-
-    def check(clip: ClipFile) -> SetAside | None:
-        if not hasattr(workers, "own"):
-            workers.own = Worker(READER, {"rule": rule, "limits": asdict(limits), "threads": 1, "text": False}, limits)
-            opened.append(workers.own)
-        return _trouble(clip, workers.own)
-
-    kept, set_aside = [], []
-    try:
-        with ThreadPoolExecutor(usable_cores()) as pool:
-            for done, (clip, trouble) in enumerate(zip(files, pool.map(check, files), strict=True), start=1):
-                if trouble is None:
-                    kept.append(clip)
-                else:
-                    set_aside.append(trouble)
-                progress(done / len(files))
-    finally:
-        for worker in opened:
-            worker.close()
-    return kept, set_aside
-
-
-def _trouble(clip: ClipFile, worker: Worker) -> SetAside | None:
-    """Why a clip cannot be read; None where it can."""
-    task = {"path": str(clip.path), "part": [clip.part.start_s, clip.part.end_s], "frames": False, "text": False}
-    try:
-        frames = sum(message["kind"] == "tick" for message, _ in worker.run(task))
-        if frames == 0:
-            raise MediaError("no_frames", "no frame of it could be decoded")
-    except MediaError as error:
-        return SetAside(clip.clip_id, str(clip.path), error.reason, str(error))
-    return None

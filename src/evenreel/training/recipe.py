@@ -86,7 +86,7 @@ class Optimiser:
         logit_scale_lr: peak rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the
             rate of the backbone.
         betas: decay of the averages of the gradient and of its square.
-        eps: added to the root of the latter.
+        eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
         weight_decay: times the rate, the share that weights lose each step.
         exempt: patterns of the names of parameters that do not decay.
     """
@@ -155,7 +155,6 @@ class Selection:
 
     Attributes:
         metric: what is compared, in the words of `evenreel evaluate`, text to video: `R@1`, `Rsum`, `MedR`, `nDCG`, ...
-        goal: `max` or `min`: which is better.
         relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
         per_epoch: evaluations each epoch; the last step is always evaluated.
         every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
@@ -163,7 +162,6 @@ class Selection:
     """
 
     metric: str = "R@1"
-    goal: Literal["max", "min"] = "max"
     relevance: Literal["clip", "text", "classes", "classes-iou"] = "clip"
     per_epoch: int = 1
     every_steps: int | None = None
@@ -175,13 +173,13 @@ class Records:
     """What a run writes down beside its checkpoints and metrics.csv.
 
     Attributes:
-        every_steps: steps from one line of the losses and rates to the next.
+        every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
         save_every_steps: steps from one checkpoint to go on from to the next; null: as often as is evaluated.
         tensorboard: write a log for TensorBoard.
         wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
     """
 
-    every_steps: int = 50
+    every_steps: int | None = None
     save_every_steps: int | None = None
     tensorboard: bool = True
     wandb: str | None = None
@@ -239,6 +237,8 @@ def _wrong(recipe: Recipe) -> Iterator[str]:
             "make it a multiple of loop.devices."
         )
     if recipe.backbone:
+        if recipe.adapter and recipe.adapter.windows:
+            yield "adapter.windows needs on-screen text, which only data.features can have: set it to false."
         try:
             parse_rule(recipe.backbone.rule)
         except UsageError as error:
@@ -254,7 +254,7 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),
         "optimiser.betas[0]": (recipe.optimiser.betas[0], low, 0.999999),
         "optimiser.betas[1]": (recipe.optimiser.betas[1], low, 0.999999),
-        "optimiser.eps": (recipe.optimiser.eps, low, 1.0),
+        "optimiser.eps": (recipe.optimiser.eps, 1e-15, 1.0),
         "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
         "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
         "loop.batch_size": (recipe.loop.batch_size, 2, high),

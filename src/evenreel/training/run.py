@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 import logging
-import platform
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
-from evenreel.files import write_durably
 from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.lengths import check_frames, check_lengths, check_words
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
+from evenreel.media import parse_rule
 from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights
-from evenreel.training.examples import Batches, Examples, ResumableLoader
+from evenreel.training.examples import Batches, Examples, FeatureExamples, ResumableLoader, TokenBatch
 from evenreel.training.idle import rest_idle_parameters
 from evenreel.training.metrics_file import MetricsFile
-from evenreel.training.milestones import BEST, LAST, METRICS, Milestones, Plan, Progress, Watch, plan_of
+from evenreel.training.milestones import Evaluate, Milestones, Plan, Progress, Watch, best_weights, plan_of
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Order
-from evenreel.training.recipe import Recipe, RecipeError
-from evenreel.training.recipe_files import load_recipe, recipe_text
+from evenreel.training.recipe import Recipe
+from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, claim, remember
 from evenreel.training.validation import Measure, validation_scores
-
-RECIPE = "recipe.yaml"
-VERSIONS = "versions.txt"
-PAIRS = "pairs.sha256"
-_PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
-_MAY_CHANGE = ("out", "records")
-"""Parts of a recipe that a resumed run may have otherwise: what is learned does not depend on them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +45,14 @@ class Material:
         dimension: D of their features.
         validation: examples that the model is selected on; None for none.
         towers: what makes features of pixels and tokens; None where examples are features.
+        source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
     """
 
     examples: Examples
     dimension: int
     validation: Examples | None = None
     towers: TrainableTowers | None = None
+    source: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +82,13 @@ class Outside:
 
     Attributes:
         measure: figures of validation scores; without, nothing is selected.
+        higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
         watch: told of every step.
         resume: go on from the last checkpoint in the folder; where there is none, from the start.
     """
 
     measure: Measure | None = None
+    higher_is_better: bool = True
     watch: Watch = lambda step, steps, figures: None
     resume: bool = False
 
@@ -110,29 +106,37 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
         outside: what the caller does meanwhile.
 
     Raises:
-        UsageError: the folder holds another run, or one that was not asked to be resumed, or a device is not there.
-        CorpusError: there are fewer pairs than a batch takes.
+        UsageError: the folder holds another run, or one that was not asked to be resumed; a device is not there; a
+            caption or a clip is longer than the matcher takes.
+        CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
         TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
         CheckpointError: a checkpoint cannot be read or written.
+        RunFolderError: the folder cannot be written.
     """
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)
     matcher = _matcher(recipe, material.dimension)
+    for examples in filter(None, (material.examples, material.validation)):
+        _check_inputs(recipe, matcher, examples)
     rest_idle_parameters(matcher, material.dimension)
     module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     module.train()  # towers come as they are loaded, in evaluation mode
-    milestones = Milestones(plan, recipe, folder, _evaluation(module, recipe, material, outside.measure), outside.watch)
+    evaluate = _evaluation(module, recipe, material, outside)
+    better = outside.higher_is_better
+    milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
     with _quiet():
         trainer = _usable_trainer(recipe, plan, folder, milestones)
-        _claim(folder, recipe, material.examples.pairs.digest(), resume=outside.resume)
+        if trainer.is_global_zero:
+            claim(folder, recipe, resume=outside.resume)
+            remember(folder, _facts(material))
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
         loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
         trainer.fit(module, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
     progress = milestones.progress
     step = trainer.global_step
     if progress.best_step is not None:
-        module.load_state_dict(read_weights(folder / BEST), strict=False)
+        module.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
         step = progress.best_step
     figures = MetricsFile(folder / METRICS).of_step(step)
     return Trained(module.matcher.eval(), material.towers, step, progress, figures, trainer.is_global_zero)
@@ -155,44 +159,33 @@ def _matcher(recipe: Recipe, dimension: int) -> Matcher:
     return cast("Matcher", Adapted(matcher, dimension, recipe.adapter))
 
 
-def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, measure: Measure | None) -> Any:
-    examples = material.validation
+def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, outside: Outside) -> Evaluate | None:
+    examples, measure = material.validation, outside.measure
     if examples is None or measure is None:
         return None
     return lambda: measure(validation_scores(module, examples, recipe.loop.workers))
 
 
-@rank_zero_only
-def _claim(folder: Path, recipe: Recipe, pairs: str, *, resume: bool) -> None:
-    """Write what a run is to an empty folder, or see that one that is resumed has the same recipe and pairs."""
-    there = folder / RECIPE
-    if not there.is_file():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise UsageError(f"The folder {folder} holds other things than a run; give an empty one with --out.")
-        write_durably(folder / VERSIONS, _versions().encode())
-        write_durably(folder / PAIRS, pairs.encode())
-        write_durably(there, recipe_text(recipe).encode())
+def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
+    """Refuse, before the first step, captions and clips that the matcher cannot take."""
+    if isinstance(examples, FeatureExamples):
+        videos = examples.video_features
+        if matcher.limits.windows and videos.window_mask is None:
+            raise UsageError(
+                "adapter.windows is true, but the features have no on-screen text; run `evenreel features` without "
+                "--no-ocr, or set adapter.windows=false."
+            )
+        check_lengths(matcher, examples.text_features, videos)
         return
-    if not resume:
-        raise UsageError(f"The folder {folder} holds a run already; add --resume to go on with it, or give another.")
-    before = load_recipe(there)
-    kept = {name: getattr(before, name) for name in _MAY_CHANGE}
-    if replace(recipe, **kept) != before:
-        changed = [name for name in vars(recipe) if name not in kept and getattr(recipe, name) != getattr(before, name)]
-        raise RecipeError(
-            f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
-            f"{there}, or give another folder."
-        )
-    if (folder / PAIRS).read_text() != pairs:
-        raise CorpusError(
-            f"The run in {folder} was begun with other captions and clips; put the corpus back as it was, or give "
-            "another folder."
-        )
+    texts = examples.texts(np.unique(examples.pairs.captions))
+    check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
+    most = getattr(parse_rule(recipe.backbone.rule), "count", 0) if recipe.backbone else 0
+    check_frames(matcher, np.ones((1, most), np.bool_))
 
 
-def _versions() -> str:
-    lines = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
-    return "\n".join([*lines, f"platform {platform.platform()}", f"cuda {torch.version.cuda or 'none'}", ""])
+def _facts(material: Material) -> Facts:
+    validation = material.validation.pairs.digest() if material.validation else None
+    return {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
 
 
 def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
@@ -236,7 +229,7 @@ def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -
 def _loggers(recipe: Recipe, folder: Path) -> list[Any]:
     loggers: list[Any] = []
     if recipe.records.tensorboard:
-        loggers.append(TensorBoardLogger(folder, name="tensorboard", version=""))
+        loggers.append(TensorBoardLogger(folder, name=str(TENSORBOARD), version=""))
     if recipe.records.wandb is not None:
         try:
             loggers.append(WandbLogger(name=recipe.name, project=recipe.records.wandb, save_dir=folder))

@@ -1,0 +1,155 @@
+"""The folder of a run: claimed before anything is read, held by one process, and what it remembers of its data."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+
+from evenreel.errors import CorpusError, EvenreelError, UsageError
+from evenreel.features.lock import HOLDER, LOCK, writer_lock
+from evenreel.files import TEMPORARY_SUFFIX, write_durably
+from evenreel.training.recipe import Recipe, RecipeError
+from evenreel.training.recipe_files import load_recipe, recipe_text
+
+CHECKPOINTS = Path("checkpoints")
+LAST = CHECKPOINTS / "last.ckpt"
+METRICS = Path("metrics.csv")
+RECIPE, VERSIONS, DATA = Path("recipe.yaml"), Path("versions.txt"), Path("data.json")
+CLIPS_READ = Path("clips_read.jsonl")
+TENSORBOARD = Path("tensorboard")
+
+Facts = Mapping[str, str | int | None]
+"""What identifies the data of a run, by name: what a resumed run must find as it was."""
+
+_CLAIM = {str(name) for name in (RECIPE, VERSIONS, DATA, CLIPS_READ, CLIPS_READ.with_suffix(".lock"), LOCK, HOLDER)}
+_BEGUN = _CLAIM | {str(name) for name in (CHECKPOINTS, METRICS, TENSORBOARD, "wandb")}
+_PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
+_MAY_CHANGE = ("out", "records")
+"""Parts of a recipe that a resumed run may have otherwise: what is learned does not depend on them."""
+
+
+class RunFolderError(EvenreelError):
+    """The folder of a run cannot be read or written."""
+
+
+@contextmanager
+def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
+    """Claim a folder and keep others from it meanwhile; only the first of the processes of several devices does.
+
+    Args:
+        folder: of the run; it need not be there.
+        recipe: what the run does.
+        resume: go on with the run that is there.
+
+    Raises:
+        UsageError: see `claim`; or another process holds the folder, or it cannot be written.
+    """
+    if getattr(rank_zero_only, "rank", 0):
+        yield
+        return
+    _look(folder, resume=resume)  # a folder of other things does not get a lock
+    with writer_lock(folder, UsageError, "give another folder with --out"):
+        claim(folder, recipe, resume=resume)
+        yield
+
+
+def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
+    """Write what a run is into a folder, or see that the run that is resumed there has the same recipe.
+
+    A run without a checkpoint to go on from is begun again, whatever it has written.
+
+    Raises:
+        UsageError: the folder holds other things, or a run that was not asked to be resumed.
+        RecipeError: the run was begun with another recipe.
+        RunFolderError: the folder cannot be written.
+    """
+    if _look(folder, resume=resume):
+        _check_recipe(folder, recipe)
+        return
+    with writing(folder):
+        write_durably(folder / VERSIONS, _versions().encode())
+        write_durably(folder / RECIPE, recipe_text(recipe).encode())
+
+
+def remember(folder: Path, facts: Facts) -> None:
+    """Write down what data a run has, or see that a run that goes on has the same.
+
+    Raises:
+        CorpusError: it has other data; the sentence says what changed.
+        RunFolderError: the folder cannot be written.
+    """
+    place = folder / DATA
+    if not (folder / LAST).is_file():
+        with writing(folder):
+            write_durably(place, (json.dumps(dict(facts), indent=2) + "\n").encode())
+        return
+    before = _read_facts(place)
+    changed = [name for name in {**before, **facts} if before.get(name) != facts.get(name)]
+    if changed:
+        changes = ", ".join(f"{name} was {before.get(name)} and is {facts.get(name)}" for name in changed)
+        raise CorpusError(
+            f"The run in {folder} was begun with other data: {changes}; put it back as it was, or give another folder."
+        )
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in a sentence that the disk refuses.
+
+    Raises:
+        RunFolderError: see above.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(
+            f"The folder {folder} of the run cannot be written ({error.strerror or error}); mend that, and go on with "
+            "--resume, or give another folder."
+        ) from error
+
+
+def _look(folder: Path, *, resume: bool) -> bool:
+    """Whether there is a run to go on with; refuses what can neither be begun nor resumed."""
+    with writing(folder):
+        finds_checkpoint, finds_recipe = ((folder / name).is_file() for name in (LAST, RECIPE))
+        there = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if finds_checkpoint and not resume:
+        raise UsageError(f"{folder} holds a run already; add --resume to go on with it, or give another folder.")
+    own = _BEGUN if finds_recipe else _CLAIM
+    if not finds_checkpoint and any(name not in own and not name.endswith(TEMPORARY_SUFFIX) for name in there):
+        raise UsageError(f"The folder {folder} holds other things than a run; give an empty one with --out.")
+    return finds_checkpoint
+
+
+def _check_recipe(folder: Path, recipe: Recipe) -> None:
+    before = load_recipe(folder / RECIPE)
+    kept = {name: getattr(before, name) for name in _MAY_CHANGE}
+    if replace(recipe, **kept) != before:
+        changed = [name for name in vars(recipe) if name not in kept and getattr(recipe, name) != getattr(before, name)]
+        raise RecipeError(
+            f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
+            f"{folder / RECIPE}, or give another folder."
+        )
+
+
+def _read_facts(place: Path) -> Facts:
+    try:
+        facts: Facts = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(
+            f"{place} cannot be read ({error}), so nobody knows what data the run had; begin in another folder."
+        ) from error
+    return facts
+
+
+def _versions() -> str:
+    lines = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
+    return "\n".join([*lines, f"platform {platform.platform()}", f"cuda {torch.version.cuda or 'none'}", ""])
