@@ -1,16 +1,19 @@
 """Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or its hub id."""
 
+from evenreel.checkpoint.corpus_features import CorpusFeatures, load_features_for
 from evenreel.checkpoint.loading import load_matcher
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
 from evenreel.checkpoint.saving import save_pretrained
 
 __all__ = [
     "About",
+    "CorpusFeatures",
     "EncoderNote",
     "Inputs",
     "MatcherSpec",
     "Metric",
     "Pretrained",
+    "load_features_for",
     "load_matcher",
     "save_pretrained",
 ]

@@ -43,6 +43,9 @@ class EncoderNote:
     dimension: int
     trained_further: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.id}, trained further" if self.trained_further else self.id
+
     @property
     def model(self) -> str:
         """What a command is given to load it, as in `evenreel index --model`."""

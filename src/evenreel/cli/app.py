@@ -16,6 +16,7 @@ from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
 from evenreel.cli.output import as_utf8
 from evenreel.cli.planted import planted
+from evenreel.cli.score import score
 from evenreel.cli.train import train
 from evenreel.config import (
     AUTO,
@@ -42,6 +43,7 @@ app.add_typer(corpus_app, name="corpus")
 app.command()(evaluate)
 app.command()(features)
 app.command()(train)
+app.command()(score)
 app.command()(planted)
 
 LibraryOption = Annotated[

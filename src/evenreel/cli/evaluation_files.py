@@ -39,10 +39,15 @@ class Files:
         if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
             raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
         for path in asked:
-            _check_place(path)
+            check_place(path)
 
 
-def _check_place(path: Path) -> None:
+def check_place(path: Path) -> None:
+    """Find out that a file cannot be written; folders that it lies in are made.
+
+    Raises:
+        ScoresError: it cannot.
+    """
     why = "it is a folder" if path.is_dir() else ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -97,10 +97,9 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
     """
     trained_on = pretrained.about.encoder
     if trained_on.weights_hash != weights_hash:
-        further = ", trained further" if trained_on.trained_further else ""
         raise LibraryError(
-            f"The matcher was trained on features of {trained_on.id}{further}, the library was made with {made_with}, "
-            f"and their weights differ; index the videos with --model {trained_on.model} to re-rank with this matcher."
+            f"The matcher was trained on features of {trained_on}, the library was made with {made_with}, and "
+            f"their weights differ; index the videos with --model {trained_on.model} to re-rank with this matcher."
         )
 
 

@@ -1,0 +1,104 @@
+"""Features of a corpus for a matcher: those of its own encoder, made as those that it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenreel.checkpoint.records import EncoderNote, Inputs, Pretrained
+from evenreel.errors import FeaturesError
+from evenreel.features import (
+    ClipAside,
+    FeatureSet,
+    load_set_aside,
+    load_text_features,
+    load_video_features,
+    read_manifest,
+)
+from evenreel.matchers.batches import row_lengths
+from evenreel.matchers.lengths import check_lengths
+from evenreel.media import parse_rule
+from evenreel.types import Corpus, TextFeatures, VideoFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusFeatures:
+    """What a matcher is to score.
+
+    Attributes:
+        texts: of every caption of the corpus.
+        videos: of its clips, without those that were set aside.
+        set_aside: these, with the reason.
+        notices: sentences on what is longer than anything that the matcher was trained on.
+    """
+
+    texts: TextFeatures
+    videos: VideoFeatures
+    set_aside: tuple[ClipAside, ...]
+    notices: tuple[str, ...]
+
+
+def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus) -> CorpusFeatures:
+    """The features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
+
+    Args:
+        pretrained: the matcher.
+        folder: made by `evenreel features`.
+        corpus: whose captions and clips; select the split first.
+
+    Raises:
+        FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
+            trained on; one is missing; a file is damaged.
+        UsageError: a caption or a clip is longer than the matcher was built for.
+    """
+    folder = Path(folder)
+    note, inputs = pretrained.about.encoder, pretrained.about.inputs
+    made, windows = _made_for(note, inputs, folder), inputs.windows is not None
+    videos = load_video_features(
+        folder, corpus, rule=made.rule, words=made.words, windows=windows, leave_out_aside=True
+    )
+    texts = load_text_features(folder, corpus)
+    check_lengths(pretrained.matcher, texts, videos)
+    aside = load_set_aside(folder, corpus, rule=made.rule, words=made.words, windows=windows)
+    return CorpusFeatures(texts, videos, tuple(aside), tuple(_longer(inputs, texts, videos)))
+
+
+def _made_for(note: EncoderNote, inputs: Inputs, folder: Path) -> FeatureSet:
+    """Which of the features in a folder are as those that the matcher was trained on, the latest where several are."""
+    manifest = read_manifest(folder)
+    if note.weights_hash != manifest.weights_hash:
+        raise FeaturesError(
+            f"The matcher was trained on features of {note}, {folder} holds those of {manifest.encoder_id}, and their "
+            f"weights differ; make others with `{_command(note, inputs)}`."
+        )
+    rule = None if inputs.rule is None else str(parse_rule(inputs.rule))
+    for made in reversed(manifest.sets):
+        if rule in (None, made.rule) and inputs.windows in (None, made.windows):
+            return made
+    frames = "" if rule is None else f" by '{rule}'"
+    windows = "" if inputs.windows is None else f" and the on-screen text of {inputs.windows} windows"
+    raise FeaturesError(
+        f"The matcher was trained on frames{frames}{windows}, and {folder} holds no such features; add them with "
+        f"`{_command(note, inputs)} --out {folder}`."
+    )
+
+
+def _command(note: EncoderNote, inputs: Inputs) -> str:
+    """What makes the features that a matcher takes."""
+    rule = "" if inputs.rule is None else f" --rule '{inputs.rule}'"
+    text = " --no-ocr" if inputs.windows is None else f" --windows {inputs.windows}"
+    return f"evenreel features CORPUS --model {note.model}{rule}{text}"
+
+
+def _longer(inputs: Inputs, texts: TextFeatures, videos: VideoFeatures) -> Iterator[str]:
+    for mask, most, what, parts in (
+        (texts.word_mask, inputs.words, "caption", "word features"),
+        (videos.frame_mask, inputs.frames, "clip", "frames"),
+    ):
+        longer = 0 if most is None else int((row_lengths(mask) > most).sum())
+        if longer:
+            yield (
+                f"{longer:,} of {len(mask):,} {what}s have more than the {most} {parts} that the matcher was trained "
+                "on, and are scored whole"
+            )

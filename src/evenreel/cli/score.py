@@ -1,0 +1,99 @@
+"""`evenreel score`: a trained matcher and the features of a corpus in, scores for `evenreel evaluate` out."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.evaluation_files import check_place
+from evenreel.errors import ScoresError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint.corpus_features import CorpusFeatures
+
+LARGE_BYTES = 2**30
+SCORE_BYTES = 4
+MANY = 10
+OUT_HELP = (
+    "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
+    "larger than memory."
+)
+
+
+def score(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="A matcher: a folder or a hub id.")],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    features: Annotated[
+        Path, typer.Option(help="Folder of the corpus's features, by the encoder that the matcher was trained with.")
+    ],
+    out: Annotated[Path, typer.Option(help=OUT_HELP)],
+    split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
+    device: Annotated[str, typer.Option(help="Where the matcher runs: auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+) -> None:
+    """Score every caption with every clip by a trained matcher. Exit status 3 if clips had been set aside."""
+    from evenreel.checkpoint import load_features_for, load_matcher
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus, select
+    from evenreel.evaluation import save_scores
+    from evenreel.matchers.scoring import matcher_scores
+
+    if out.suffix not in (".npz", ".npy"):
+        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+    check_place(out)
+    whole = load_corpus(corpus)
+    pretrained = load_matcher(checkpoint, device=device)
+    loaded = load_features_for(pretrained, features, whole if split is None else select(whole, split=split))
+    _check_table(out, loaded)
+    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos)
+    with share_bar("scoring") as progress:
+        save_scores(scores, out, progress)
+    _show(out, loaded, as_json)
+    if loaded.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _check_table(out: Path, loaded: CorpusFeatures) -> None:
+    """Refuse, before hours are spent, a table that cannot be written, and say how large a large one will be.
+
+    Raises:
+        ScoresError: the disk has no room for it.
+        UsageError: its file names no ids, and some clips are left out.
+    """
+    if out.suffix == ".npy" and loaded.set_aside:
+        raise UsageError(
+            f"{len(loaded.set_aside)} clips were set aside when the features were made, and an .npy does not say which "
+            "clips it is about; give --out a name that ends in .npz."
+        )
+    captions, clips = len(loaded.texts.ids), len(loaded.videos.ids)
+    needed, free = SCORE_BYTES * captions * clips, shutil.disk_usage(out.parent).free
+    size = f"The scores of {captions:,} captions and {clips:,} clips take {needed / 2**30:.1f} GiB"
+    if needed > free:
+        raise ScoresError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
+    if needed > LARGE_BYTES:
+        typer.echo(f"{size} in {out}.", err=True)
+
+
+def _show(out: Path, loaded: CorpusFeatures, as_json: bool) -> None:
+    from evenreel.cli.show import console, count, print_json, safe
+
+    captions, clips, aside = len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside
+    if as_json:
+        result = {"scores": str(out), "captions": captions, "clips": clips, "notices": list(loaded.notices)}
+        print_json(result | {"set_aside": [asdict(one) for one in aside]})
+        return
+    terminal = console()
+    terminal.print(f"Scored {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}.")
+    for notice in loaded.notices:
+        terminal.print(f"  note: {safe(notice)}")
+    if aside:
+        terminal.print(
+            f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
+        )
+    for one in aside[:MANY]:
+        terminal.print(f"  {safe(one.clip_id)}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
