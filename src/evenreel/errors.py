@@ -55,6 +55,10 @@ class MediaError(EvenreelError):
         super().__init__(sentence)
         self.reason: Reason = reason
 
+    def __reduce__(self) -> tuple[type[MediaError], tuple[Reason, str]]:
+        """Pickle both arguments, so that one process can hand it to another."""
+        return type(self), (self.reason, str(self))
+
 
 class EncoderError(EvenreelError):
     """A model cannot be had, read or trusted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,14 @@ from evenreel.encoders import load_encoder
 from evenreel.encoders.trainable import tokenise
 from evenreel.errors import MediaError, UsageError
 from evenreel.training import Recipe
-from evenreel.training.examples import Draw, FeatureExamples
+from evenreel.training.examples import Batches, Draw, FeatureExamples, ResumableLoader
 from evenreel.training.material import Loaded, load_material
-from evenreel.training.pairs import pairs_of
+from evenreel.training.pairs import Order, pairs_of
 from evenreel.training.pixels import PixelExamples, augmented, crop_box, read_frames
-from evenreel.training.run import Material, train
+from evenreel.training.run import Material, Outside, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
-from tests.training.small_material import small_recipe
+from tests.training.small_material import small_examples, small_recipe
 from tests.training.test_run import figures_of, weights_of
 
 RULE = "3 midpoints"
@@ -155,12 +156,34 @@ def test_a_pattern_that_fits_nothing(corpus_folder: Path, clip_folder: Path) -> 
         load_material(end_to_end(corpus_folder, clip_folder, backbone={"frozen": ["visual.conv1"]}))
 
 
-def test_processes_that_decode_change_nothing(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
-    recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"})
-    for workers in (0, 1):
-        chosen = replace(recipe, loop=replace(recipe.loop, workers=workers))
-        train(chosen, replace(load_material(chosen).material, validation=None), tmp_path / str(workers))
-    assert (tmp_path / "0" / "metrics.csv").read_bytes() == (tmp_path / "1" / "metrics.csv").read_bytes()
+def test_a_clip_that_vanishes_from_a_process_that_decodes(
+    tmp_path: Path, corpus_folder: Path, clip_folder: Path
+) -> None:
+    """The run ends with its sentence, goes on when it is back, and ends as one without processes or trouble."""
+    recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"}, records={"save_every_steps": 1})
+    loaded = load_material(recipe)
+    whole = replace(loaded.material, validation=None)
+    train(recipe, whole, tmp_path / "whole")
+
+    examples = whole.examples
+    assert isinstance(examples, PixelExamples)
+    first_batch = Order(len(examples.pairs), 4, recipe.loop.seed).rows(0)
+    away = min(set(range(len(examples.files))) - set(examples.pairs.clips[first_batch].tolist()))
+    moved = tmp_path / "moved.mp4"
+    files = tuple(replace(file, path=moved) if row == away else file for row, file in enumerate(examples.files))
+    broken = replace(whole, examples=replace(examples, files=files))
+    by_others = replace(recipe, loop=replace(recipe.loop, workers=1))
+    with pytest.raises(MediaError, match=rf"^The clip {files[away].clip_id} .*moved.mp4.* resume the run.$") as caught:
+        train(by_others, broken, tmp_path / "broken")
+    assert caught.value.reason == "unreadable"
+    shutil.copyfile(examples.files[away].path, moved)
+    train(by_others, broken, tmp_path / "broken", Outside(resume=True))
+    assert (tmp_path / "broken" / "metrics.csv").read_bytes() == (tmp_path / "whole" / "metrics.csv").read_bytes()
+
+
+def test_features_are_never_copied_to_processes() -> None:
+    batches = Batches(small_examples(), Order(32, 4, 0))
+    assert ResumableLoader(batches, 4, workers=3).num_workers == 0
 
 
 def test_random_parts_depend_on_seed_batch_and_clip_alone(corpus_folder: Path, clip_folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from evenreel.encoders.trainable import Tokens
+from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.training.pairs import Order, Pairs, Rows
 from evenreel.types import TextFeatures, VideoFeatures
+
+Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +152,16 @@ class Batches(Dataset[TrainingBatch]):
     """
 
     def __init__(self, examples: Examples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
-        self._examples, self._order, self._part = examples, order, part
+        self.examples, self._order, self._part = examples, order, part
 
     def __getitem__(self, batch: int) -> TrainingBatch:
         """The batch of this number, counted from the start of the run."""
-        pairs, rows = self._examples.pairs, self._order.rows(batch)
+        pairs, rows = self.examples.pairs, self._order.rows(batch)
         rank, devices = self._part
         own = np.split(rows, devices)[rank]
         return TrainingBatch(
-            self._examples.texts(pairs.captions[own]),
-            self._examples.videos(pairs.clips[own], Draw(self._order.seed, batch)),
+            self.examples.texts(pairs.captions[own]),
+            self.examples.videos(pairs.clips[own], Draw(self._order.seed, batch)),
             tuple(pairs.caption_ids[row] for row in pairs.captions[rows]),
             tuple(pairs.clip_ids[row] for row in pairs.clips[rows]),
             pairs.same(rows),
@@ -178,29 +181,65 @@ class Remaining(Sampler[int]):
         return self._count
 
 
-class ResumableLoader(DataLoader[TrainingBatch]):
-    """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
+class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
+    """What a dataset gives, or the error that it raises, which torch would carry to another process as a traceback."""
+
+    def __init__(self, dataset: Dataset[Batch]) -> None:
+        self._dataset = dataset
+
+    def __getitem__(self, number: int) -> Batch | EvenreelError:
+        try:
+            return self._dataset[number]
+        except EvenreelError as error:
+            return error
+
+    def __len__(self) -> int:
+        return len(self._dataset)  # type: ignore[arg-type]  # asked for only where there is no sampler
+
+
+class BatchLoader(DataLoader[Batch]):
+    """The batches of a dataset, in order; an error of one is raised when its turn comes, whoever made it.
 
     Args:
-        batches: the batches by number.
-        count: how many the run has.
+        dataset: batches by number.
         workers: processes that make them; 0 for none.
+        sampler: the numbers; None for all of them.
     """
 
-    def __init__(self, batches: Batches, count: int, workers: int) -> None:
-        self._remaining = Remaining(count)
+    def __init__(self, dataset: Dataset[Batch], workers: int, sampler: Sampler[int] | None = None) -> None:
         super().__init__(
-            batches,
+            Attempts(dataset),  # type: ignore[arg-type]  # what is no batch is raised and not given
             batch_size=None,
-            sampler=self._remaining,
+            sampler=sampler,
             num_workers=workers,
             collate_fn=unchanged,
             multiprocessing_context="spawn" if workers else None,  # a fork of a process with threads may hang
             pin_memory=False,
         )
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]  # a generator, so that it can look at each
+        for batch in super().__iter__():
+            if isinstance(batch, EvenreelError):
+                raise batch
+            yield batch
+
+
+class ResumableLoader(BatchLoader[TrainingBatch]):
+    """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
+
+    Args:
+        batches: the batches by number.
+        count: how many the run has.
+        workers: processes that make them where clips are decoded; 0 for none.
+    """
+
+    def __init__(self, batches: Batches, count: int, workers: int) -> None:
+        self._remaining = Remaining(count)
+        super().__init__(batches, useful_workers(batches.examples, workers), self._remaining)
         self._given = 0
 
-    def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # a generator, so that it can count
+    def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # as above
+        """The batches that are still to come."""
         self._given = self._remaining.done
         for batch in super().__iter__():
             self._given += 1
@@ -213,6 +252,11 @@ class ResumableLoader(DataLoader[TrainingBatch]):
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Go on after that many batches."""
         self._remaining.done = self._given = state["given"]
+
+
+def useful_workers(examples: Examples, workers: int) -> int:
+    """No processes for features, which are in memory: each would get a copy of all of them and save no work."""
+    return 0 if isinstance(examples, FeatureExamples) else workers
 
 
 def unchanged(batch: Any) -> Any:

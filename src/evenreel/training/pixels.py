@@ -122,7 +122,11 @@ def read_frames(clip: ClipFile, rule: str) -> tuple[list[Tensor], list[float]]:
         with open_video(clip.path) as video:
             frames = list(video.frames(clip.part.rule(parse_rule(rule))))
     except MediaError as error:
-        raise MediaError(error.reason, f"The clip {clip.clip_id} ({clip.path}) cannot be read: {error}.") from error
+        raise MediaError(
+            error.reason,
+            f"The clip {clip.clip_id} ({clip.path}) cannot be read: {error}. "
+            "It could before training began: put it back as it was, and resume the run.",
+        ) from error
     start_s = clip.part.start_s or 0.0
     pixels = [torch.from_numpy(np.ascontiguousarray(frame.pixels.transpose(2, 0, 1)))[None] for frame in frames]
     return pixels, [max(0.0, frame.time_s - start_s) for frame in frames]

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
-from evenreel.training.examples import Examples, Texts, Videos, move_texts, move_videos, unchanged
+from evenreel.training.examples import BatchLoader, Examples, Texts, Videos, move_texts, move_videos, useful_workers
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Rows
 from evenreel.types import ScoreBlocks
@@ -28,7 +28,7 @@ State = tuple[torch.Tensor, ...]
 
 def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
     """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
-    pairs = examples.pairs
+    pairs, workers = examples.pairs, useful_workers(examples, workers)
     captions = np.unique(pairs.captions)
     clips = np.arange(len(pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
@@ -72,12 +72,5 @@ class _Slices(Dataset[Batch], Generic[Batch]):
 
 def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[tuple[slice, Batch]]:
     """Batches with the places of their rows."""
-    loader: DataLoader[Batch] = DataLoader(
-        _Slices(make, rows),
-        batch_size=None,
-        num_workers=workers,
-        collate_fn=unchanged,
-        multiprocessing_context="spawn" if workers else None,
-    )
-    for number, batch in enumerate(loader):
+    for number, batch in enumerate(BatchLoader(_Slices(make, rows), workers)):
         yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch
