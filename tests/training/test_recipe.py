@@ -64,12 +64,14 @@ def test_set_changes_what_the_file_says(recipe_file: Path) -> None:
         ("data.features=null", "either data.features, computed once, or a backbone"),
         ("data.held_out=0.1", "data.validation and data.held_out both say"),
         ("optimiser.lr=.nan", "optimiser.lr is nan; it must be 0 to 10."),
+        ("optimiser.eps=0.0", "optimiser.eps is 0.0; it must be 1e-15 to 1."),
         ("optimiser.betas=[0.9]", "optimiser.betas is [0.9]; it must be 2 values, each a number."),
         ("optimiser.exempt=3", "optimiser.exempt is 3; it must be a list of text."),
         ("adapter=3", "adapter is 3; it must be a table of settings."),
         ("adapter.kind=cubic", "adapter.kind is 'cubic'; it must be 'linear' or 'mlp'."),
         ("backbone.train=true", "The setting backbone.model is missing."),
         ("backbone={model: builtin, rule: sometimes}", "backbone.rule: 'sometimes' is not a sampling rule"),
+        ("selection.goal=max", "There is no setting selection.goal; there are metric, "),
         ("matcher.settings.kind=ti", "There is no setting matcher.settings.kind; there are temperature."),
         ("matcher.name=none_such", "matcher.name is 'none_such'; the matchers are mean_pool, "),
         ("loop", "--set takes PLACE=VALUE"),
@@ -93,6 +95,11 @@ def test_a_file_that_is_no_recipe(tmp_path: Path, content: str) -> None:
 def test_a_recipe_that_is_nowhere(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="There is no recipe 'no/such'"):
         find_recipe("no/such")
+
+
+def test_a_backbone_reads_no_text_on_screen(recipe_file: Path) -> None:
+    with pytest.raises(RecipeError, match="adapter.windows needs on-screen text, which only data.features can have"):
+        load_recipe(recipe_file, ["data.features=null", "backbone.model=builtin", "adapter.windows=true"])
 
 
 def test_settings_given_in_python_are_checked_too() -> None:

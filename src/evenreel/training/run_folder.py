@@ -118,6 +118,8 @@ def writing(folder: Path) -> Iterator[None]:
 
 def _look(folder: Path, *, resume: bool) -> bool:
     """Whether there is a run to go on with; refuses what can neither be begun nor resumed."""
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file; give a folder with --out.")
     with writing(folder):
         finds_checkpoint, finds_recipe = ((folder / name).is_file() for name in (LAST, RECIPE))
         there = {path.name for path in folder.iterdir()} if folder.exists() else set()
