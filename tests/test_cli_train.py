@@ -63,7 +63,7 @@ def test_a_run_from_its_recipe_to_its_checkpoint(recipe_file: Path, tmp_path: Pa
     assert done.returncode == 3, done.stderr  # one clip was set aside
     assert done.stderr == ""
     result = json.loads(done.stdout)
-    assert [one["clip_id"] for one in result["set_aside"]] == [BROKEN]
+    assert [(one["clip_id"], one["reason"]) for one in result["set_aside"]] == [(BROKEN, "not_media")]
     assert 0 < result["validation"]["MRR"] <= 100
     pretrained = load_matcher(str(tmp_path / "run" / "checkpoint"))
     assert pretrained.about.encoder.weights_hash == load_encoder(str(clip_folder), device="cpu").weights_hash

@@ -8,6 +8,7 @@ from dataclasses import asdict, astuple, fields
 from pathlib import Path
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
+from evenreel.features import ClipAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
 from evenreel.report.page import write_page
@@ -15,7 +16,6 @@ from evenreel.report.training import training_page
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded
 from evenreel.training.metrics_file import MetricsFile
-from evenreel.training.pixels import SetAside
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
@@ -40,7 +40,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
     if loaded.set_aside:
         table = io.StringIO()
         rows = csv.writer(table)
-        rows.writerow([one.name for one in fields(SetAside)])
+        rows.writerow([one.name for one in fields(ClipAside)])
         rows.writerows(astuple(one) for one in loaded.set_aside)
         write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
 

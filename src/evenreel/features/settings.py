@@ -65,7 +65,7 @@ def precision_of(encoder: Encoder) -> str:
 
 @dataclass(frozen=True)
 class ClipAside:
-    """One clip that has no features, and why."""
+    """One clip that cannot be used, and why: a code of `evenreel.errors.Reason`, and a sentence."""
 
     clip_id: str
     path: str

@@ -15,10 +15,11 @@ from filelock import FileLock
 
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import MediaError
+from evenreel.features import ClipAside
 from evenreel.files import make_folder, sync_file, write_durably
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
-from evenreel.training.pixels import ClipFile, SetAside
+from evenreel.training.pixels import ClipFile
 from evenreel.training.run_folder import writing
 
 READER = "evenreel.onscreen.file_reader:FileReader"
@@ -32,7 +33,7 @@ def readable(
     rule: str,
     progress: Callable[[float], None] = lambda share: None,
     verdicts: Path | None = None,
-) -> tuple[list[ClipFile], list[SetAside]]:
+) -> tuple[list[ClipFile], list[ClipAside]]:
     """Read every clip once as training will, in processes that may crash or hang without harm to this one.
 
     Args:
@@ -59,7 +60,7 @@ def readable(
         _check([files[place] for place in new], rule, note)
     found = [(file, memory.known[key]) for file, key in zip(files, keys, strict=True)]
     kept = [file for file, trouble in found if trouble is None]
-    return kept, [SetAside(file.clip_id, str(file.path), *trouble) for file, trouble in found if trouble is not None]
+    return kept, [ClipAside(file.clip_id, str(file.path), *trouble) for file, trouble in found if trouble is not None]
 
 
 class _Memory:

@@ -17,11 +17,18 @@ from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError
-from evenreel.features import features_fingerprint, load_text_features, load_video_features, read_manifest
+from evenreel.features import (
+    ClipAside,
+    features_fingerprint,
+    load_set_aside,
+    load_text_features,
+    load_video_features,
+    read_manifest,
+)
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.pairs import pairs_of, parts_of
-from evenreel.training.pixels import ClipFile, PixelExamples, SetAside, clip_files
+from evenreel.training.pixels import ClipFile, PixelExamples, clip_files
 from evenreel.training.recipe import Backbone, Recipe
 from evenreel.training.run import Material
 from evenreel.types import Corpus
@@ -62,7 +69,7 @@ class Loaded:
     material: Material
     validation: Corpus | None
     encoder: EncoderUsed
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[ClipAside, ...]
 
 
 def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> Loaded:
@@ -94,10 +101,7 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
     learned = _features(folder, parts[0])
     selected = None if parts[1] is None else _features(folder, parts[1])
     kept = None if parts[1] is None or selected is None else _only(parts[1], selected.video_features.ids)
-    why = f"it was set aside when the features in {folder} were computed"
-    there = {name for one in (learned, selected) if one for name in one.video_features.ids}
-    rows = (row for part in parts if part for row in part.clips.select("clip_id", "path").iter_rows())
-    set_aside = tuple(SetAside(name, path or "", "failed", why) for name, path in rows if name not in there)
+    set_aside = tuple(one for part in parts if part is not None for one in load_set_aside(folder, part))
     source = _texts(parts) | _features_used(folder, parts)
     material = Material(learned, manifest.dimension, selected, source=source)
     used = EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule, manifest.windows)

@@ -40,23 +40,6 @@ class ClipFile:
     part: Part
 
 
-@dataclass(frozen=True)
-class SetAside:
-    """A clip that is not learned from.
-
-    Attributes:
-        clip_id: its id.
-        path: the video.
-        reason: a code of `evenreel.errors.Reason`.
-        sentence: the same for a person.
-    """
-
-    clip_id: str
-    path: str
-    reason: str
-    sentence: str
-
-
 @dataclass(frozen=True, eq=False)
 class PixelExamples:
     """Examples for towers in training; its clips were checked.
