@@ -30,8 +30,11 @@ def test_it_says_what_a_reader_asks(saved: Path) -> None:
         "at most 12 frames a clip (`x_pool 12`), at most 32 word features",
         "On `msrvtt-1ka`, split `train`.",
         "name: msrvtt-9k/temporal",
-        "| R@1 t2v | 44.50 | 41.30 to 47.60 | msrvtt-1ka test | caption and video alone |",
-        "| MedR t2v | 2.00 | not measured |",
+        "| R@1 t2v | 44.50 | 41.30 to 47.60 | msrvtt-1ka test | its own clip | caption and video alone |",
+        "| nDCG t2v | 62.00 | not measured | msrvtt-1ka test | clips of its verb and nouns, by degrees | a bank |",
+        "- For sentences and videos like those of `msrvtt-1ka`.",
+        "## Recipe\n\nThe settings of the paper.\n\n```yaml\nname:",
+        "features CORPUS --model openai/clip-vit-base-patch32@c237dc49 --rule 'x_pool 12' --no-ocr --out FEATURES",
         "--rerank CHECKPOINT",
         'evenreel.load_matcher("CHECKPOINT")',
         "- It has seen no film.",
@@ -44,5 +47,7 @@ def test_one_that_was_not_trained_says_so(tmp_path: Path) -> None:
     save_pretrained(tmp_path / "new", trained(MatcherSpec("mean_pool"), about))
     card = (tmp_path / "new" / "README.md").read_text()
     assert "It was not trained." in card
+    assert "like those of" not in card
+    assert "## Recipe" not in card
     assert "Nothing was measured." in card
     assert "base_model" not in card  # a folder of this machine is none

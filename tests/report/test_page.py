@@ -24,6 +24,7 @@ from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, 
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
 from evenreel.report.page import render
+from evenreel.report.training import training_page
 from evenreel.report.words import interval, main_sentence, number, signed
 from evenreel.types import Corpus, Scores
 
@@ -203,6 +204,12 @@ def test_long_words_are_cut_and_folded() -> None:
     assert len(lines) <= 5
     assert max(map(len, lines)) <= 60
     assert wrapped("  ") == "(no words)"
+
+
+def test_a_recipe_keeps_its_lines_and_indentation() -> None:
+    recipe = 'name: "<i>"\nloop:\n  epochs: 5\n'
+    words = render(training_page("a run", "lead", {"loss/contrastive": [(1, 2.0)]}, recipe))
+    assert '<pre class="code">name: &quot;&lt;i&gt;&quot;\nloop:\n  epochs: 5\n</pre>' in words
 
 
 def test_a_page_without_charts_has_no_script_and_is_written_whole(tmp_path: Path) -> None:

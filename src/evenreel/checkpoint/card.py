@@ -7,8 +7,16 @@ from collections.abc import Iterator
 
 from evenreel import __version__
 from evenreel.checkpoint.config_file import Config
-from evenreel.checkpoint.records import ENCODER, About, Inputs, MatcherSpec, Metric
+from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
+
+_ANSWERS = {
+    "clip": "its own clip",
+    "text": "every clip with a caption of the same text",
+    "classes": "clips of its verb and nouns, by degrees",
+    "classes-iou": "clips of its verbs and nouns, by degrees",
+}
+"""What answers a caption, by the word of `evenreel evaluate --relevance`."""
 
 _LIMITS = (
     "It scores features of the encoder named above and of no other; with another encoder's its scores mean nothing, "
@@ -34,11 +42,12 @@ def _lines(config: Config) -> Iterator[str]:
     yield from (f"# {_title(config.spec)} for text-to-video retrieval", "")
     yield f"A matcher of evenreel {__version__}: it scores a sentence against a video from the features of their words"
     yield from ("and frames. It is no encoder: those features come from the one named below.", "")
-    yield from _encoder(config)
+    yield from _intended(about)
+    yield from _encoder(about.encoder)
     yield from _matcher(config.spec, about.inputs)
     yield from _training(about)
     yield from _metrics(about.metrics)
-    yield from _use(config)
+    yield from _use(about)
     yield from ("## Limits", "", *(f"- {sentence}" for sentence in (*_LIMITS, *about.limits)))
 
 
@@ -60,8 +69,19 @@ def _title(spec: MatcherSpec) -> str:
     return f"{spec.name} ({inner})" if inner else spec.name
 
 
-def _encoder(config: Config) -> Iterator[str]:
-    note = config.about.encoder
+def _intended(about: About) -> Iterator[str]:
+    yield from (
+        "## Intended use",
+        "",
+        "- To put the first clips that a library finds for a sentence in a better order.",
+    )
+    yield "- To score the captions and clips of a corpus, and to compare it there with other systems."
+    if about.corpus:
+        yield f"- For sentences and videos like those of `{about.corpus}`. On others measure it before you rely on it."
+    yield ""
+
+
+def _encoder(note: EncoderNote) -> Iterator[str]:
     yield from ("## Encoder", "")
     yield f"- `{note.id}`, features of {note.dimension} numbers"
     yield f"- hash of its weights and settings: `{note.weights_hash}`"
@@ -94,6 +114,10 @@ def _training(about: About) -> Iterator[str]:
         yield from ("It was not trained.", "")
         return
     yield from (f"On `{about.corpus}`" + (f", split `{about.split}`." if about.split else "."), "")
+    if about.recipe_note or about.recipe:
+        yield from ("## Recipe", "")
+    if about.recipe_note:
+        yield from (about.recipe_note, "")
     if about.recipe:
         yield from ("```yaml", about.recipe.rstrip("\n"), "```", "")
 
@@ -103,19 +127,23 @@ def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
     if not metrics:
         yield from ("Nothing was measured.", "")
         return
-    yield from ("| metric | value | 95 % interval | on | uses |", "|---|---|---|---|---|")
+    yield from ("| metric | value | 95 % interval | on | what answers a caption | uses |", "|---|---|---|---|---|---|")
     for metric in metrics:
         known = metric.low is not None and metric.high is not None
         interval = f"{metric.low:.2f} to {metric.high:.2f}" if known else "not measured"
         uses = ", ".join(metric.uses) or "caption and video alone"
-        yield f"| {metric.name} | {metric.value:.2f} | {interval} | {metric.data} | {uses} |"
+        answers = _ANSWERS.get(metric.relevance, metric.relevance)
+        yield f"| {metric.name} | {metric.value:.2f} | {interval} | {metric.data} | {answers} | {uses} |"
     yield ""
 
 
-def _use(config: Config) -> Iterator[str]:
-    model = config.about.encoder.model
-    yield from ("## Use", "", "```console", f"evenreel index VIDEOS --library LIBRARY --model {model}")
-    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "", "```python")
+def _use(about: About) -> Iterator[str]:
+    yield from ("## Use", "", "In a library of videos:", "", "```console")
+    yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
+    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")
+    yield from ("On a corpus:", "", "```console", about.features_command + " --out FEATURES")
+    yield "evenreel score CHECKPOINT CORPUS --features FEATURES --out scores.npz"
+    yield from ("evenreel evaluate scores.npz --corpus CORPUS", "```", "", "In Python:", "", "```python")
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
     yield 'with evenreel.open_library("LIBRARY") as library:'
     yield from ('    result = library.search("a sentence", rerank=pretrained)', "```", "")

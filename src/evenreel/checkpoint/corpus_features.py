@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenreel.checkpoint.records import EncoderNote, Inputs, Pretrained
+from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
 from evenreel.features import (
     ClipAside,
@@ -53,8 +53,8 @@ def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus
         UsageError: a caption or a clip is longer than the matcher was built for.
     """
     folder = Path(folder)
-    note, inputs = pretrained.about.encoder, pretrained.about.inputs
-    made, windows = _made_for(note, inputs, folder), inputs.windows is not None
+    inputs = pretrained.about.inputs
+    made, windows = _made_for(pretrained.about, folder), inputs.windows is not None
     videos = load_video_features(
         folder, corpus, rule=made.rule, words=made.words, windows=windows, leave_out_aside=True
     )
@@ -64,13 +64,13 @@ def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus
     return CorpusFeatures(texts, videos, tuple(aside), tuple(_longer(inputs, texts, videos)))
 
 
-def _made_for(note: EncoderNote, inputs: Inputs, folder: Path) -> FeatureSet:
+def _made_for(about: About, folder: Path) -> FeatureSet:
     """Which of the features in a folder are as those that the matcher was trained on, the latest where several are."""
-    manifest = read_manifest(folder)
+    manifest, note, inputs = read_manifest(folder), about.encoder, about.inputs
     if note.weights_hash != manifest.weights_hash:
         raise FeaturesError(
             f"The matcher was trained on features of {note}, {folder} holds those of {manifest.encoder_id}, and their "
-            f"weights differ; make others with `{_command(note, inputs)}`."
+            f"weights differ; make others with `{about.features_command}`."
         )
     rule = None if inputs.rule is None else str(parse_rule(inputs.rule))
     for made in reversed(manifest.sets):
@@ -80,15 +80,8 @@ def _made_for(note: EncoderNote, inputs: Inputs, folder: Path) -> FeatureSet:
     windows = "" if inputs.windows is None else f" and the on-screen text of {inputs.windows} windows"
     raise FeaturesError(
         f"The matcher was trained on frames{frames}{windows}, and {folder} holds no such features; add them with "
-        f"`{_command(note, inputs)} --out {folder}`."
+        f"`{about.features_command} --out {folder}`."
     )
-
-
-def _command(note: EncoderNote, inputs: Inputs) -> str:
-    """What makes the features that a matcher takes."""
-    rule = "" if inputs.rule is None else f" --rule '{inputs.rule}'"
-    text = " --no-ocr" if inputs.windows is None else f" --windows {inputs.windows}"
-    return f"evenreel features CORPUS --model {note.model}{rule}{text}"
 
 
 def _longer(inputs: Inputs, texts: TextFeatures, videos: VideoFeatures) -> Iterator[str]:

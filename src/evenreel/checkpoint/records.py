@@ -79,6 +79,7 @@ class Metric:
         low: lower end of the 95 % interval; None where it was not measured.
         high: upper end, likewise.
         data: corpus and split that it was measured on.
+        relevance: what answers a caption, in the word of `evenreel evaluate --relevance`.
         uses: what went into the ranking beside the caption and the video, as `Scores.uses` says it.
     """
 
@@ -87,6 +88,7 @@ class Metric:
     low: float | None = None
     high: float | None = None
     data: str = ""
+    relevance: str = "clip"
     uses: tuple[str, ...] = ()
 
 
@@ -100,6 +102,7 @@ class About:
         corpus: name of the corpus; empty for a matcher that was not trained.
         split: the split that it was trained on.
         recipe: the recipe as it was run, in YAML; empty where there was none.
+        recipe_note: where the recipe's settings come from and what differs from there, in sentences.
         metrics: what was measured.
         limits: sentences on what it cannot do, beside those that hold for every matcher.
         license: identifier of the licence of the weights, `apache-2.0` for example; empty where nobody chose one.
@@ -110,9 +113,17 @@ class About:
     corpus: str = ""
     split: str = ""
     recipe: str = ""
+    recipe_note: str = ""
     metrics: tuple[Metric, ...] = ()
     limits: tuple[str, ...] = ()
     license: str = ""
+
+    @property
+    def features_command(self) -> str:
+        """What makes of a corpus the features that the matcher takes."""
+        rule = "" if self.inputs.rule is None else f" --rule '{self.inputs.rule}'"
+        text = " --no-ocr" if self.inputs.windows is None else f" --windows {self.inputs.windows}"
+        return f"evenreel features CORPUS --model {self.encoder.model}{rule}{text}"
 
 
 @dataclass(frozen=True, eq=False)

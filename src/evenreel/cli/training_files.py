@@ -61,15 +61,15 @@ def validation_figures(trained: Trained) -> dict[str, float]:
 def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
-    figures = validation_figures(trained)
+    figures, answers = validation_figures(trained), recipe.selection.relevance
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=_inputs(recipe, loaded, trained),
         corpus=Path(recipe.data.corpus).name,
         split=recipe.data.train,
         recipe=recipe_text(recipe),
-        metrics=tuple(Metric(f"{name} t2v", value, data=data) for name, value in figures.items()),
-        limits=(recipe.about,) if recipe.about else (),
+        recipe_note=recipe.about,
+        metrics=tuple(Metric(f"{name} t2v", value, data=data, relevance=answers) for name, value in figures.items()),
     )
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; a `notice` stands out, a `note` stands back."""
+    """A paragraph; a `notice` stands out, a `note` stands back, and of `code` every space and line is kept."""
 
     words: str
-    kind: Literal["plain", "notice", "note"] = "plain"
+    kind: Literal["plain", "notice", "note", "code"] = "plain"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ def render(page: Page) -> str:
 def _part(part: Text | Table | Chart, charts: list[str]) -> str:
     """One part as HTML; a chart's data go to `charts`, to be drawn at the end."""
     if isinstance(part, Text):
-        return f'<p class="{part.kind}">{escape(part.words)}</p>'
+        tag = "pre" if part.kind == "code" else "p"
+        return f'<{tag} class="{part.kind}">{escape(part.words)}</{tag}>'
     if isinstance(part, Table):
         return _table(part)
     name = f"chart-{len(charts)}"

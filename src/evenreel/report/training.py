@@ -33,8 +33,7 @@ def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str
         chosen = {key.removeprefix(prefix) or key: curve for key, curve in curves.items() if key.startswith(prefix)}
         if chosen:
             sections.append(Section(title, [Chart(curve_figure(chosen, unit))]))
-    lines = [Text(line, "note") for line in recipe.splitlines()]
-    return Page(f"Training of {name}", lead, [*sections, Section("Recipe", lines)])
+    return Page(f"Training of {name}", lead, [*sections, Section("Recipe", [Text(recipe, "code")])])
 
 
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
