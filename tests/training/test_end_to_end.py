@@ -14,7 +14,9 @@ from torch import Tensor
 
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.encoders.trainable import tokenise
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.towers import load_towers
+from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import MediaError, UsageError
 from evenreel.training import Recipe
 from evenreel.training.examples import Batches, Draw, FeatureExamples, ResumableLoader
@@ -201,12 +203,28 @@ def test_random_parts_depend_on_seed_batch_and_clip_alone(corpus_folder: Path, c
     )
 
 
-def test_all_frames_of_a_clip_are_cut_alike(clip_folder: Path) -> None:
+def test_all_frames_of_a_clip_are_cut_and_mirrored_alike(clip_folder: Path) -> None:
     towers = load_encoder(str(clip_folder), device="cpu")._towers
-    still = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 3, 40, 60), dtype=np.uint8))
-    parts = augmented([still, still], towers.checkpoint.preprocessing, np.random.default_rng(1), flip=True)
-    assert parts.shape == (2, 3, 32, 32)
-    assert torch.equal(parts[0], parts[1])
+    still = torch.arange(60, dtype=torch.uint8).expand(1, 3, 40, 60) * 4  # brighter to the right
+    mirrored = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        parts = augmented([still] * 3, towers.checkpoint.preprocessing, random, flip=True)
+        assert parts.shape == (3, 3, 32, 32)
+        assert all(torch.equal(parts[0], part) for part in parts)
+        mirrored += bool(parts[0, 0, 0, 0] > parts[0, 0, 0, -1])
+    assert 5 <= mirrored <= 15
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_towers_that_learn_nothing_stay_in_evaluation_mode(clip_folder: Path, train: bool) -> None:
+    towers = load_towers(open_checkpoint(clip_folder), torch.device("cpu"), "float32")
+    trainable = TrainableTowers(towers, train=train)
+    around = torch.nn.ModuleList([trainable]).train()
+    assert {part.training for part in trainable.modules()} == {train}
+    assert {parameter.requires_grad for parameter in trainable.model.visual_projection.parameters()} == {train}
+    around.eval()
+    assert not any(part.training for part in trainable.modules())
 
 
 @pytest.mark.parametrize(("height", "width"), [(48, 64), (300, 20), (20, 300), (1, 1)])

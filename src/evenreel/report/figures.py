@@ -158,7 +158,7 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         showlegend=True,
         xaxis={"title": {"text": x}, "type": "log" if log_x else "-", "dtick": 1 if log_x else None},
-        yaxis={"title": {"text": y}},
+        yaxis={"title": {"text": y, "standoff": 12}, "automargin": True, "exponentformat": "power"},
     )
 
 
