@@ -11,9 +11,9 @@ import pytest
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import find_recipe, load_recipe, recipe_from, shipped_recipes
-from evenreel.types import Corpus
 
-from .tiny_benchmarks import BENCHMARKS, make_benchmark
+from .conftest import Miniatures
+from .tiny_benchmarks import BENCHMARKS
 
 RECIPES = list(shipped_recipes())
 
@@ -26,12 +26,6 @@ PUBLISHED = {
     "t_mass": {"msrvtt-9k", "lsmdc", "didemo"},
 }
 """Who published settings for what."""
-
-
-@pytest.fixture(scope="session")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Corpus]:
-    root = tmp_path_factory.mktemp("benchmarks")
-    return {name: make_benchmark(name, root / name) for name in BENCHMARKS}
 
 
 @cache
@@ -65,13 +59,13 @@ def test_it_says_its_source_and_what_differs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_nothing_is_selected_on_the_test_split(name: str, corpora: dict[str, Corpus]) -> None:
+def test_nothing_is_selected_on_the_test_split(name: str, miniatures: Miniatures) -> None:
     data = recipe(name).data
     tested = "val" if name.startswith("activitynet") else "test"
     assert data.train == "train"
     assert data.validation != tested
     assert (data.validation is None) == (data.held_out > 0)
-    splits = set(corpora[benchmark(name)].clips["split"])
+    splits = set(miniatures.corpora[benchmark(name)].clips["split"])
     assert {data.train, *([data.validation] if data.validation else [])} <= splits - {tested}
 
 
@@ -125,8 +119,8 @@ def test_a_recipe_reads_the_same_as_plain_values() -> None:
         assert recipe_from(yaml.safe_load(path.read_text(encoding="utf-8"))) == load_recipe(path)
 
 
-def test_the_miniatures_have_the_splits_of_the_real_ones(corpora: dict[str, Corpus]) -> None:
-    for name, corpus in corpora.items():
+def test_the_miniatures_have_the_splits_of_the_real_ones(miniatures: Miniatures) -> None:
+    for name, corpus in miniatures.corpora.items():
         expected = {"train", "val"} if name == "activitynet" else {"train", "val", "test"}
         assert set(corpus.clips["split"]) == expected - ({"val"} if name.startswith("msrvtt") else set())
         assert corpus.captions.filter(pl.col("text") == "").is_empty()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -126,14 +127,22 @@ def _value(hint: Any, given: object, place: str) -> Any:
 
 
 def _checked(hint: Any, given: object, place: str) -> Any:
-    from jsonargparse import ArgumentError, ArgumentParser
+    from jsonargparse import ArgumentError
+
+    try:
+        return _parser(hint).parse_object({"value": given})["value"]
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise RecipeError(_wrong_type(hint, given, place)) from error
+
+
+@cache
+def _parser(hint: Any) -> Any:
+    """What reads values of a type; to make one takes longer than to read with it."""
+    from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--value", type=hint)
-    try:
-        return parser.parse_object({"value": given})["value"]
-    except (ArgumentError, TypeError, ValueError) as error:
-        raise RecipeError(_wrong_type(hint, given, place)) from error
+    return parser
 
 
 def _wrong_type(hint: Any, given: object, place: str) -> str:
