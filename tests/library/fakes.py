@@ -49,6 +49,9 @@ class WordsEncoder:
         sentence = np.stack([encode(caption) for caption in captions])
         return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
 
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        return [len(caption.split()) > TOKEN_LIMIT for caption in captions]
+
     def encode_frames(self, pixels: Pixels) -> FloatArray:
         raise NotImplementedError("the tests give vectors, not pixels")
 

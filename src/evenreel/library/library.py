@@ -71,6 +71,7 @@ class Library:
             raise
         self._given, self._device = encoder, device
         self._vision = vision and bool(self._meta.get("dimension"))
+        self._reranker: Reranker | None = None
 
     def __enter__(self) -> Library:
         return self
@@ -99,7 +100,8 @@ class Library:
             text: what is to be seen, or to be read on screen.
             k: how many clips at most.
             where: a filter such as `source = 'camera' and duration_s < 60`.
-            rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew.
+            rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
+                for the next search: clips that it has encoded are kept while it is the last one given.
             rerank_depth: how many of them, `k` at least.
 
         Raises:
@@ -108,21 +110,23 @@ class Library:
             EncoderError: the model of the library cannot be had.
             LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where)
+        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth)
         self._check_filter(where)
         if rerank is not None:
-            query = replace(query, reranker=self._reranker(rerank, rerank_depth))
+            query = replace(query, reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
-    def _reranker(self, pretrained: Pretrained, depth: int) -> Reranker:
-        """The matcher, if it goes with this library."""
+    def _reranker_of(self, pretrained: Pretrained) -> Reranker:
+        """The matcher, if it goes with this library; the one of the last search is kept with the clips it encoded."""
         from evenreel.library.rerank import Reranker, check_encoder
 
         if self._vision:
             check_encoder(pretrained, self._meta["encoder_id"], self._meta["weights_hash"])
         if self._encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
-        return Reranker(pretrained, self._encoder, depth)
+        if self._reranker is None or self._reranker.pretrained is not pretrained:
+            self._reranker = Reranker(pretrained, self._encoder)
+        return self._reranker
 
     def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
         """Clips with a frame that looks like a picture.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenreel.config import RERANK_DEPTH
 from evenreel.errors import EncoderError, UsageError
 from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words, words
 from evenreel.types import Encoder, FloatArray, TextEmbedding
@@ -31,10 +32,11 @@ class Query:
         k: how many clips at most.
         where: a filter, see `evenreel.library.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.rerank`.
+        rerank_depth: how many of them, `k` at least.
 
     Raises:
-        UsageError: not exactly one of text and image is given, the text is blank, k is below 1, or a matcher is to
-            re-rank what a picture finds.
+        UsageError: not exactly one of text and image is given, the text is blank, k or the depth is below 1, or a
+            matcher is to re-rank what a picture finds.
     """
 
     text: str | None = None
@@ -42,12 +44,15 @@ class Query:
     k: int = 10
     where: str | None = None
     reranker: Reranker | None = None
+    rerank_depth: int = RERANK_DEPTH
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
             raise UsageError("A query is a text or a picture; give one of the two.")
         if self.k < 1:
             raise UsageError(f"The number of results is {self.k}; ask for at least 1.")
+        if self.rerank_depth < 1:
+            raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
         if self.text is not None and not _readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
         if self.image is not None and self.reranker is not None:
@@ -56,7 +61,7 @@ class Query:
     @property
     def enough(self) -> int:
         """How many clips of the frames' channel have to be known."""
-        return self.k if self.reranker is None else max(self.k, self.reranker.depth)
+        return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
 
 @dataclass(frozen=True)

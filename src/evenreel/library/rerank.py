@@ -12,74 +12,76 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenreel.errors import CheckpointError, LibraryError, UsageError
-from evenreel.features.windows import window_texts
+from evenreel.errors import CheckpointError, LibraryError
+from evenreel.library.clip_states import ClipStates, StateCache, StoredClip
 from evenreel.library.gallery import DECIMALS, Gallery
-from evenreel.library.vectors import HalfArray, VectorIndex
-from evenreel.types import Encoder, FloatArray, TextEmbedding, TextFeatures, TextTrack, VideoFeatures
+from evenreel.library.vectors import VectorIndex
+from evenreel.matchers.lengths import check_words
+from evenreel.matchers.scoring import encode_texts
+from evenreel.similarity.states import Encoded, gather_rows, row_bytes
+from evenreel.similarity.tiles import MatcherScores
+from evenreel.types import Encoder, FloatArray, TextEmbedding, TextFeatures, TextTrack
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
 
-
-class StoredClip(NamedTuple):
-    """What a library keeps of a clip.
-
-    `frames` (T, D) float16 and their `times_s` (T,), the clip's `length_s`, and what is written in it.
-    """
-
-    clip_id: str
-    frames: HalfArray
-    times_s: NDArray[np.float64]
-    length_s: float
-    tracks: tuple[TextTrack, ...] = ()
+CACHE_BYTES = 2**28
+"""Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 74 KiB, as matchers go."""
 
 
 class Reranker:
-    """A matcher that orders a shortlist of `depth` clips.
+    """A matcher that orders shortlists of one library; the clips it has encoded are kept for further queries.
 
     Args:
-        pretrained: the matcher.
+        pretrained: the matcher; its weights must stay as they are.
         encoder: whose features the library has.
-        depth: how many clips are scored anew.
-
-    Raises:
-        UsageError: the depth is below 1.
+        cache_bytes: most memory for encoded clips; those that were asked for the longest ago make room.
     """
 
-    def __init__(self, pretrained: Pretrained, encoder: Encoder, depth: int) -> None:
-        if depth < 1:
-            raise UsageError(f"The number of clips to re-rank is {depth}; it must be 1 or more.")
-        self._pretrained, self._encoder = pretrained, encoder
-        self.depth = depth
+    def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
+        self.pretrained = pretrained
+        self._cache = StateCache(cache_bytes)
+        self._clips = ClipStates(pretrained, encoder, self._cache)
+        self._read_of: object = None
 
     @property
     def reads_text(self) -> bool:
         """Whether it wants to know what is written in the clips."""
-        return self._pretrained.about.inputs.windows is not None
+        return self.pretrained.about.inputs.windows is not None
 
-    def scores(self, query: TextEmbedding, clips: Sequence[StoredClip]) -> FloatArray:
+    def scores(
+        self, query: TextEmbedding, clip_ids: Sequence[str], read: Callable[[str], StoredClip], library: object
+    ) -> FloatArray:
         """The matcher's similarities of one query (one row) and C clips: (C,).
 
-        A clip with more frames than the matcher was trained on gives the middle ones of equal stretches, and a query
-        with more words its first.
+        A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
+        more words gives its first ones and the last, the tokenizer's mark of the end, as training cuts captions; its
+        sentence is that of the whole query.
+
+        Args:
+            query: the words and the sentence.
+            clip_ids: the shortlist.
+            read: what gives a clip that was not encoded yet.
+            library: what `read` reads of, at one moment; with another object the clips that are kept are forgotten.
 
         Raises:
             CheckpointError: the matcher gives something that is not a number.
+            UsageError: the matcher was built for shorter queries or clips, or for other features.
         """
-        from evenreel.matchers.scoring import matcher_scores
-
-        inputs = self._pretrained.about.inputs
-        texts, videos = _texts(query, inputs.words), _videos(clips, inputs.frames)
-        if inputs.windows is not None:
-            videos = _with_windows(videos, clips, inputs.windows, self._encoder)
-        found = matcher_scores(self._pretrained.matcher, texts, videos).block(slice(0, 1), slice(0, len(clips)))[0]
+        if library is not self._read_of:
+            self._cache.clear()
+            self._read_of = library
+        matcher, texts = self.pretrained.matcher, _texts(query, self.pretrained.about.inputs.words)
+        check_words(matcher, texts.word_mask)
+        states = enumerate(self._clips.of(clip_ids, read))
+        largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))
+        parts = ((slice(place, place + 1), state) for place, state in largest_first)
+        videos = Encoded(tuple(clip_ids), gather_rows(len(clip_ids), parts))
+        found = MatcherScores(matcher, encode_texts(matcher, texts), videos).score_all().values[0]
         if not np.isfinite(found).all():
             raise CheckpointError(
                 "The matcher gives a score that is not a number; its weights are damaged or its training went wrong."
@@ -124,15 +126,16 @@ def stored_clip(
     place = gallery.place[clip_id]
     count = int(gallery.counts[place])
     rows = connection.execute(
-        "SELECT time_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
+        "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
     ).fetchall()
     if len(rows) != count:
         raise LibraryError(
             f"The catalog has {len(rows)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
         )
-    times_s, ends_s = np.array(rows, np.float64).T
+    moments = np.array(rows, np.float64)
     frames = vectors.read(int(gallery.first_rows[place]), count)
-    return StoredClip(clip_id, frames, times_s, float(ends_s[-1]), _tracks(connection, clip_id) if text else ())
+    tracks = _tracks(connection, clip_id) if text else ()
+    return StoredClip(clip_id, frames, moments[:, 0], moments[:, 1:], tracks)
 
 
 def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ...]:
@@ -146,47 +149,7 @@ def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ..
 
 
 def _texts(query: TextEmbedding, most: int | None) -> TextFeatures:
-    words = slice(None, most)
-    return TextFeatures(("query",), query.words[:, words], query.word_mask[:, words], query.sentence)
-
-
-def _videos(clips: Sequence[StoredClip], most: int | None) -> VideoFeatures:
-    """The clips side by side, padded to the longest."""
-    kept = [middles(len(clip.times_s), most) for clip in clips]
-    shape = len(clips), max(map(len, kept))
-    frames = np.zeros((*shape, clips[0].frames.shape[1]), np.float16)
-    times_s, mask = np.zeros(shape), np.zeros(shape, np.bool_)
-    for row, (clip, chosen) in enumerate(zip(clips, kept, strict=True)):
-        frames[row, : len(chosen)] = clip.frames[chosen]
-        times_s[row, : len(chosen)] = clip.times_s[chosen]
-        mask[row, : len(chosen)] = True
-    return VideoFeatures(tuple(clip.clip_id for clip in clips), frames, mask, times_s)
-
-
-def middles(count: int, most: int | None) -> NDArray[np.int64]:
-    """Which of `count` frames to keep: all, or the middle ones of `most` equal stretches.
-
-    >>> middles(10, 3).tolist(), middles(2, 3).tolist()
-    ([1, 5, 8], [0, 1])
-    """
-    if most is None or count <= most:
-        return np.arange(count)
-    return (2 * np.arange(most) + 1) * count // (2 * most)
-
-
-def _with_windows(videos: VideoFeatures, clips: Sequence[StoredClip], count: int, encoder: Encoder) -> VideoFeatures:
-    """The videos with what is written in each of `count` windows, as `evenreel features` makes them."""
-    fits = _fits(encoder)
-    texts = [window_texts(clip.tracks, clip.length_s, count, fits) for clip in clips]
-    distinct = list(dict.fromkeys(text for of_clip in texts for text in of_clip if text))
-    sentences = encoder.encode_text(distinct).sentence if distinct else np.zeros((0, videos.frames.shape[2]))
-    nothing = np.zeros(videos.frames.shape[2])
-    vectors = dict(zip(distinct, sentences, strict=True))
-    windows = np.array([[vectors.get(text, nothing) for text in of_clip] for of_clip in texts], np.float16)
-    return replace(videos, windows=windows, window_mask=np.array([[bool(text) for text in row] for row in texts]))
-
-
-def _fits(encoder: Encoder) -> Callable[[str], bool]:
-    """Whether the tokenizer takes a text whole; taken for granted of an encoder that cannot tell."""
-    truncated = getattr(encoder, "truncated", None)
-    return (lambda text: True) if truncated is None else (lambda text: not truncated([text])[0])
+    kept = np.flatnonzero(query.word_mask[0])
+    if most is not None and len(kept) > most:
+        kept = np.append(kept[: most - 1], kept[-1])
+    return TextFeatures(("query",), query.words[:, kept], query.word_mask[:, kept], query.sentence)

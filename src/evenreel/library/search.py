@@ -19,6 +19,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -181,9 +182,9 @@ class Searcher:
         shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
-            known = self._connection, self._gallery, self._vectors
-            stored = [stored_clip(*known, clip.clip_id, text=reranker.reads_text) for clip in framed]
-            scores = reranker.scores(asked.embedding, stored)
+            read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
+            # The gallery is another one whenever anyone has changed the catalog.
+            scores = reranker.scores(asked.embedding, [clip.clip_id for clip in framed], read, self._gallery)
             for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
                 clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
         first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))

@@ -1,0 +1,87 @@
+"""A clip's state is the same whatever it is encoded with, so what was encoded once need not be again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from evenreel.checkpoint import Inputs, Pretrained
+from evenreel.library.clip_states import ClipStates, StateCache, StoredClip, middles
+from evenreel.library.rerank import Reranker
+from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+from tests.matchers.examples import disturb
+
+from .fakes import DIMENSION, WordsEncoder
+from .test_rerank import LastFrame, pretrained, score, stored
+
+
+def trained(name: str) -> Pretrained:
+    """A matcher that on-screen text takes part in, with weights that are not those it starts with."""
+    torch.manual_seed(0)
+    settings = {"heads": 4} if "heads" in MATCHERS[name].settings.__dataclass_fields__ else {}
+    matcher = disturb(Adapted(build_matcher(name, DIMENSION, settings), DIMENSION, AdapterSettings(windows=True)))
+    return pretrained(matcher.eval(), Inputs(frames=4, windows=3))
+
+
+def states_of(chosen: Pretrained, clips: Sequence[StoredClip]) -> list[tuple[Tensor, ...]]:
+    """Of clips that are all encoded now."""
+    of = ClipStates(chosen, WordsEncoder(), StateCache(0)).of
+    return of([clip.clip_id for clip in clips], {clip.clip_id: clip for clip in clips}.__getitem__)
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_a_clip_s_state_does_not_depend_on_those_it_is_encoded_with(name: str) -> None:
+    """To the last bit, so that what is kept gives the scores of what is encoded anew."""
+    clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
+    chosen = trained(name)
+    together = states_of(chosen, clips)
+    for some in (clips[:1], clips[7:9], clips[::-2], clips[4:]):
+        for clip, state in zip(some, states_of(chosen, some), strict=True):
+            assert all(torch.equal(one, other) for one, other in zip(state, together[int(clip.clip_id)], strict=True))
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_what_is_kept_gives_the_scores_of_what_is_encoded_anew(name: str) -> None:
+    clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
+    chosen = trained(name)
+    kept = Reranker(chosen, WordsEncoder())
+    for some in (clips[3:9], clips, clips[::-2]):
+        np.testing.assert_array_equal(score(kept, some), score(Reranker(chosen, WordsEncoder()), some))
+
+
+def test_the_state_that_was_not_asked_for_the_longest_goes_first() -> None:
+    cache = StateCache(most_bytes=24)
+    for name in ("a", "b"):
+        cache.put(name, (torch.zeros(3),))
+    assert cache.get("a") is not None
+    cache.put("c", (torch.zeros(3),))
+    assert [cache.get(name) is not None for name in ("a", "b", "c")] == [True, False, True]
+    cache.put("d", (torch.zeros(6),))
+    assert [cache.get(name) is not None for name in ("a", "c", "d")] == [False, False, True]
+    cache.put("larger than all", (torch.zeros(7),))
+    cache.put("e", (torch.zeros(6),))
+    assert [cache.get(name) is not None for name in ("d", "larger than all", "e")] == [False, False, True]
+
+
+def test_nothing_need_be_kept() -> None:
+    matcher, clips = LastFrame(), [stored("1", 2), stored("2", 3)]
+    reranker = Reranker(pretrained(matcher), WordsEncoder(), cache_bytes=0)
+    np.testing.assert_array_equal(score(reranker, clips), score(reranker, clips))
+    assert len(matcher.seen) == 4
+
+
+@given(count=st.integers(1, 200), most=st.integers(1, 40))
+def test_middles_are_spread_evenly_and_in_order(count: int, most: int) -> None:
+    chosen = middles(count, most)
+    assert len(chosen) == min(count, most)
+    assert (np.diff(chosen) > 0).all()
+    assert 0 <= chosen[0] <= chosen[-1] < count
+    if count > most:  # each is the middle of its stretch, to within a frame
+        assert np.abs(chosen + 0.5 - (np.arange(most) + 0.5) * count / most).max() <= 0.5
