@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import socket
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import yaml
 from torch import Tensor
 
+from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.gather import gather_texts, gather_videos
-from evenreel.training.run_folder import LAST
-from tests.conftest import REPOSITORY
-from tests.training.small_material import small_examples, tower_material
-from tests.training.train_once import run_with_towers
+from evenreel.training.run_folder import CLIPS_READ, LAST
+from tests.training.conftest import CLIPS
+from tests.training.small_material import small_examples
+from tests.training.train_once import command, on_device, start
 
 PATIENCE_S = 120.0
 
 
-def settings_for(devices: int) -> dict[str, Any]:
-    """Nothing is random beside the order."""
-    return {
-        "matcher": {"name": "wti"},
-        "adapter": {"kind": "mlp", "dropout": 0.0},
-        "loop": {"devices": devices, "epochs": 3},
-        "optimiser": {"backbone_lr": 0.01, "eps": 1e-3},  # a smaller one makes much of the last digits of gradients
-    }
+RECIPE: dict[str, Any] = {
+    "name": "small",
+    "matcher": {"name": "wti"},
+    "adapter": {"kind": "mlp"},
+    "optimiser": {"lr": 0.01, "backbone_lr": 0.01, "eps": 1e-3},  # a smaller eps makes much of gradients' last digits
+    "loop": {"batch_size": 4, "epochs": 3, "device": "cpu"},
+    "records": {"tensorboard": False},
+}
+"""Nothing is random beside the order."""
 
 
-def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, clip_folder: Path) -> None:
-    """Towers get their gradients back through the gathering, matchers have theirs on both."""
-    settings = json.dumps(settings_for(2))
-    command = [sys.executable, "-m", "tests.training.train_once", str(tmp_path / "two"), settings, str(clip_folder)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, timeout=PATIENCE_S, check=True, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("", "")
-    run_with_towers(tmp_path / "one", settings_for(1), clip_folder)
+def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
+    """Towers get their gradients back through the gathering, matchers have theirs on both; every clip is read once."""
+    values = {"data": {"corpus": str(corpus_folder)}, "backbone": {"model": str(clip_folder), "rule": "3 midpoints"}}
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(yaml.safe_dump(RECIPE | values))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ("train", str(recipe), "--set", "loop.devices=2", "--out", str(tmp_path / "two"))
+    both = [start(on_device, rank, 2, port, command, tmp_path / f"said-{rank}", *words) for rank in range(2)]
+    alone = start(command, tmp_path / "said", *words[:2], "--out", str(tmp_path / "one"))
+    for process in (alone, *both):
+        process.join(PATIENCE_S)
+    assert [process.exitcode for process in (alone, *both)] == [3, 3, 0], "a clip was set aside, which one says"
+    assert (tmp_path / "said-1").read_text() == ""
+    assert (tmp_path / "said-0").read_text() == (tmp_path / "said").read_text().replace("/one", "/two")
+    assert len((tmp_path / "two" / CLIPS_READ).read_text().splitlines()) == CLIPS
     one, two = (torch.load(tmp_path / name / LAST, weights_only=True)["state_dict"] for name in ("one", "two"))
-    before = tower_material(clip_folder).towers
-    assert before is not None
-    for name, tensor in before.state_dict().items():
+    before = load_towers(open_checkpoint(clip_folder), torch.device("cpu"), "float32").model.state_dict()
+    for name, tensor in before.items():
         if "_projection" in name:
-            assert (one[f"towers.{name}"] - tensor).abs().max() > 1e-3, "the towers should learn"
+            assert (one[f"towers.model.{name}"] - tensor).abs().max() > 1e-3, "the towers should learn"
     assert one.keys() == two.keys()
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-6, atol=1e-6, msg=name)

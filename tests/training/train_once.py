@@ -1,38 +1,54 @@
-"""A small training run in a process of its own: `python -m tests.training.train_once FOLDER SETTINGS [MODEL]`.
-
-With a model, its towers learn too.
-"""
+"""Small training runs in processes of their own, which have their imports behind them when they start."""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import os
+import signal
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+
+from evenreel.cli import main
 from evenreel.training.run import Outside, train
-from tests.training.small_material import recall_at_1, small_material, small_recipe, tower_material
+from tests.training.small_material import recall_at_1, small_material, small_recipe
 
 
-def run(folder: Path, settings: Mapping[str, Any], *, resume: bool = False, pause_s: float = 0.0) -> None:
-    """Train by the small recipe with these changes, waiting after each step so that a test can kill it in time."""
+def start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Begin some work in a fresh process, forked from one that has imported this module and done nothing else."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.training.train_once"])
+    process = context.Process(target=work, args=arguments)
+    process.start()
+    return process
+
+
+def run(folder: Path, settings: Mapping[str, Any], resume: bool = False, killed_after: int | None = None) -> None:
+    """Train by the small recipe with these changes; after a step the process may be killed."""
 
     def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
-        time.sleep(pause_s)
+        if step == killed_after:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     train(small_recipe(**settings), small_material(), folder, Outside(recall_at_1, watch=watch, resume=resume))
 
 
-def run_with_towers(folder: Path, settings: Mapping[str, Any], model: Path) -> None:
-    """The same through the towers of a model."""
-    train(small_recipe(**settings), tower_material(model), folder, Outside(recall_at_1))
+def command(said: Path, *words: str) -> None:
+    """`evenreel` with these words; what it says goes into a file."""
+    with said.open("wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.argv = ["evenreel", *words]
+    main()
 
 
-if __name__ == "__main__":
-    place, changes, *models = sys.argv[1:]
-    if models:
-        run_with_towers(Path(place), json.loads(changes), Path(models[0]))
-    else:
-        run(Path(place), json.loads(changes))
+def on_device(number: int, devices: int, port: int, work: Callable[..., None], *arguments: Any) -> None:
+    """Do the work as one of several devices, as it is when another program has started a process for each."""
+    environment = {"LOCAL_RANK": number, "NODE_RANK": 0, "WORLD_SIZE": devices, "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in environment.items()}, MASTER_ADDR="127.0.0.1")
+    rank_zero_only.rank = number  # Lightning looks at the environment when it is imported
+    work(*arguments)
