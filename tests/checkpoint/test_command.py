@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import evenreel
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
 from evenreel.checkpoint.architecture import build, module
+from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import CheckpointError, LibraryError, UsageError
 from evenreel.library.rerank import check_encoder
 from tests.library.videos import write_folder
 
@@ -42,15 +44,16 @@ def save(folder: Path, note: EncoderNote) -> None:
     save_pretrained(folder, Pretrained(matcher, spec, About(note, Inputs(frames=12, words=32))))
 
 
-def search(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenreel", "search", *arguments, "--library", str(place / "library")]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+def search(place: Path, *arguments: str) -> Result:
+    """The command in this process, which has its imports behind it."""
+    return CliRunner().invoke(app, ["search", *arguments, "--library", str(place / "library")])
 
 
 def test_hits_show_both_scores(place: Path) -> None:
-    done = search(place, "a red circle", "--rerank", str(place / "checkpoint"))
-    assert done.stderr == ""
-    assert done.returncode == 0
+    asked = ["a red circle", "--rerank", str(place / "checkpoint"), "--library", str(place / "library")]
+    command = [sys.executable, "-m", "evenreel", "search", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "reranked" in line]
     assert len(lines) == 3
     assert all("seen " in line for line in lines)
@@ -58,7 +61,7 @@ def test_hits_show_both_scores(place: Path) -> None:
 
 def test_as_json_the_order_is_that_of_the_matcher(place: Path) -> None:
     done = search(place, "a red circle", "--rerank", str(place / "checkpoint"), "--json", "--rerank-depth", "2")
-    assert done.stderr == ""
+    assert (done.exit_code, done.stderr) == (0, "")
     scores = [hit["scores"]["reranked"] for hit in json.loads(done.stdout)["hits"]]
     assert scores == sorted(scores, reverse=True)
     assert len(scores) == 3  # as many as are shown, though fewer were asked for
@@ -78,11 +81,10 @@ def _tuples(table: dict[str, object]) -> dict[str, object]:
 
 def test_a_matcher_for_another_encoder_is_refused(place: Path) -> None:
     done = search(place, "a red circle", "--rerank", str(place / "foreign"))
-    assert done.returncode == 1
+    assert isinstance(done.exception, LibraryError)
     assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert "trained on features of org/other, the library was made with builtin" in done.stderr
-    assert "--model org/other" in done.stderr
+    assert "trained on features of org/other, the library was made with builtin" in str(done.exception)
+    assert "--model org/other" in str(done.exception)
 
 
 def test_towers_that_were_trained_further_are_named_where_they_lie() -> None:
@@ -93,16 +95,16 @@ def test_towers_that_were_trained_further_are_named_where_they_lie() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
+    ("arguments", "kind", "sentence"),
     [
-        (("a red circle", "--rerank", "no/where"), 1, "cannot be had"),
-        (("a red circle", "--rerank", "checkpoint", "--no-vision"), 2, "--rerank needs a sentence and vision"),
+        (("a red circle", "--rerank", "no/where"), CheckpointError, "cannot be had"),
+        (("a red circle", "--rerank", "checkpoint", "--no-vision"), UsageError, "--rerank needs a sentence and vision"),
     ],
 )
-def test_wrong_usage_is_said(place: Path, arguments: tuple[str, ...], status: int, sentence: str) -> None:
+def test_wrong_usage_is_said(place: Path, arguments: tuple[str, ...], kind: type[Exception], sentence: str) -> None:
     done = search(place, *arguments)
-    assert done.returncode == status
-    assert sentence in done.stderr
+    assert isinstance(done.exception, kind)
+    assert sentence in str(done.exception)
 
 
 def test_a_library_without_vision_cannot_be_re_ranked(place: Path) -> None:
