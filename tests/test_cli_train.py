@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 import yaml
@@ -16,19 +16,17 @@ from typer.testing import CliRunner
 
 from evenreel.checkpoint import load_matcher
 from evenreel.cli.app import app
-from evenreel.corpus import load_corpus
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders import load_encoder
-from evenreel.errors import UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.features import FeatureSettings, compute_features
+from evenreel.training import clip_check, material
+from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.milestones import best_weights
+from evenreel.training.run_folder import DATA, METRICS, RunFolderError
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
-
-
-def evenreel(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "evenreel", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
 def here(*words: str | Path) -> Result:
@@ -59,8 +57,8 @@ def recipe_file(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest
 
 
 def test_a_run_from_its_recipe_to_its_checkpoint(recipe_file: Path, tmp_path: Path, clip_folder: Path) -> None:
-    done = evenreel("train", recipe_file, "--set", "loop.epochs=3", "--out", tmp_path / "run", "--json")
-    assert done.returncode == 3, done.stderr  # one clip was set aside
+    done = here("train", recipe_file, "--set", "loop.epochs=3", "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 3, done.output  # one clip was set aside
     assert done.stderr == ""
     result = json.loads(done.stdout)
     assert [(one["clip_id"], one["reason"]) for one in result["set_aside"]] == [(BROKEN, "not_media")]
@@ -71,6 +69,8 @@ def test_a_run_from_its_recipe_to_its_checkpoint(recipe_file: Path, tmp_path: Pa
     assert pretrained.about.inputs.frames == 3
     assert pretrained.about.inputs.words is not None
     assert "epochs: 3" in pretrained.about.recipe
+    data = json.loads((tmp_path / "run" / DATA).read_text())
+    assert (data["weights_hash"], data["rule"]) == (pretrained.about.encoder.weights_hash, "3 midpoints")
     page = (tmp_path / "run" / "curves.html").read_text()
     assert "Training of tests/small" in page
     assert BROKEN in (tmp_path / "run" / "set_aside.csv").read_text()
@@ -88,14 +88,66 @@ def test_a_run_is_not_begun_twice_but_resumed(recipe_file: Path, tmp_path: Path)
     assert (resumed.exit_code, resumed.stdout) == (3, first.stdout)
 
 
+def test_a_run_with_other_data_is_not_resumed(
+    recipe_file: Path, tmp_path: Path, corpus_folder: Path, clip_folder: Path
+) -> None:
+    """Neither with other texts of the same captions, nor with features of the same clips that were read otherwise."""
+    corpus = load_corpus(corpus_folder)
+    save_corpus(corpus, tmp_path / "corpus")
+    shutil.copytree(recipe_file.parent / "features", tmp_path / "features")
+    places = f"data={{corpus: {tmp_path / 'corpus'}, features: {tmp_path / 'features'}}}"
+    words = ("train", recipe_file, "--set", places, "--set", "loop.epochs=1", "--out", tmp_path / "run", "--resume")
+    assert here(*words).exit_code == 3
+    texts = corpus.captions["text"].to_list()
+    texts[:2] = texts[1::-1]
+    other = make_corpus(corpus.clips, corpus.captions.with_columns(text=pl.Series(texts)))
+    save_corpus(other, tmp_path / "corpus")
+    refused = here(*words)
+    assert isinstance(refused.exception, CorpusError)
+    assert " caption_texts was " in str(refused.exception)
+    save_corpus(corpus, tmp_path / "corpus")
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=corpus_folder, workers=1)
+    compute_features(corpus, tmp_path / "features", load_encoder(str(clip_folder), device="cpu"), settings)
+    refused = here(*words)
+    assert isinstance(refused.exception, CorpusError)
+    assert "rule was 3 midpoints and is 2 midpoints" in str(refused.exception)
+
+
+def test_a_folder_is_looked_at_before_any_clip(
+    recipe_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(material, "load_material", lambda *given: pytest.fail("it was not looked at"))
+    (tmp_path / "letter.txt").touch()
+    assert "holds other things than a run" in str(here("train", recipe_file, "--out", tmp_path).exception)
+
+
+def test_a_disk_that_refuses_the_results(recipe_file: Path, tmp_path: Path) -> None:
+    words = ("train", recipe_file, "--out", tmp_path / "run")
+    assert here(*words).exit_code == 3
+    (tmp_path / "run" / "set_aside.csv").unlink()
+    (tmp_path / "run" / "set_aside.csv").mkdir()
+    assert isinstance(here(*words, "--resume").exception, RunFolderError)
+
+
+def test_the_lowest_rank_is_the_best(recipe_file: Path, tmp_path: Path) -> None:
+    changes = ("--set", "selection.metric=MeanR", "--set", "optimiser.lr=0.5", "--set", "loop.epochs=4")
+    assert here("train", recipe_file, *changes, "--out", tmp_path).exit_code == 3
+    ranks = MetricsFile(tmp_path / METRICS).curves()["validation/MeanR"]
+    assert len({rank for _, rank in ranks}) > 1
+    best_step, _ = min(ranks, key=lambda point: point[1])
+    assert best_weights(tmp_path, int(best_step)).exists()
+
+
 def test_trained_towers_go_into_the_checkpoint(
-    recipe_file: Path, tmp_path: Path, clip_folder: Path, corpus_folder: Path
+    recipe_file: Path, tmp_path: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backbone = f"backbone={{model: {clip_folder}, rule: 3 midpoints}}"
     changes = [backbone, "data.features=null", "optimiser.backbone_lr=0.001"]
     words = [word for change in changes for word in ("--set", change)]
     done = here("train", recipe_file, *words, "--out", tmp_path / "run", "--json")
     assert done.exit_code == 3, done.output
+    monkeypatch.setattr(clip_check, "Worker", lambda *given: pytest.fail("a clip was read again"))
+    assert here("train", recipe_file, *words, "--out", tmp_path / "run", "--json", "--resume").stdout == done.stdout
     trained = load_encoder(str(tmp_path / "run" / "checkpoint" / "encoder"), device="cpu")
     before = load_encoder(str(clip_folder), device="cpu")
     assert not torch.equal(
@@ -112,9 +164,11 @@ def test_trained_towers_go_into_the_checkpoint(
         (["no/such/recipe"], "There is no recipe 'no/such/recipe', neither a file nor one of the package: "),
         (["RECIPE", "--set", "optimiser.rate=1"], "There is no setting optimiser.rate; there are lr, "),
         (["RECIPE", "--set", "selection.metric=best"], "'best'"),
+        (["RECIPE", "--set", "selection.relevance=classes"], "classes"),
     ],
 )
-def test_wrong_usage_is_said_in_a_sentence(recipe_file: Path, words: list[str], sentence: str) -> None:
-    done = here("train", *[str(recipe_file) if word == "RECIPE" else word for word in words])
-    assert isinstance(done.exception, UsageError)
+def test_wrong_usage_is_said_in_a_sentence(recipe_file: Path, tmp_path: Path, words: list[str], sentence: str) -> None:
+    words = [str(recipe_file) if word == "RECIPE" else word for word in words]
+    done = here("train", *words, "--out", tmp_path / "run")
+    assert isinstance(done.exception, (UsageError, CorpusError))
     assert sentence in str(done.exception)

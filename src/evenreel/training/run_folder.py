@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -94,7 +95,9 @@ def remember(folder: Path, facts: Facts) -> None:
     before = _read_facts(place)
     changed = [name for name in {**before, **facts} if before.get(name) != facts.get(name)]
     if changed:
-        changes = ", ".join(f"{name} was {before.get(name)} and is {facts.get(name)}" for name in changed)
+        changes = ", ".join(
+            f"{name} was {_short(before.get(name))} and is {_short(facts.get(name))}" for name in changed
+        )
         raise CorpusError(
             f"The run in {folder} was begun with other data: {changes}; put it back as it was, or give another folder."
         )
@@ -140,6 +143,11 @@ def _check_recipe(folder: Path, recipe: Recipe) -> None:
             f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
             f"{folder / RECIPE}, or give another folder."
         )
+
+
+def _short(fact: str | int | None) -> str:
+    """A digest by its beginning, anything else as it is."""
+    return re.sub("([0-9a-f]{8})[0-9a-f]{24,}", r"\1...", str(fact))
 
 
 def _read_facts(place: Path) -> Facts:
