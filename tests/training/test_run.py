@@ -19,7 +19,7 @@ from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training import Recipe, load_recipe
-from evenreel.training.milestones import TrainingError, best_weights, plan_of
+from evenreel.training.milestones import Milestones, TrainingError, best_weights, plan_of
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Order, batch_seed
 from evenreel.training.run import Material, Outside, Trained, train
@@ -241,15 +241,41 @@ def test_fewer_pairs_than_a_batch(tmp_path: Path) -> None:
         train(small_recipe(loop={"batch_size": 64}), small_material(), tmp_path / "run")
 
 
+def broken_in_step_3() -> Material:
+    """A caption of the third of four batches has a sentence of no numbers."""
+    examples = small_examples()
+    examples.text_features.sentence[Order(32, 8, 0).rows(2)[0]] = np.nan
+    return Material(examples, DIMENSION)
+
+
 def test_a_loss_that_is_no_number_ends_the_run_at_its_step(tmp_path: Path) -> None:
     """Also where its step is neither written down nor saved."""
     recipe = small_recipe(records={"every_steps": 100, "save_every_steps": 100})
-    examples = small_examples()
-    order = Order(32, 8, 0)
-    row = set(order.rows(2)).pop()  # of the third of four batches
-    examples.text_features.sentence[row] = np.nan
     with pytest.raises(TrainingError, match="The loss is not a number after step 3"):
-        train(recipe, Material(examples, DIMENSION), tmp_path)
+        train(recipe, broken_in_step_3(), tmp_path)
+
+
+class OnGpu:
+    """A loss that says it is on a GPU."""
+
+    device = torch.device("cuda")
+
+    def __init__(self, loss: torch.Tensor) -> None:
+        self.detach = loss.detach
+
+
+@pytest.mark.parametrize("records", [{"every_steps": 4}, {"every_steps": 100, "save_every_steps": 4}])
+def test_on_a_gpu_it_is_seen_when_figures_are_written_or_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: dict[str, int]
+) -> None:
+    after_batch = Milestones.on_train_batch_end
+
+    def after_batch_on_gpu(self: Any, trainer: Any, module: Any, outputs: Any, *rest: Any) -> None:
+        after_batch(self, trainer, module, {"loss": OnGpu(outputs["loss"])}, *rest)
+
+    monkeypatch.setattr(Milestones, "on_train_batch_end", after_batch_on_gpu)
+    with pytest.raises(TrainingError, match="The loss is not a number after step 4"):
+        train(small_recipe(records=records), broken_in_step_3(), tmp_path)
     assert not (tmp_path / LAST).exists()
 
 
