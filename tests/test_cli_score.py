@@ -102,7 +102,7 @@ def test_a_matrix_without_ids(place: Place, tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "val.npy"), expected(place, "val"))
     left_out = place.score("--split", "train", "--out", tmp_path / "train.npy")
     assert isinstance(left_out.exception, UsageError)
-    assert "1 clips were set aside" in str(left_out.exception)
+    assert "The features leave 1 clip out that had been set aside" in str(left_out.exception)
 
 
 def test_clips_that_were_set_aside_are_left_out_and_named(place: Place, tmp_path: Path) -> None:

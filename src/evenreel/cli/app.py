@@ -14,6 +14,20 @@ from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command t
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
+from evenreel.cli.options import (
+    DAMAGED_SHARE,
+    MEMORY_MIB,
+    TIMEOUT_S,
+    DamageOption,
+    DeviceOption,
+    JsonOption,
+    MemoryOption,
+    PrecisionOption,
+    ReadersOption,
+    RetryOption,
+    TimeoutOption,
+    media_limits,
+)
 from evenreel.cli.output import as_utf8
 from evenreel.cli.planted import planted
 from evenreel.cli.score import score
@@ -24,7 +38,6 @@ from evenreel.config import (
     DEFAULT_RULE,
     RERANK_DEPTH,
     IndexSettings,
-    MediaLimits,
     default_library,
 )
 from evenreel.errors import UsageError
@@ -50,7 +63,6 @@ LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -69,7 +81,6 @@ MetadataOption = Annotated[
         "manifest.* in a folder are read by themselves."
     ),
 ]
-DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -111,19 +122,13 @@ def index(
     no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
     sample: SampleOption = AUTO,
     metadata: MetadataOption = None,
-    workers: Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")] = 0,
+    workers: ReadersOption = 0,
     device: DeviceOption = "auto",
-    precision: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds without progress after which a file is set aside.")
-    ] = MediaLimits.stall_timeout_s,
-    memory: Annotated[int, typer.Option(min=64, help="MiB that reading one file may take.")] = (
-        MediaLimits.memory_bytes >> 20
-    ),
-    max_damage: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
-    ] = MediaLimits.max_damaged_share,
-    retry: Annotated[bool, typer.Option("--retry", help="Try files again that were set aside.")] = False,
+    precision: PrecisionOption = "float32",
+    timeout: TimeoutOption = TIMEOUT_S,
+    memory: MemoryOption = MEMORY_MIB,
+    max_damage: DamageOption = DAMAGED_SHARE,
+    retry: RetryOption = False,
     accept_missing: Annotated[
         bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
     ] = False,
@@ -141,7 +146,7 @@ def index(
         workers=workers,
         device=device,
         precision=precision,
-        limits=_limits(timeout, memory, max_damage),
+        limits=media_limits(timeout, memory, max_damage),
         retry=retry,
         accept_missing=accept_missing,
     )
@@ -151,10 +156,6 @@ def index(
     show_report(report, place, as_json)
     if report.set_aside or report.closed_folders:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _limits(timeout_s: float, memory_mib: int, max_damaged_share: float) -> MediaLimits:
-    return MediaLimits(stall_timeout_s=timeout_s, memory_bytes=memory_mib << 20, max_damaged_share=max_damaged_share)
 
 
 @app.command()

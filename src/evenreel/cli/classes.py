@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.corpus import JsonOption, corpus_app
+from evenreel.cli.corpus import corpus_app
+from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ MANY_GROUPS = 12
 CORPUS_FILES = ("clips.parquet", "captions.parquet", "texts.parquet", "classes.parquet")
 
 corpus_app = typer.Typer(help="Make a corpus of a benchmark's files or of your own tables, and look at it.")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
 @corpus_app.command("import")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluation_files import Files, write_html, write_per_query, write_trec
+from evenreel.cli.options import JsonOption
 from evenreel.errors import ScoresError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def evaluate(
         Path | None, typer.Option(help="Also write the best 1,000 of SCORES as a TREC run, of the first direction.")
     ] = None,
     qrels: Annotated[Path | None, typer.Option(help=QRELS_HELP)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.show_evaluation import show_evaluation

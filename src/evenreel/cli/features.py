@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.config import DEFAULT_MODEL, MediaLimits
+from evenreel.cli.options import (
+    DAMAGED_SHARE,
+    MEMORY_MIB,
+    TIMEOUT_S,
+    DamageOption,
+    DeviceOption,
+    JsonOption,
+    MemoryOption,
+    PrecisionOption,
+    ReadersOption,
+    RetryOption,
+    TimeoutOption,
+    media_limits,
+)
+from evenreel.config import DEFAULT_MODEL
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS, Words
 
@@ -43,20 +57,14 @@ def features(
     out: Annotated[
         Path | None, typer.Option(help="Where the features go. \\[default: CORPUS/features/MODEL-HASH]")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")] = 0,
-    device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds without progress after which a clip is set aside.")
-    ] = MediaLimits.stall_timeout_s,
-    memory: Annotated[int, typer.Option(min=64, help="MiB that reading one clip may take.")] = (
-        MediaLimits.memory_bytes >> 20
-    ),
-    max_damage: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of a clip's pictures that damage may spoil.")
-    ] = MediaLimits.max_damaged_share,
-    retry: Annotated[bool, typer.Option("--retry", help="Try clips again that were set aside.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    workers: ReadersOption = 0,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "float32",
+    timeout: TimeoutOption = TIMEOUT_S,
+    memory: MemoryOption = MEMORY_MIB,
+    max_damage: DamageOption = DAMAGED_SHARE,
+    retry: RetryOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compute the features of a corpus once; what is there is kept, and a broken-off run goes on."""
     from evenreel.cli.progress import bars
@@ -76,7 +84,7 @@ def features(
         windows=windows,
         videos=videos or corpus,
         workers=workers,
-        limits=MediaLimits(stall_timeout_s=timeout, memory_bytes=memory << 20, max_damaged_share=max_damage),
+        limits=media_limits(timeout, memory, max_damage),
         retry=retry,
     )
     tables = load_corpus(corpus)
@@ -100,7 +108,7 @@ def _words(corpus: Path) -> DataFrame:
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, print_json, safe
+    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
 
     if as_json:
         print_json(report.to_json())
@@ -125,6 +133,4 @@ def _show(report: FeatureReport, as_json: bool) -> None:
         out.print(
             f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
         )
-    for aside in report.set_aside:
-        where = f" ({safe(aside.path)})" if aside.path else ""
-        out.print(f"  {safe(aside.clip_id)}{where}: {safe(aside.sentence)} [dim]({aside.reason})[/]")
+    list_clips_aside(out, report.set_aside)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def planted(
     ] = None,
     long: Annotated[tuple[float, float] | None, typer.Option(help="Likewise its long clips.")] = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
     from evenreel.cli.show import print_json

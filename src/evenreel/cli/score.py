@@ -11,6 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
+from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.errors import ScoresError, UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def score(
     ],
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
-    device: Annotated[str, typer.Option(help="Where the matcher runs: auto, cpu, cuda, cuda:1, mps.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a trained matcher. Exit status 3 if clips had been set aside."""
     from evenreel.checkpoint import load_features_for, load_matcher
@@ -65,10 +66,12 @@ def _check_table(out: Path, loaded: CorpusFeatures) -> None:
         ScoresError: the disk has no room for it.
         UsageError: its file names no ids, and some clips are left out.
     """
+    from evenreel.cli.show import count
+
     if out.suffix == ".npy" and loaded.set_aside:
         raise UsageError(
-            f"{len(loaded.set_aside)} clips were set aside when the features were made, and an .npy does not say which "
-            "clips it is about; give --out a name that ends in .npz."
+            f"The features leave {count(len(loaded.set_aside), 'clip')} out that had been set aside, and an .npy does "
+            "not say which clips it is about; give --out a name that ends in .npz."
         )
     captions, clips = len(loaded.texts.ids), len(loaded.videos.ids)
     needed, free = SCORE_BYTES * captions * clips, shutil.disk_usage(out.parent).free
@@ -80,7 +83,7 @@ def _check_table(out: Path, loaded: CorpusFeatures) -> None:
 
 
 def _show(out: Path, loaded: CorpusFeatures, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, print_json, safe
+    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
 
     captions, clips, aside = len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside
     if as_json:
@@ -95,5 +98,6 @@ def _show(out: Path, loaded: CorpusFeatures, as_json: bool) -> None:
         terminal.print(
             f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
         )
-    for one in aside[:MANY]:
-        terminal.print(f"  {safe(one.clip_id)}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
+    list_clips_aside(terminal, aside[:MANY])
+    if len(aside) > MANY:
+        terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")

@@ -13,6 +13,7 @@ from rich.markup import escape
 from evenreel.library.catalog import printable
 
 if TYPE_CHECKING:
+    from evenreel.features import ClipAside
     from evenreel.library import IndexReport, LibraryStats, Problem, SetAside
     from evenreel.types import Hit, MomentHit, SearchResult
 
@@ -89,6 +90,13 @@ def _show_aside(out: Console, set_aside: Sequence[SetAside]) -> None:
         out.print(f"[yellow]Set aside: {count(len(set_aside), 'file')}[/] (tried again when changed, or with --retry)")
     for aside in set_aside:
         out.print(f"  {safe(aside.path)}: {safe(aside.sentence)} [dim]({aside.reason})[/]")
+
+
+def list_clips_aside(out: Console, clips: Sequence[ClipAside]) -> None:
+    """A line for each clip of a corpus that was set aside."""
+    for clip in clips:
+        where = f" ({safe(clip.path)})" if clip.path else ""
+        out.print(f"  {safe(clip.clip_id)}{where}: {safe(clip.sentence)} [dim]({safe(clip.reason)})[/]")
 
 
 def show_result(result: SearchResult, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run. \\[default: the recipe's, or runs/NAME]")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
     from evenreel.cli.training_files import write_results
@@ -116,7 +117,7 @@ def _in_short(figures: Mapping[str, float]) -> str:
 
 
 def _show(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, print_json, safe
+    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
     from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, validation_figures
 
     measured = validation_figures(trained)
@@ -134,5 +135,4 @@ def _show(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None
     out.print(f"  checkpoint: {safe(folder / CHECKPOINT)}")
     if loaded.set_aside:
         out.print(f"[yellow]Set aside: {count(len(loaded.set_aside), 'clip')}[/], all in {safe(folder / SET_ASIDE)}")
-    for one in loaded.set_aside[:MANY]:
-        out.print(f"  {safe(one.clip_id)}: {safe(one.sentence)} [dim]({safe(one.reason)})[/]")
+    list_clips_aside(out, loaded.set_aside[:MANY])

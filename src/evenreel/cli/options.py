@@ -1,0 +1,31 @@
+"""Options that several commands share, said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evenreel.config import MediaLimits
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
+PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
+ReadersOption = Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")]
+RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
+TimeoutOption = Annotated[
+    float, typer.Option(min=0.1, help="Seconds without progress after which a video is set aside.")
+]
+MemoryOption = Annotated[int, typer.Option(min=64, help="MiB that reading one video may take.")]
+DamageOption = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
+]
+
+TIMEOUT_S = MediaLimits.stall_timeout_s
+MEMORY_MIB = MediaLimits.memory_bytes >> 20
+DAMAGED_SHARE = MediaLimits.max_damaged_share
+
+
+def media_limits(timeout_s: float, memory_mib: int, max_damaged_share: float) -> MediaLimits:
+    """What these options say one video may cost."""
+    return MediaLimits(stall_timeout_s=timeout_s, memory_bytes=memory_mib << 20, max_damaged_share=max_damaged_share)
