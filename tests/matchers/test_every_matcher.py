@@ -36,8 +36,8 @@ from tests.matchers.examples import (
     videos,
 )
 
-ALONE_AND_ADAPTED = [name + adapter for name in MATCHERS for adapter in ("", "+linear", "+mlp")]
-NAMES = ALONE_AND_ADAPTED + [f"{name}+windows" for name in MATCHERS]
+ALONE_AND_ADAPTED = [name + adapter for name in MATCHERS for adapter in ("", "+mlp")]
+NAMES = ALONE_AND_ADAPTED + [f"{name}+windows" for name in MATCHERS]  # these maps are linear
 ROUNDING = 1e-5
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -91,7 +91,7 @@ def test_it_is_a_matcher(name: str) -> None:
 
 @every
 @given(words=lengths, frames=lengths, seed=st.integers(0, 99))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_more_padding_changes_nothing(name: str, words: Any, frames: Any, seed: int) -> None:
     matcher = trained(name)
     text, video = captions(words, seed), clips(frames, seed + 1)
@@ -199,15 +199,12 @@ def test_scores_of_unit_vectors_are_at_most_one_at_the_start(name: str) -> None:
     assert scores_of(small(name).eval(), captions(), clips()).abs().max() <= 1 + ROUNDING
 
 
-@without_windows
-def test_adapters_start_as_what_they_wrap(name: str) -> None:
-    alone = name.partition("+")[0]
-    torch.testing.assert_close(
-        scores_of(small(name).eval(), captions(), clips()),
-        scores_of(small(alone).eval(), captions(), clips()),
-        atol=ROUNDING,
-        rtol=0,
-    )
+@pytest.mark.parametrize("adapter", ["linear", "mlp"])
+@pytest.mark.parametrize("alone", MATCHERS)
+def test_adapters_start_as_what_they_wrap(alone: str, adapter: str) -> None:
+    text, video = captions(), clips()
+    adapted, expected = (scores_of(small(name).eval(), text, video) for name in (f"{alone}+{adapter}", alone))
+    torch.testing.assert_close(adapted, expected, atol=ROUNDING, rtol=0)
 
 
 def loss_of(matcher: Any, batch: Any) -> Tensor:

@@ -34,23 +34,22 @@ def test_a_caption_without_a_word_is_named(name: str) -> None:
         encode_texts(small(name), replace(TEXTS, word_mask=mask))
 
 
-@every
 @pytest.mark.parametrize("field", ["frames", "windows"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_of_a_video_that_are_no_numbers(name: str, field: str, value: float) -> None:
+def test_features_of_a_video_that_are_no_numbers(field: str, value: float) -> None:
+    """Also where the matcher does not look at them."""
     spoilt = getattr(VIDEOS, field).copy()
     spoilt[1, 0, 0] = value
     with pytest.raises(UsageError, match=r"features of the video video1 are not all finite numbers; compute them"):
-        encode_videos(small(name), replace(VIDEOS, **{field: spoilt}))
+        encode_videos(small("mean_pool"), replace(VIDEOS, **{field: spoilt}))
 
 
-@every
 @pytest.mark.parametrize("field", ["words", "sentence"])
-def test_features_of_a_caption_that_are_no_numbers(name: str, field: str) -> None:
+def test_features_of_a_caption_that_are_no_numbers(field: str) -> None:
     spoilt = getattr(TEXTS, field).copy()
     spoilt[4].flat[0] = np.nan
     with pytest.raises(UsageError, match=r"features of the caption caption4 are not all finite numbers; compute them"):
-        encode_texts(small(name), replace(TEXTS, **{field: spoilt}))
+        encode_texts(small("mean_pool"), replace(TEXTS, **{field: spoilt}))
 
 
 @every
