@@ -108,7 +108,7 @@ def test_a_matrix_without_ids(place: Place, tmp_path: Path) -> None:
 def test_clips_that_were_set_aside_are_left_out_and_named(place: Place, tmp_path: Path) -> None:
     done = place.score("--out", tmp_path / "all.npz")
     assert done.exit_code == 3
-    assert f"{BROKEN}: " in done.stdout
+    assert f"{BROKEN} ({BROKEN}.mp4): " in done.stdout
     assert "(not_media)" in done.stdout
     asked = ["evaluate", str(tmp_path / "all.npz"), "--corpus", str(place.corpus), "--resamples", "0"]
     assert isinstance(CliRunner().invoke(app, asked).exception, ScoresError)
