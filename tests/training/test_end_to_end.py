@@ -90,8 +90,19 @@ def test_with_frozen_towers_it_is_training_on_features(tmp_path: Path, corpus_fo
     assert losses[2] == pytest.approx(losses[0], abs=2e-2)  # 100 times the similarity goes into the loss
 
 
-def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(corpus_folder: Path, clip_folder: Path) -> None:
-    loaded = load_material(end_to_end(corpus_folder, clip_folder))
+@pytest.fixture(scope="module")
+def loaded(corpus_folder: Path, clip_folder: Path) -> Loaded:
+    """For tests that only look at it."""
+    return load_material(end_to_end(corpus_folder, clip_folder))
+
+
+@pytest.fixture(scope="module")
+def examples(loaded: Loaded) -> PixelExamples:
+    assert isinstance(loaded.material.examples, PixelExamples)
+    return loaded.material.examples
+
+
+def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(loaded: Loaded) -> None:
     assert [(one.clip_id, one.reason) for one in loaded.set_aside] == [(BROKEN, "not_media")]
     pairs = loaded.material.examples.pairs
     assert BROKEN not in pairs.clip_ids
@@ -100,16 +111,12 @@ def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(corpus_folder
     assert loaded.validation.clips.height == 4
 
 
-def test_a_clip_is_looked_at_from_its_start(corpus_folder: Path, clip_folder: Path) -> None:
-    examples = load_material(end_to_end(corpus_folder, clip_folder)).material.examples
-    assert isinstance(examples, PixelExamples)
+def test_a_clip_is_looked_at_from_its_start(examples: PixelExamples) -> None:
     row = examples.pairs.clip_ids.index("v1")  # from 0.5 s on, of 1.25 s
     assert examples.videos(np.array([row])).times_s[0].tolist() == pytest.approx([0.0, 0.25, 0.5])
 
 
-def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
-    examples = load_material(end_to_end(corpus_folder, clip_folder)).material.examples
-    assert isinstance(examples, PixelExamples)
+def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, examples: PixelExamples) -> None:
     gone = replace(examples.files[0], path=tmp_path / "gone.mp4")
     with pytest.raises(MediaError, match="The clip v0 .*gone.mp4"):
         replace(examples, files=(gone, *examples.files[1:])).videos(np.array([0]))
@@ -188,19 +195,21 @@ def test_features_are_never_copied_to_processes() -> None:
     assert ResumableLoader(batches, 4, workers=3).num_workers == 0
 
 
-def test_random_parts_depend_on_seed_batch_and_clip_alone(corpus_folder: Path, clip_folder: Path) -> None:
-    loaded = load_material(end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop_and_flip"}))
-    examples = loaded.material.examples
-    both = examples.videos(np.array([0, 1]), Draw(3, 7))
-    alone = examples.videos(np.array([1]), Draw(3, 7))
-    other = examples.videos(np.array([1]), Draw(3, 8))
-    assert torch.equal(both.pixels[3:], alone.pixels)  # type: ignore[union-attr]
-    assert not torch.equal(alone.pixels, other.pixels)  # type: ignore[union-attr]
-    assert loaded.material.validation is not None
-    assert torch.equal(
-        loaded.material.validation.videos(np.array([1]), Draw(3, 7)).pixels,  # type: ignore[union-attr]
-        loaded.material.validation.videos(np.array([1]), Draw(3, 8)).pixels,  # type: ignore[union-attr]
-    )
+def test_random_parts_depend_on_seed_batch_and_clip_alone(examples: PixelExamples) -> None:
+    cut = replace(examples, augment="crop_and_flip")
+    both, alone = cut.videos(np.array([0, 1]), Draw(3, 7)).pixels, cut.videos(np.array([1]), Draw(3, 7)).pixels
+    assert torch.equal(both[3:], alone)
+    assert not torch.equal(alone, cut.videos(np.array([1]), Draw(3, 8)).pixels)
+
+
+def test_what_is_selected_on_is_never_cut_at_random(corpus_folder: Path, clip_folder: Path) -> None:
+    material = load_material(end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"})).material
+    assert isinstance(material.examples, PixelExamples)
+    assert isinstance(material.validation, PixelExamples)
+    assert (material.examples.augment, material.validation.augment) == ("crop", "none")
+    drawn = (material.validation.videos(np.array([1]), draw).pixels for draw in (None, Draw(3, 7), Draw(3, 8)))
+    first, *others = drawn
+    assert all(torch.equal(first, other) for other in others)
 
 
 def test_all_frames_of_a_clip_are_cut_and_mirrored_alike(clip_folder: Path) -> None:
