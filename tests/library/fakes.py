@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -22,6 +23,7 @@ DIMENSION = 64
 TOKEN_LIMIT = 77
 
 
+@cache
 def direction(word: str) -> FloatArray:
     """A unit vector that only this word has."""
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
@@ -29,9 +31,12 @@ def direction(word: str) -> FloatArray:
     return values / np.linalg.norm(values)
 
 
+@cache
 def encode(caption: str) -> FloatArray:
     mean = np.sum([direction(word) for word in caption.lower().split()[:TOKEN_LIMIT]], axis=0)
-    return np.asarray(mean / np.linalg.norm(mean), np.float32)
+    vector = np.asarray(mean / np.linalg.norm(mean), np.float32)
+    vector.flags.writeable = False  # all who ask for the caption share it
+    return vector
 
 
 class WordsEncoder:
