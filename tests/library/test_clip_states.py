@@ -16,7 +16,7 @@ from evenreel.library.clip_states import ClipStates, StateCache, StoredClip, mid
 from evenreel.library.rerank import Reranker
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from tests.matchers.examples import disturb
+from tests.matchers.examples import SETTINGS, disturb
 
 from .fakes import DIMENSION, WordsEncoder
 from .test_rerank import LastFrame, pretrained, score, stored
@@ -25,8 +25,8 @@ from .test_rerank import LastFrame, pretrained, score, stored
 def trained(name: str) -> Pretrained:
     """A matcher that on-screen text takes part in, with weights that are not those it starts with."""
     torch.manual_seed(0)
-    settings = {"heads": 4} if "heads" in MATCHERS[name].settings.__dataclass_fields__ else {}
-    matcher = disturb(Adapted(build_matcher(name, DIMENSION, settings), DIMENSION, AdapterSettings(windows=True)))
+    built = build_matcher(name, DIMENSION, SETTINGS.get(name))
+    matcher = disturb(Adapted(built, DIMENSION, AdapterSettings(windows=True)))
     return pretrained(matcher.eval(), Inputs(frames=4, windows=3))
 
 
