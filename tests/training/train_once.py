@@ -17,11 +17,14 @@ from evenreel.cli import main
 from evenreel.training.run import Outside, train
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
+PRELOADED = ["tests.training.train_once", "evenreel.training.material", "evenreel.evaluation", "evenreel.checkpoint"]
+"""What every process would otherwise import for itself."""
+
 
 def start(work: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Begin some work in a fresh process, forked from one that has imported this module and done nothing else."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.training.train_once"])
+    context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=work, args=arguments)
     process.start()
     return process
