@@ -58,7 +58,8 @@ def train(
             loaded = load_material(chosen, progress, folder / CLIPS_READ)
         measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
         with _step_bar(shown=not as_json) as watch:
-            trained = run_training(chosen, loaded.material, folder, Outside(measure, better, watch, resume))
+            outside = Outside(measure, better, watch, resume)
+            trained = run_training(chosen, loaded.material, folder, outside)
         if trained.first:  # Lightning runs this command once for each device
             with writing(folder):
                 write_results(folder, chosen, loaded, trained)
