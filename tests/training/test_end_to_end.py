@@ -12,11 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from evenreel.cli.training_files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
-from evenreel.encoders.trainable import TrainableTowers, tokenise
+from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.errors import MediaError, UsageError
 from evenreel.training import Recipe
 from evenreel.training.examples import Batches, Draw, FeatureExamples, ResumableLoader
@@ -243,6 +244,16 @@ def test_a_part_lies_inside(height: int, width: int) -> None:
         assert 0 <= top <= top + down <= height
         assert 0 <= left <= left + across <= width
         assert min(down, across) > 0
+
+
+def test_a_checkpoint_notes_the_longest_caption(loaded: Loaded, examples: PixelExamples, clip_folder: Path) -> None:
+    """As it was read: captions of SigLIP have the full length whatever `backbone.max_words` is."""
+    recipe = end_to_end(Path("corpus"), clip_folder, backbone={"max_words": 40})
+    tokenizer = load_towers(open_checkpoint(clip_folder), torch.device("cpu"), "float32").tokenizer
+    captions = select(load_corpus(examples.files[0].path.parent), split="train").captions["text"]
+    assert inputs_of(recipe, loaded, None).words == max(len(tokenizer(text)["input_ids"]) for text in captions)
+    of_siglip = replace(examples, tokens=Tokens(examples.tokens.ids, torch.ones(len(captions), 64, dtype=torch.bool)))
+    assert inputs_of(recipe, replace(loaded, material=replace(loaded.material, examples=of_siglip)), None).words == 64
 
 
 def test_captions_are_cut_as_the_tokenizer_cuts(clip_folder: Path) -> None:

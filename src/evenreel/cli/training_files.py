@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import asdict, astuple, fields
 from pathlib import Path
+from typing import cast
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
 from evenreel.features import ClipAside
@@ -16,6 +17,7 @@ from evenreel.report.training import training_page
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded
 from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
@@ -64,7 +66,7 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     figures, answers = validation_figures(trained), recipe.selection.relevance
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
-        inputs=_inputs(recipe, loaded, trained),
+        inputs=inputs_of(recipe, loaded, trained.matcher.limits.frames),
         corpus=Path(recipe.data.corpus).name,
         split=recipe.data.train,
         recipe=recipe_text(recipe),
@@ -73,15 +75,22 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     )
 
 
-def _inputs(recipe: Recipe, loaded: Loaded, trained: Trained) -> Inputs:
-    """What the matcher was given at most, which is what it can be given later."""
-    examples, frames = loaded.material.examples, trained.matcher.limits.frames
-    words = recipe.backbone.max_words if recipe.backbone else None
+def inputs_of(recipe: Recipe, loaded: Loaded, most_frames: int | None) -> Inputs:
+    """What the matcher was given at most, which is what it can be given later.
+
+    Args:
+        recipe: of the run.
+        loaded: what was learned from.
+        most_frames: that the matcher can take; where clips were decoded, all of them may have had so many.
+    """
+    examples = loaded.material.examples
     if isinstance(examples, FeatureExamples):
-        frames = int(row_lengths(examples.video_features.frame_mask).max())
-        words = int(row_lengths(examples.text_features.word_mask).max())
+        most_frames = int(row_lengths(examples.video_features.frame_mask).max())
+        word_mask = examples.text_features.word_mask
+    else:
+        word_mask = cast("PixelExamples", examples).tokens.mask.numpy()
     windows = loaded.encoder.windows if recipe.adapter and recipe.adapter.windows else None
-    return Inputs(frames, words, loaded.encoder.rule, windows)
+    return Inputs(most_frames, int(row_lengths(word_mask).max()), loaded.encoder.rule, windows)
 
 
 def _lead(recipe: Recipe, trained: Trained) -> str:
