@@ -46,6 +46,17 @@ def real_clips(shared_data: Path) -> Path:
     return shared_data / "videos"
 
 
+@pytest.fixture(scope="module")
+def forked_readers() -> Iterator[None]:
+    """Reader processes that are forked, with their imports behind them, instead of a new Python for each."""
+    from evenreel.media import workers
+    from tests.forked import FORKED_SUBPROCESS
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Python's own answer to SIGINT, which a job in the background of a shell begins without."""

@@ -20,6 +20,7 @@ from PIL import Image
 from evenreel.cli import INTERRUPTED
 from evenreel.errors import LibraryError
 from evenreel.types import Hit, SearchResult, TextHit
+from tests.forked import run_cli
 from tests.library.videos import write_folder, write_video
 from tests.media_files import Film, gop, remux, steady, write_film
 
@@ -35,6 +36,11 @@ def evenreel(*arguments: str | Path, **environment: str) -> subprocess.Completed
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**ENVIRONMENT, **environment}, encoding="utf-8"
     )
+
+
+def forked(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The same where nothing depends on how Python starts."""
+    return run_cli(*arguments, environment=ENVIRONMENT)
 
 
 def printed_json(done: subprocess.CompletedProcess[str]) -> Any:
@@ -57,11 +63,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def index(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return evenreel("index", place / "videos", "--library", place / "library", "--no-ocr", *arguments)
+    return forked("index", place / "videos", "--library", place / "library", "--no-ocr", *arguments)
 
 
 def search(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return evenreel("search", *arguments, "--library", place / "library")
+    return forked("search", *arguments, "--library", place / "library")
 
 
 def test_a_second_run_says_that_there_is_nothing_to_do(place: Path) -> None:
@@ -197,13 +203,13 @@ def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
 
 
 def test_info_verify_and_repair(place: Path) -> None:
-    stats = printed_json(evenreel("info", "--library", place / "library", "--json"))
+    stats = printed_json(forked("info", "--library", place / "library", "--json"))
     assert (stats["files"], stats["model"], stats["metadata"]) == (3, "builtin", ["caption", "source", "stars"])
     assert stats["set_aside"][0]["reason"] == "not_media"
-    whole = evenreel("verify", "--library", place / "library")
+    whole = forked("verify", "--library", place / "library")
     assert (whole.returncode, "is whole" in whole.stdout) == (0, True)
-    assert evenreel("repair", "--library", place / "library").returncode == 0
-    assert printed_json(evenreel("verify", "--library", place / "library", "--json")) == []
+    assert forked("repair", "--library", place / "library").returncode == 0
+    assert printed_json(forked("verify", "--library", place / "library", "--json")) == []
 
 
 @pytest.mark.parametrize(
@@ -270,7 +276,7 @@ def test_the_command_line_says_what_it_can() -> None:
     done = evenreel("--help")
     for command in ("index", "search", "info", "verify", "repair", "demo"):
         assert command in done.stdout
-        assert evenreel(command, "--help").returncode == 0
+        assert forked(command, "--help").returncode == 0
     assert "[default: EVENREEL_LIBRARY or your" in " ".join(
         evenreel("search", "--help").stdout.replace("│", " ").split()
     )
@@ -342,7 +348,7 @@ def test_a_root_that_cannot_be_opened_is_a_failure(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("target", ["nowhere.mp4", "link.mp4"], ids=["dangling", "circular"])
 def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
     (tmp_path / "link.mp4").symlink_to(tmp_path / target)
-    done = evenreel("index", tmp_path / "link.mp4", "--library", tmp_path / "library", "--no-vision")
+    done = forked("index", tmp_path / "link.mp4", "--library", tmp_path / "library", "--no-vision")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"evenreel: {tmp_path}/link.mp4 cannot be opened (")
     assert done.stderr.count("\n") == 1
@@ -350,7 +356,7 @@ def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) 
 
 def test_a_demo_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = evenreel("demo", "--folder", tmp_path / "file" / "x")
+    done = forked("demo", "--folder", tmp_path / "file" / "x")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"evenreel: The demo cannot be written to {tmp_path}/file/x (not a directory); "
@@ -360,7 +366,7 @@ def test_a_demo_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["./typo", "../typo", "~/typo", "/typo", "org/a--b"])
 def test_a_mistyped_model_is_one_sentence(place: Path, tmp_path: Path, name: str) -> None:
-    done = evenreel("index", place / "videos", "--library", tmp_path / "library", "--model", name)
+    done = forked("index", place / "videos", "--library", tmp_path / "library", "--model", name)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "is neither 'builtin', nor a folder that exists, nor a hub id" in done.stderr
 
@@ -437,15 +443,15 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path, odd: str, shown: 
     (tmp_path / "videos" / f"{odd}3.mp4").write_bytes(b"no video" * 100)
     (tmp_path / "videos" / f"{odd}4").mkdir()
     library = tmp_path / "library"
-    indexed = evenreel("-v", "index", tmp_path / "videos", "--library", library, "--no-vision", "--no-ocr")
+    indexed = forked("-v", "index", tmp_path / "videos", "--library", library, "--no-vision", "--no-ocr")
     assert indexed.returncode == 3
     outputs = [
         indexed.stdout,
         indexed.stderr,
         search(tmp_path, "tram").stdout,
-        evenreel("info", "--library", library).stdout,
-        evenreel("index", tmp_path / f"{odd}.mp4", "--library", library).stderr,
-        evenreel("search", "tram", "--library", tmp_path / odd).stderr,
+        forked("info", "--library", library).stdout,
+        forked("index", tmp_path / f"{odd}.mp4", "--library", library).stderr,
+        forked("search", "tram", "--library", tmp_path / odd).stderr,
     ]
     for output in outputs:
         assert shown in output

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import pytest
 
 from evenreel.corpus import save_corpus
 from evenreel.features import load_text_features, load_video_features
 from evenreel.files import TEMPORARY_SUFFIX
 from tests.features.corpora import write_corpus
 from tests.features.killed_run import main
+from tests.forked import context
 
 WRITES = 7
 """The manifest, a block of captions, four shards and the ledger."""
 
 
-Run = Callable[[Path, Path, int], int]
-
-
-@pytest.fixture
-def run() -> Iterator[Run]:
-    """Runs in processes that a server forks, which has their imports behind it."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.features.killed_run"])
-
-    def run_once(videos: Path, folder: Path, fatal: int) -> int:
-        process = context.Process(target=main, args=(videos, folder, fatal))
-        process.start()
-        process.join(timeout=120)
-        assert process.exitcode is not None
-        return process.exitcode
-
-    yield run_once
+def run(videos: Path, folder: Path, fatal: int) -> int:
+    process = context.Process(target=main, args=(videos, folder, fatal))
+    process.start()
+    process.join(timeout=120)
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -43,7 +29,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
 
-def test_a_run_killed_at_every_one_of_its_writes_ends_as_an_undisturbed_one(tmp_path: Path, run: Run) -> None:
+def test_a_run_killed_at_every_one_of_its_writes_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     videos, clean, folder = tmp_path / "videos", tmp_path / "clean", tmp_path / "features"
     corpus = write_corpus(videos)
     save_corpus(corpus, videos)

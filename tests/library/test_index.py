@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -428,6 +429,7 @@ def test_a_kill_before_an_edited_clip_is_dropped_leaves_nothing_behind(
     assert state(library) == state(clean)
 
 
+@pytest.mark.usefixtures("quick_text")
 def test_text_added_later_does_not_store_the_vectors_again(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,6 +443,7 @@ def test_text_added_later_does_not_store_the_vectors_again(
     assert verify(library) == []
 
 
+@pytest.mark.usefixtures("quick_text")
 def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
     """Text first or later gives the same library; what was done is not done again."""
     both = library.with_name("both")
@@ -452,6 +455,7 @@ def test_stages_are_added_to_what_is_there(videos: Path, library: Path) -> None:
     assert index(videos, library).did_nothing
 
 
+@pytest.mark.usefixtures("quick_text")
 def test_a_kill_between_shard_and_catalog_is_made_good_when_a_stage_is_added(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,6 +582,7 @@ def test_a_broken_recogniser_stops_the_run_and_blames_no_file(
     (tmp_path / "broken" / "rapidocr").mkdir(parents=True)
     (tmp_path / "broken" / "rapidocr" / "__init__.py").write_text("raise ImportError('libonnxruntime is missing')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    monkeypatch.setattr("evenreel.media.workers.subprocess", subprocess)  # a new Python, which has to import it
     with pytest.raises(EvenreelError, match="could not start.*libonnxruntime is missing"):
         index(videos, library, read_text=True)
     monkeypatch.undo()
