@@ -5,7 +5,7 @@
 For every bias and seed, the wti matcher behind a small adapter is trained on features of the built-in encoder: the
 baseline at strength 0.9, the oracle at strength 0 on as many clips, both tested on the same clips. For `length`, where
 what happens has to be learnt from the order of the frames by a transformer that starts from nothing, both have twice as
-many clips and three times the learning rate. For `scene_text`
+many clips, three times the steps and three times the learning rate. For `scene_text`
 the baseline has the frames and the oracle the words on the signs too. The figure is R@1 in percent: the share of
 captions whose first clip shows everything that the caption names; for `source` it is the real clip of a real clip's
 caption, in a gallery that holds its generated mirror as well. The gap is oracle less baseline, with its 95 % interval
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--biases", nargs="+", default=list(BIASES), choices=list(BIASES))
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--clips", type=int, default=1_500, help="of all splits together; twice as many for length")
-    parser.add_argument("--steps", type=int, default=500, help="of training")
+    parser.add_argument("--steps", type=int, default=500, help="of training; three times as many for length")
     parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
     parser.add_argument("--out", type=Path, help="file for the rows as JSON, with the figures of each seed")
     asked = parser.parse_args()
@@ -170,7 +170,7 @@ def measured(runs: Sequence[Run], sizes: Sizes, processes: int) -> dict[Run, Fig
 def figures_of(run: Run, sizes: Sizes) -> tuple[Figures, float]:
     """Baseline and oracle, then the two at strength 0; and the seconds they took."""
     (bias, seed), begun_s = run, time.perf_counter()
-    sizes = Sizes(2 * sizes.clips, sizes.steps) if bias == FROM_NOTHING else sizes
+    sizes = Sizes(2 * sizes.clips, 3 * sizes.steps) if bias == FROM_NOTHING else sizes
     compare = words_against_frames if bias == "scene_text" else biased_against_unbiased
     return compare(bias, seed, sizes), time.perf_counter() - begun_s
 
