@@ -3,16 +3,16 @@
     python benchmarks/planted.py [--biases visual length] [--seeds 5] [--clips 1500] [--steps 500] [--out FILE]
 
 For every bias and seed, the wti matcher behind a small adapter is trained on features of the built-in encoder: the
-baseline at strength 0.9, the oracle at strength 0 on as many clips, both tested on the same clips. For `length`, where
-what happens has to be learnt from the order of the frames by a transformer that starts from nothing, both have twice as
-many clips, three times the steps and three times the learning rate. For `scene_text`
-the baseline has the frames and the oracle the words on the signs too. The figure is R@1 in percent: the share of
-captions whose first clip shows everything that the caption names; for `source` it is the real clip of a real clip's
-caption, in a gallery that holds its generated mirror as well. The gap is oracle less baseline, with its 95 % interval
-over the seeds (Student's t). The last column is the gap where nothing is planted: two trainings at strength 0 that
-begin from other random numbers, or, for `scene_text`, without and with the words. Six such intervals of 95 % would
-miss a true zero in one run of four, so this column has the confidence that all of them together hold with 95 %
-(Bonferroni). Exit status 1 if an interval of the gap does not exclude zero, or that at strength 0 does.
+baseline at strength 0.9, the oracle at strength 0 on as many clips, both tested on the same clips. For `length`,
+where what happens has to be learnt from the order of the frames by a transformer that starts from nothing, both have
+twice as many clips, three times the steps and three times the learning rate. For `scene_text` the baseline has the
+frames and the oracle the words on the signs too. The figure is R@1 in percent: the share of captions whose first clip
+shows everything that the caption names; for `source` it is the real clip of a real clip's caption, in a gallery that
+holds its generated mirror as well. The gap is oracle less baseline, with its 95 % interval over the seeds (Student's
+t). The last column is the gap where nothing is planted: two trainings at strength 0 that begin from other random
+numbers, or, for `scene_text`, without and with the words. Six such intervals of 95 % would miss a true zero in one
+run of four, so this column has the confidence that all of them together hold with 95 % (Bonferroni). Exit status 1 if
+an interval of the gap does not exclude zero, or that at strength 0 does.
 """
 
 from __future__ import annotations
