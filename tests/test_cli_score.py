@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ from evenreel.features import (
 )
 from evenreel.features.manifest import write_manifest
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.media.content import content_digest as digest
 from tests.test_cli import evenreel
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
@@ -145,6 +148,15 @@ def test_features_that_it_was_not_trained_on(
     changed = told(pretrained, inputs=replace(about.inputs, **inputs), encoder=replace(about.encoder, **note))
     with pytest.raises(FeaturesError, match=sentence):
         load_features_for(changed, place.features, load_corpus(place.corpus))
+
+
+def test_a_video_that_was_touched_is_read_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, read = select(load_corpus(place.corpus), split="val"), Counter[str]()
+    for path in part.clips["path"]:
+        os.utime(place.corpus / path)
+    monkeypatch.setattr("evenreel.features.load.content_digest", lambda path: (read.update([path]), digest(path))[1])
+    load_features_for(load_matcher(place.checkpoint), place.features, part)
+    assert read == {str(place.corpus / path): 1 for path in part.clips["path"]}
 
 
 def test_longer_captions_and_clips_are_told(place: Place) -> None:

@@ -18,7 +18,7 @@ from evenreel.features import (
     FeatureSettings,
     compute_features,
     feature_folder,
-    load_set_aside,
+    find_clips,
     load_text_features,
     load_video_features,
     read_manifest,
@@ -328,7 +328,7 @@ def test_unusable_clips_are_set_aside_with_the_reason_and_the_rest_goes_on(place
     with pytest.raises(FeaturesError, match="4 clips were set aside .*leave_out_aside"):
         place.load()
     kept = load_video_features(place.folder, place.corpus, leave_out_aside=True)
-    listed = load_set_aside(place.folder, place.corpus)
+    listed = find_clips(place.folder, place.corpus).load()[1]
     assert sorted(listed, key=lambda aside: (aside.path, aside.clip_id)) == report.set_aside
     assert not {aside.clip_id for aside in listed} & set(kept.ids)
     assert kept.ids == ("a", "b", "c", "d")

@@ -14,7 +14,7 @@ import pytest
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features import (
     feature_folder,
-    features_fingerprint,
+    find_clips,
     load_text_features,
     load_video_features,
     read_manifest,
@@ -142,7 +142,7 @@ def test_of_several_rules_the_last_run_s_is_loaded_and_each_keeps_its_windows(pl
 
 def test_the_fingerprint_says_what_is_loaded_and_changes_with_it(place: Place) -> None:
     place.compute(read_text=True, words=WORDS, windows=2)
-    first = features_fingerprint(place.folder, place.corpus)
+    first = find_clips(place.folder, place.corpus).fingerprint()
     assert json.loads(json.dumps(first)) == first
     assert first["clips"] and {key: first[key] for key in first if key != "clips"} == {
         "encoder_id": "org/pixels@1",
@@ -152,18 +152,18 @@ def test_the_fingerprint_says_what_is_loaded_and_changes_with_it(place: Place) -
         "words": "corpus",
         "windows": 2,
     }
-    assert features_fingerprint(place.folder, place.corpus, windows=False) == first | {"windows": None}
+    assert find_clips(place.folder, place.corpus, windows=False).fingerprint() == first | {"windows": None}
     part = corpus_of(place.corpus.clips.head(3), CAPTIONS)
-    assert features_fingerprint(place.folder, part)["clips"] != first["clips"]
+    assert find_clips(place.folder, part).fingerprint()["clips"] != first["clips"]
     away = place.videos.rename(place.videos.with_name("unmounted"))
-    assert features_fingerprint(place.folder, place.corpus) == first
+    assert find_clips(place.folder, place.corpus).fingerprint() == first
     away.rename(place.videos)
     place.compute(rule="3 midpoints")
-    last = features_fingerprint(place.folder, place.corpus)
+    last = find_clips(place.folder, place.corpus).fingerprint()
     assert (last["rule"], last["words"], last["windows"]) == ("3 midpoints", "ocr", None)
-    assert features_fingerprint(place.folder, place.corpus, rule="4 midpoints") == first
+    assert find_clips(place.folder, place.corpus, rule="4 midpoints").fingerprint() == first
     write_video(place.videos / "one.mp4", 77, seconds=4.0)
-    assert features_fingerprint(place.folder, place.corpus, rule="4 midpoints")["clips"] != first["clips"]
+    assert find_clips(place.folder, place.corpus, rule="4 midpoints").fingerprint()["clips"] != first["clips"]
 
 
 # Precision ---------------------------------------------------------------------------------------------------------

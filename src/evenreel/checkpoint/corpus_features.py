@@ -8,16 +8,8 @@ from pathlib import Path
 
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
-from evenreel.features import (
-    ClipAside,
-    FeatureSet,
-    load_set_aside,
-    load_text_features,
-    load_video_features,
-    read_manifest,
-)
+from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
 from evenreel.matchers.batches import row_lengths
-from evenreel.matchers.lengths import check_lengths
 from evenreel.media import parse_rule
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -50,18 +42,13 @@ def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
             trained on; one is missing; a file is damaged.
-        UsageError: a caption or a clip is longer than the matcher was built for.
     """
     folder = Path(folder)
     inputs = pretrained.about.inputs
     made, windows = _made_for(pretrained.about, folder), inputs.windows is not None
-    videos = load_video_features(
-        folder, corpus, rule=made.rule, words=made.words, windows=windows, leave_out_aside=True
-    )
+    videos, aside = find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows).load()
     texts = load_text_features(folder, corpus)
-    check_lengths(pretrained.matcher, texts, videos)
-    aside = load_set_aside(folder, corpus, rule=made.rule, words=made.words, windows=windows)
-    return CorpusFeatures(texts, videos, tuple(aside), tuple(_longer(inputs, texts, videos)))
+    return CorpusFeatures(texts, videos, aside, tuple(_longer(inputs, texts, videos)))
 
 
 def _made_for(about: About, folder: Path) -> FeatureSet:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.features.compute import compute_features
-    from evenreel.features.load import features_fingerprint, load_set_aside, load_text_features, load_video_features
+    from evenreel.features.load import FoundClips, find_clips, load_text_features, load_video_features
     from evenreel.features.manifest import FeatureSet, Manifest, feature_folder, read_manifest
     from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
 
@@ -15,11 +15,11 @@ __all__ = [
     "FeatureReport",
     "FeatureSet",
     "FeatureSettings",
+    "FoundClips",
     "Manifest",
     "compute_features",
     "feature_folder",
-    "features_fingerprint",
-    "load_set_aside",
+    "find_clips",
     "load_text_features",
     "load_video_features",
     "read_manifest",
@@ -27,7 +27,7 @@ __all__ = [
 
 _MODULE_OF = {
     "compute": ("compute_features",),
-    "load": ("features_fingerprint", "load_set_aside", "load_text_features", "load_video_features"),
+    "load": ("FoundClips", "find_clips", "load_text_features", "load_video_features"),
     "manifest": ("FeatureSet", "Manifest", "feature_folder", "read_manifest"),
     "settings": ("ClipAside", "FeatureReport", "FeatureSettings"),
 }

@@ -52,39 +52,45 @@ def load_video_features(
         FeaturesError: a clip has no features, or was set aside; its video has changed; a file is damaged.
         UsageError: `rule` is not one.
     """
-    wanted = _wanted(Path(folder), rule, words, windows)
-    shards = wanted.shards(corpus, leave_out_aside)
-    return pad_videos(list(shards), list(shards.values()), wanted.made.windows)
+    clips = find_clips(folder, corpus, rule=rule, words=words, windows=windows)
+    videos, aside = clips.load()
+    if aside and not leave_out_aside:
+        raise FeaturesError(_aside(clips.folder, [one.clip_id for one in aside]))
+    return videos
 
 
-def features_fingerprint(
+def find_clips(
     folder: str | Path,
     corpus: Corpus,
     *,
     rule: str | None = None,
     words: Words | None = None,
     windows: bool | None = None,
-) -> dict[str, str | int | None]:
-    """What `load_video_features` gives with these arguments, as plain data to record and to compare; reads no shard.
+) -> FoundClips:
+    """What a folder holds of a corpus's clips: each video is looked at once, and no shard is read yet.
 
-    Returns:
-        `encoder_id`, `weights_hash`, `precision`, `rule`, `words`, `windows`, and `clips`: a digest over the ids of the
-        clips, their parts and the content of their videos.
+    Args:
+        folder: made by `compute_features`.
+        corpus: whose clips.
+        rule: as `load_video_features` takes it, and so are `words` and `windows`.
+        words: see there.
+        windows: see there.
 
     Raises:
         FeaturesError: the folder holds no such features.
         UsageError: `rule` is not one.
     """
-    wanted = _wanted(Path(folder), rule, words, windows)
-    manifest = wanted.manifest
-    keys = [(clip.clip_id, key) for clip, key in wanted.keys(corpus, Ledger.load(wanted.folder))]
-    return {
-        "encoder_id": manifest.encoder_id,
-        "weights_hash": manifest.weights_hash,
-        "precision": manifest.precision,
-        **asdict(wanted.made),
-        "clips": hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest(),
-    }
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    made = _asked_for(folder, manifest, rule, words)
+    if windows and made.windows is None:
+        raise FeaturesError(
+            f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
+        )
+    if windows is False:
+        made = replace(made, windows=None)
+    ledger = Ledger.load(folder)
+    return FoundClips(folder, manifest, made, ledger, tuple(_keys(manifest, made, ledger, corpus)))
 
 
 def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
@@ -109,23 +115,6 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
             words[row, : place.length] = block.words_of(place.row)
             sentence[row] = block.sentence[place.row]
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
-
-
-def load_set_aside(
-    folder: str | Path,
-    corpus: Corpus,
-    *,
-    rule: str | None = None,
-    words: Words | None = None,
-    windows: bool | None = None,
-) -> list[ClipAside]:
-    """The clips that `load_video_features` leaves out with these arguments, and what was found when they were read.
-
-    Raises:
-        FeaturesError: the folder holds no such features.
-        UsageError: `rule` is not one.
-    """
-    return list(_wanted(Path(folder), rule, words, windows).set_aside(corpus))
 
 
 def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None) -> VideoFeatures:
@@ -154,49 +143,59 @@ def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None)
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What of a folder is asked for; `made.windows` is None where no on-screen text is."""
+class FoundClips:
+    """Clips of a corpus in a folder of features.
+
+    Attributes:
+        folder: of the features.
+        manifest: whose they are.
+        made: how they were read; its `windows` is None where no on-screen text is asked for.
+        ledger: what was found out about videos when the features were made.
+        keys: the clips in the corpus's order with the names of their shards; None where nobody has looked at the video
+            as it is now.
+    """
 
     folder: Path
     manifest: Manifest
     made: FeatureSet
+    ledger: Ledger
+    keys: tuple[tuple[Clip, str | None], ...]
 
-    def shards(self, corpus: Corpus, leave_out_aside: bool) -> dict[str, Shard]:
-        """The shard of each clip, by id; what is missing is told all at once."""
-        ledger = Ledger.load(self.folder)
-        found: dict[str, Shard] = {}
+    def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
+        """Features of the clips that have some, and the clips that were set aside, with the reason.
+
+        Raises:
+            FeaturesError: a clip has no features and was not set aside; a file is damaged.
+        """
+        shards: dict[str, Shard] = {}
+        aside: list[ClipAside] = []
         missing: list[str] = []
-        aside: list[str] = []
-        for clip, key in self.keys(corpus, ledger):
-            shard = self._shard(key) if key else None
-            if shard is not None:
-                found[clip.clip_id] = shard
-            elif _known_trouble(clip, key, ledger):
-                aside.append(clip.clip_id)
+        for clip, key in self.keys:
+            if (shard := self._shard(key)) is not None:
+                shards[clip.clip_id] = shard
+            elif trouble := _known_trouble(clip, key, self.ledger):
+                aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
             else:
                 missing.append(clip.clip_id)
-        if missing:
-            raise FeaturesError(_missing(self.folder, "clips", missing, corpus.clips.height) + self._remedy())
-        if aside and not leave_out_aside:
-            raise FeaturesError(_aside(self.folder, aside))
-        return found
+        if missing:  # all are told at once
+            raise FeaturesError(_missing(self.folder, "clips", missing, len(self.keys)) + self._remedy())
+        return pad_videos(list(shards), list(shards.values()), self.made.windows), tuple(aside)
 
-    def set_aside(self, corpus: Corpus) -> Iterator[ClipAside]:
-        """The clips that cannot be read and have no features from before, with the reason."""
-        ledger = Ledger.load(self.folder)
-        for clip, key in self.keys(corpus, ledger):
-            trouble = _known_trouble(clip, key, ledger)
-            if trouble and not (key and self._shard(key)):
-                yield ClipAside(clip.clip_id, clip.path, *trouble)
+    def fingerprint(self) -> dict[str, str | int | None]:
+        """What `load` gives, as plain data to record and to compare; reads no shard.
 
-    def keys(self, corpus: Corpus, ledger: Ledger) -> Iterator[tuple[Clip, str | None]]:
-        """Clips and the names of their shards; None where nobody has looked at the video as it is now."""
-        digests: dict[str, str | None] = {"": None}
-        for clip in clips_of(corpus):
-            if clip.path not in digests:
-                digests[clip.path] = self._digest(ledger, clip.path)
-            digest = digests[clip.path]
-            yield clip, clip_key(digest, clip, self.made, self.manifest.precision) if digest else None
+        Returns:
+            `encoder_id`, `weights_hash`, `precision`, `rule`, `words`, `windows`, and `clips`: a digest over the ids of
+            the clips, their parts and the content of their videos.
+        """
+        keys = [(clip.clip_id, key) for clip, key in self.keys]
+        return {
+            "encoder_id": self.manifest.encoder_id,
+            "weights_hash": self.manifest.weights_hash,
+            "precision": self.manifest.precision,
+            **asdict(self.made),
+            "clips": hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest(),
+        }
 
     def _remedy(self) -> str:
         return (
@@ -205,20 +204,9 @@ class _Wanted:
             else " If they were read with --no-ocr, ask for them without on-screen text."
         )
 
-    def _digest(self, ledger: Ledger, path: str) -> str | None:
-        """The digest of a video; None where nobody has looked at it as it is now."""
-        place = Path(self.manifest.videos) / path
-        known = ledger.digest(path, place)
-        if known is not None or path not in ledger.files:
-            return known
-        try:
-            return content_digest(str(place))  # touched or copied, perhaps edited
-        except MediaError:
-            return None
-
-    def _shard(self, key: str) -> Shard | None:
-        path = clip_shard(self.folder, key)
-        if not path.exists():
+    def _shard(self, key: str | None) -> Shard | None:
+        path = clip_shard(self.folder, key) if key else None
+        if path is None or not path.exists():
             return None
         shard = read_shard(path, remedy=RECOMPUTE)
         if shard.weights_hash != self.manifest.weights_hash:
@@ -227,8 +215,7 @@ class _Wanted:
         return shard if self.made.windows in (None, there) else None
 
 
-def _wanted(folder: Path, rule: str | None, words: Words | None, windows: bool | None) -> _Wanted:
-    manifest = read_manifest(folder)
+def _asked_for(folder: Path, manifest: Manifest, rule: str | None, words: Words | None) -> FeatureSet:
     made = manifest.find(None if rule is None else str(parse_rule(rule)), words)
     if made is None:
         there = ", ".join(f"'{one}'" for one in manifest.sets)
@@ -236,11 +223,28 @@ def _wanted(folder: Path, rule: str | None, words: Words | None, windows: bool |
             f"{folder} holds features by {there}, not by what is asked for; run `evenreel features` with its --rule "
             "and --words."
         )
-    if windows and made.windows is None:
-        raise FeaturesError(
-            f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
-        )
-    return _Wanted(folder, manifest, replace(made, windows=None) if windows is False else made)
+    return made
+
+
+def _keys(manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus) -> Iterator[tuple[Clip, str | None]]:
+    """Clips and the names of their shards; None where nobody has looked at the video as it is now."""
+    digests: dict[str, str | None] = {"": None}
+    for clip in clips_of(corpus):
+        if clip.path not in digests:
+            digests[clip.path] = _digest(ledger, clip.path, Path(manifest.videos) / clip.path)
+        digest = digests[clip.path]
+        yield clip, clip_key(digest, clip, made, manifest.precision) if digest else None
+
+
+def _digest(ledger: Ledger, path: str, place: Path) -> str | None:
+    """The digest of a video; None where nobody has looked at it as it is now."""
+    known = ledger.digest(path, place)
+    if known is not None or path not in ledger.files:
+        return known
+    try:
+        return content_digest(str(place))  # touched or copied, perhaps edited
+    except MediaError:
+        return None
 
 
 def _known_trouble(clip: Clip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:

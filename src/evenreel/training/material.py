@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import torch
@@ -17,14 +18,7 @@ from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError
-from evenreel.features import (
-    ClipAside,
-    features_fingerprint,
-    load_set_aside,
-    load_text_features,
-    load_video_features,
-    read_manifest,
-)
+from evenreel.features import ClipAside, FoundClips, find_clips, load_text_features
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.pairs import pairs_of, parts_of
@@ -47,12 +41,14 @@ class EncoderUsed:
         weights_hash: digest of its weights and settings, before any training.
         rule: how frames are sampled.
         windows: stretches of a clip whose on-screen text is given to the matcher; None for none.
+        words_from: where that text is from, `ocr` or `corpus`; None for none.
     """
 
     encoder_id: str
     weights_hash: str
     rule: str
     windows: int | None = None
+    words_from: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,30 +92,46 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
     return _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
 
 
+class _Part(NamedTuple):
+    """A part of the corpus with its features: what was found, what can be used of it, and what was set aside."""
+
+    found: FoundClips
+    examples: FeatureExamples
+    usable: Corpus
+    set_aside: tuple[ClipAside, ...]
+
+
 def _with_features(folder: Path, parts: Parts) -> Loaded:
-    manifest = read_manifest(folder)
     learned = _features(folder, parts[0])
     selected = None if parts[1] is None else _features(folder, parts[1])
-    kept = None if parts[1] is None or selected is None else _only(parts[1], selected.video_features.ids)
-    set_aside = tuple(one for part in parts if part is not None for one in load_set_aside(folder, part))
-    source = _texts(parts) | _features_used(folder, parts)
-    material = Material(learned, manifest.dimension, selected, source=source)
-    used = EncoderUsed(manifest.encoder_id, manifest.weights_hash, manifest.rule, manifest.windows)
-    return Loaded(material, kept, used, set_aside)
+    manifest, made = learned.found.manifest, learned.found.made
+    words_from = None if made.windows is None else made.words
+    return Loaded(
+        Material(
+            learned.examples,
+            manifest.dimension,
+            None if selected is None else selected.examples,
+            source=_texts(parts) | _features_used(learned, selected),
+        ),
+        None if selected is None else selected.usable,
+        EncoderUsed(manifest.encoder_id, manifest.weights_hash, made.rule, made.windows, words_from),
+        learned.set_aside + (() if selected is None else selected.set_aside),
+    )
 
 
-def _features(folder: Path, part: Corpus) -> FeatureExamples:
-    videos = load_video_features(folder, part, leave_out_aside=True)
-    kept = _only(part, videos.ids)
-    texts = load_text_features(folder, kept)
-    return FeatureExamples(pairs_of(kept, texts.ids, videos.ids), texts, videos)
+def _features(folder: Path, part: Corpus) -> _Part:
+    found = find_clips(folder, part)
+    videos, set_aside = found.load()
+    usable = _only(part, videos.ids)
+    texts = load_text_features(folder, usable)
+    return _Part(found, FeatureExamples(pairs_of(usable, texts.ids, videos.ids), texts, videos), usable, set_aside)
 
 
-def _features_used(folder: Path, parts: Parts) -> dict[str, str | int | None]:
+def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | int | None]:
     """Which features they are, of which videos."""
-    used = features_fingerprint(folder, parts[0])
+    used = learned.found.fingerprint()
     train_videos = used.pop("clips")
-    validation_videos = None if parts[1] is None else features_fingerprint(folder, parts[1])["clips"]
+    validation_videos = None if selected is None else selected.found.fingerprint()["clips"]
     return used | {"train_videos": train_videos, "validation_videos": validation_videos}
 
 
