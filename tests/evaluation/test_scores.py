@@ -84,6 +84,12 @@ def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> N
     assert load_scores(tmp_path / "s.npz", corpus).uses == ("other queries",)
 
 
+def test_what_scores_use_is_never_dropped(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"use other queries and a bank, which an .npy cannot say; save them as .npz"):
+        save_scores(Scores(VALUES, CAPTIONS, CLIPS, ("other queries", "a bank")), tmp_path / "s.npy")
+    assert list(tmp_path.iterdir()) == []
+
+
 class Banded(Scores):
     """Scores that note how much was asked for at a time."""
 
@@ -99,7 +105,7 @@ def test_a_table_is_written_as_numpy_does_but_in_bands(tmp_path: Path, monkeypat
     shares: list[float] = []
     scores = Banded(VALUES[::-1], CAPTIONS[::-1], CLIPS, ("other queries",))
     save_scores(scores, tmp_path / "s.npz", shares.append)
-    save_scores(scores, tmp_path / "s.npy")
+    save_scores(Scores(VALUES[::-1], CAPTIONS[::-1], CLIPS), tmp_path / "s.npy")
     assert max(Banded.asked) == 2
     assert shares == [0.5, 1.0]
     ids = {"caption_ids": CAPTIONS[::-1], "video_ids": CLIPS, "uses": ["other queries"]}

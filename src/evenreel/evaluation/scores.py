@@ -91,11 +91,16 @@ def save_scores(
 
     Raises:
         ScoresError: a score is NaN, or the file cannot be written.
-        UsageError: the name ends neither in `.npz` nor in `.npy`.
+        UsageError: the name ends neither in `.npz` nor in `.npy`, or in `.npy` though the scores use something.
     """
     path = Path(path)
     if path.suffix not in (".npz", ".npy"):
         raise UsageError(f"{path} ends neither in .npz nor in .npy, which is what scores are saved as.")
+    uses = getattr(scores, "uses", ())
+    if uses and path.suffix == ".npy":
+        raise UsageError(
+            f"The scores use {' and '.join(uses)}, which an .npy cannot say; save them as .npz, not {path}."
+        )
     with replacing(path) as part, part.open("wb") as file:
         if path.suffix == ".npy":
             _write_values(file, scores, progress)
