@@ -70,6 +70,21 @@ def test_the_state_that_was_not_asked_for_the_longest_goes_first() -> None:
     assert [cache.get(name) is not None for name in ("d", "larger than all", "e")] == [False, False, True]
 
 
+def test_what_was_forgotten_takes_no_room() -> None:
+    cache = StateCache(most_bytes=24)
+    cache.put("a", (torch.zeros(6),))
+    cache.clear()
+    for name in ("b", "c"):
+        cache.put(name, (torch.zeros(3),))
+    assert [cache.get(name) is not None for name in ("a", "b", "c")] == [False, True, True]
+
+
+def test_what_is_kept_is_no_larger_than_it_is_counted() -> None:
+    """A view would keep the states of all clips that were encoded beside it."""
+    (state,) = states_of(pretrained(LastFrame()), [stored("1", 2)])
+    assert [tensor.untyped_storage().nbytes() for tensor in state] == [tensor.nbytes for tensor in state]
+
+
 def test_nothing_need_be_kept() -> None:
     matcher, clips = LastFrame(), [stored("1", 2), stored("2", 3)]
     reranker = Reranker(pretrained(matcher), WordsEncoder(), cache_bytes=0)
