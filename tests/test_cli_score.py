@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher
 from evenreel.cli.app import app
+from evenreel.cli.training_files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError, FeaturesError, ScoresError, UsageError
@@ -32,6 +33,10 @@ from evenreel.features import (
 from evenreel.features.manifest import write_manifest
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media.content import content_digest as digest
+from evenreel.training.material import load_material
+from evenreel.training.recipe_files import load_recipe
+from evenreel.types import Corpus, VideoFeatures
+from tests.features.test_sets import words_table
 from tests.test_cli import evenreel
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
@@ -122,11 +127,20 @@ def told(pretrained: Pretrained, **changes: Any) -> Pretrained:
     return replace(pretrained, about=replace(pretrained.about, **changes))
 
 
+def with_inputs(pretrained: Pretrained, **inputs: Any) -> Pretrained:
+    return told(pretrained, inputs=replace(pretrained.about.inputs, **inputs))
+
+
 @pytest.mark.parametrize(
     ("note", "inputs", "sentence"),
     [
         ({}, {"rule": "every 1 s"}, "trained on frames by 'every 1 s', and .* --rule 'every 1 s' --no-ocr --out "),
         ({}, {"windows": 5}, "frames by '3 midpoints' and the on-screen text of 5 windows, and .* --windows 5 --out "),
+        (
+            {},
+            {"windows": 5, "words_from": "corpus"},
+            r"of 5 windows \(words of the corpus\), and .* --windows 5 --words corpus --out ",
+        ),
         ({}, {"windows": 5, "rule": None}, "trained on frames and the on-screen text of 5 windows, and "),
         (
             OTHER,
@@ -150,6 +164,83 @@ def test_features_that_it_was_not_trained_on(
         load_features_for(changed, place.features, load_corpus(place.corpus))
 
 
+def test_the_command_that_adds_features_fits_the_folder(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "half of it"
+    folder.mkdir()
+    write_manifest(folder, replace(read_manifest(place.features), precision="bfloat16"))
+    other = with_inputs(load_matcher(place.checkpoint), rule="every 1 s")
+    with pytest.raises(FeaturesError, match=f"--rule 'every 1 s' --no-ocr --precision bfloat16 --out '{folder}'`"):
+        load_features_for(other, folder, load_corpus(place.corpus))
+
+
+# Of several features in a folder ------------------------------------------------------------------------------------
+
+
+class Several(NamedTuple):
+    """Four clips with features of two rules, the first with words of the corpus, and a matcher of their encoder."""
+
+    part: Corpus
+    features: Path
+    pretrained: Pretrained
+
+    def videos(self, **inputs: Any) -> VideoFeatures:
+        """What a matcher is given that was trained on such."""
+        return load_features_for(with_inputs(self.pretrained, **inputs), self.features, self.part).videos
+
+
+@pytest.fixture(scope="module")
+def several(place: Place, clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Several:
+    folder = tmp_path_factory.mktemp("several")
+    part = select(load_corpus(place.corpus), split="val")
+    encoder = load_encoder(str(clip_folder), device="cpu")
+    words = words_table([(clip_id, "GATE", 0, 9) for clip_id in part.clips["clip_id"]])
+    first = FeatureSettings(rule="2 midpoints", words=words, windows=2, videos=place.corpus, workers=1)
+    compute_features(part, folder, encoder, first)
+    compute_features(part, folder, encoder, replace(first, rule="3 midpoints", words=None, read_text=False))
+    absent = FeatureSet("2 midpoints", "ocr", 2)  # as after a run on another corpus: of these clips there is no shard
+    write_manifest(folder, replace(read_manifest(folder), sets=(absent,)))
+    return Several(part, folder, load_matcher(place.checkpoint))
+
+
+@pytest.mark.parametrize("source", ["corpus", None])
+def test_on_screen_text_is_from_where_it_was_in_training(several: Several, source: str | None) -> None:
+    """Nobody noted it in older checkpoints: then what there is."""
+    given = several.videos(rule="2 midpoints", windows=2, words_from=source)
+    own = load_video_features(several.features, several.part, rule="2 midpoints", words="corpus")
+    assert given.window_mask is not None and given.window_mask.any()
+    np.testing.assert_array_equal(given.windows, own.windows)
+
+
+def test_on_screen_text_from_elsewhere_is_refused(several: Several) -> None:
+    with pytest.raises(FeaturesError, match="4 of 4 clips have no up-to-date features"):
+        several.videos(rule="2 midpoints", windows=2, words_from="ocr")
+    with pytest.raises(FeaturesError, match=r"windows \(words of the corpus\), and .* holds no such features"):
+        several.videos(rule="3 midpoints", windows=2, words_from="corpus")
+
+
+def test_a_matcher_without_on_screen_text_takes_the_frames_that_are_there(several: Several) -> None:
+    """The latest that are, where it was noted of nothing."""
+    given = several.videos(rule="2 midpoints", windows=None)
+    assert (given.frames.shape[1], given.windows) == (2, None)
+    assert several.videos(rule=None, windows=None).frames.shape[1] == 3
+
+
+def test_training_notes_where_on_screen_text_is_from(several: Several, place: Place, tmp_path: Path) -> None:
+    shutil.copytree(several.features, tmp_path / "features")
+    features = tmp_path / "features"
+    latest = replace(read_manifest(features), sets=(FeatureSet("2 midpoints", "corpus", 2),))
+    write_manifest(features, latest)
+    data = {"corpus": str(place.corpus), "features": str(features), "train": "val", "validation": None}
+    recipe = {"name": "small", "data": data, "matcher": {"name": "mean_pool"}, "adapter": {"windows": True}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(recipe))
+    read = load_recipe(tmp_path / "small.yaml")
+    noted = inputs_of(read, load_material(read), None)
+    assert (noted.rule, noted.windows, noted.words_from) == ("2 midpoints", 2, "corpus")
+    without = replace(read, adapter=None)
+    noted = inputs_of(without, load_material(without), None)
+    assert (noted.windows, noted.words_from) == (None, None)
+
+
 def test_a_video_that_was_touched_is_read_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     part, read = select(load_corpus(place.corpus), split="val"), Counter[str]()
     for path in part.clips["path"]:
@@ -161,7 +252,7 @@ def test_a_video_that_was_touched_is_read_once(place: Place, monkeypatch: pytest
 
 def test_longer_captions_and_clips_are_told(place: Place) -> None:
     pretrained = load_matcher(place.checkpoint)
-    changed = told(pretrained, inputs=replace(pretrained.about.inputs, frames=2, words=4))
+    changed = with_inputs(pretrained, frames=2, words=4)
     part = select(load_corpus(place.corpus), split="val")
     longer = (load_text_features(place.features, part).word_mask.sum(1) > 4).sum()
     assert load_features_for(changed, place.features, part).notices == (
@@ -178,6 +269,7 @@ def test_longer_captions_and_clips_are_told(place: Place) -> None:
         (["--out", "scores.csv"], UsageError, "ends neither in .npz nor in .npy"),
         (["--out", "FILE/s.npz"], ScoresError, "FILE/s.npz cannot be written"),
         (["--out", "s.npz", "--split", "tset"], EvenreelError, "tset"),
+        (["--out", "s.npz", "--device", "nonsense"], UsageError, "nonsense"),
     ],
 )
 def test_wrong_usage_is_said(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
+import pytest
 from huggingface_hub import ModelCard
 
-from evenreel.checkpoint import About, MatcherSpec, save_pretrained
-from evenreel.checkpoint.records import EncoderNote
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, save_pretrained
+from evenreel.checkpoint.card import model_card
+from evenreel.checkpoint.config_file import Config
 
 from .conftest import DIMENSION, trained
 
@@ -40,6 +43,36 @@ def test_it_says_what_a_reader_asks(saved: Path) -> None:
         "- It has seen no film.",
     ):
         assert part in card, part
+
+
+def card_of(note: EncoderNote, inputs: Inputs) -> str:
+    return model_card(Config(MatcherSpec("mean_pool"), About(note, inputs), ""))
+
+
+def test_commands_can_be_pasted() -> None:
+    """A model's folder and a rule are one word each for a shell, and whose words are on screen is asked for."""
+    card = card_of(EncoderNote("/my models/it's", "00" * 32, DIMENSION), Inputs(rule="2 midpoints", windows=4))
+    commands = [shlex.split(line) for line in card.splitlines() if line.startswith("evenreel ")]
+    assert ["evenreel", "index", "VIDEOS", "--library", "LIBRARY", "--model", "/my models/it's"] in commands
+    features = ["evenreel", "features", "CORPUS", "--model", "/my models/it's", "--rule", "2 midpoints"]
+    assert [*features, "--windows", "4", "--out", "FEATURES"] in commands
+    assert "the on-screen text of 4 windows." in card
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "asked"),
+    [("corpus", "(words of the corpus)", " --words corpus --out"), ("ocr", "(read in the frames)", " --out")],
+)
+def test_it_says_where_on_screen_text_was_from(source: str, said: str, asked: str) -> None:
+    card = card_of(EncoderNote("builtin", "00" * 32, DIMENSION), Inputs(windows=4, words_from=source))
+    assert f"the on-screen text of 4 windows {said}." in card
+    assert f"evenreel features CORPUS --model builtin --windows 4{asked} FEATURES" in card
+
+
+def test_towers_of_a_checkpoint_on_the_hub_have_to_be_fetched() -> None:
+    fetch = "`hf download org/name --local-dir CHECKPOINT`"
+    assert fetch in card_of(EncoderNote("builtin", "00" * 32, DIMENSION, trained_further=True), Inputs())
+    assert fetch not in card_of(EncoderNote("builtin", "00" * 32, DIMENSION), Inputs())
 
 
 def test_one_that_was_not_trained_says_so(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
         lambda data: data["about"]["encoder"].update(dimension="16"),
         lambda data: data["about"]["encoder"].update(dimension=0),
         lambda data: data["about"]["inputs"].update(frames=-1),
+        lambda data: data["about"]["inputs"].update(words_from="rumour"),
         lambda data: data["about"]["metrics"][0].update(value="high"),
         lambda data: data["about"]["encoder"].update(trained_further="../elsewhere"),
     ],

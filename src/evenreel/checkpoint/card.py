@@ -95,10 +95,7 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
     frames = "any number of frames" if inputs.frames is None else f"at most {inputs.frames} frames a clip"
     words = "any number of words" if inputs.words is None else f"at most {inputs.words} word features a caption"
     yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f", {words}"
-    yield from (
-        f"and the on-screen text of {inputs.windows} windows." if inputs.windows else "and no on-screen text.",
-        "",
-    )
+    yield from (f"and {inputs.on_screen}.", "")
 
 
 def _settings(spec: MatcherSpec) -> Iterator[str]:
@@ -147,3 +144,6 @@ def _use(about: About) -> Iterator[str]:
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
     yield 'with evenreel.open_library("LIBRARY") as library:'
     yield from ('    result = library.search("a sentence", rerank=pretrained)', "```", "")
+    if about.encoder.trained_further:
+        yield f"`CHECKPOINT/{ENCODER}` has to be a folder; of a checkpoint on the hub make it one first:"
+        yield from ("`hf download org/name --local-dir CHECKPOINT`.", "")

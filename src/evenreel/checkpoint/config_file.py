@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from evenreel import __version__
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.errors import CheckpointError
+from evenreel.features.settings import Words
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
@@ -113,6 +114,8 @@ def _inputs(inputs: Inputs) -> Inputs:
         most = getattr(inputs, name)
         if most is not None and (not isinstance(most, int) or most < 1):
             raise ValueError(f"the number of {name} is {most!r}")
+    if inputs.words_from not in (None, *get_args(Words)):
+        raise ValueError(f"on-screen text is from {inputs.words_from!r}")
     return inputs
 
 

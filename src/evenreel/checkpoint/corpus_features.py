@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
 from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
+from evenreel.features.settings import FLOAT32
 from evenreel.matchers.batches import row_lengths
 from evenreel.media import parse_rule
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -44,30 +46,47 @@ def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus
             trained on; one is missing; a file is damaged.
     """
     folder = Path(folder)
-    inputs = pretrained.about.inputs
-    made, windows = _made_for(pretrained.about, folder), inputs.windows is not None
-    videos, aside = find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows).load()
+    videos, aside = _videos(pretrained.about, folder, corpus)
     texts = load_text_features(folder, corpus)
-    return CorpusFeatures(texts, videos, aside, tuple(_longer(inputs, texts, videos)))
+    return CorpusFeatures(texts, videos, aside, tuple(_longer(pretrained.about.inputs, texts, videos)))
 
 
-def _made_for(about: About, folder: Path) -> FeatureSet:
-    """Which of the features in a folder are as those that the matcher was trained on, the latest where several are."""
+def _videos(about: About, folder: Path, corpus: Corpus) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
+    """The latest fitting features that are there for all clips: later ones may be those of another corpus."""
+    windows = about.inputs.windows is not None
+    refusals: list[FeaturesError] = []
+    for made in _made_for(about, folder):
+        try:
+            return find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows).load()
+        except FeaturesError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _made_for(about: About, folder: Path) -> list[FeatureSet]:
+    """Which of the features in a folder are as those that the matcher was trained on, the latest first."""
     manifest, note, inputs = read_manifest(folder), about.encoder, about.inputs
     if note.weights_hash != manifest.weights_hash:
         raise FeaturesError(
             f"The matcher was trained on features of {note}, {folder} holds those of {manifest.encoder_id}, and their "
             f"weights differ; make others with `{about.features_command}`."
         )
+    fitting = [made for made in reversed(manifest.sets) if _fits(made, inputs)]
+    if not fitting:
+        frames = "" if inputs.rule is None else f" by '{parse_rule(inputs.rule)}'"
+        text = "" if inputs.windows is None else f" and {inputs.on_screen}"
+        precision = "" if manifest.precision == FLOAT32 else f" --precision {manifest.precision}"
+        raise FeaturesError(
+            f"The matcher was trained on frames{frames}{text}, and {folder} holds no such features; add them with "
+            f"`{about.features_command}{precision} --out {shlex.quote(str(folder))}`."
+        )
+    return fitting
+
+
+def _fits(made: FeatureSet, inputs: Inputs) -> bool:
     rule = None if inputs.rule is None else str(parse_rule(inputs.rule))
-    for made in reversed(manifest.sets):
-        if rule in (None, made.rule) and inputs.windows in (None, made.windows):
-            return made
-    frames = "" if rule is None else f" by '{rule}'"
-    windows = "" if inputs.windows is None else f" and the on-screen text of {inputs.windows} windows"
-    raise FeaturesError(
-        f"The matcher was trained on frames{frames}{windows}, and {folder} holds no such features; add them with "
-        f"`{about.features_command} --out {folder}`."
+    return (
+        rule in (None, made.rule) and inputs.windows in (None, made.windows) and inputs.words_from in (None, made.words)
     )
 
 

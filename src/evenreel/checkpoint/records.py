@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,8 +49,8 @@ class EncoderNote:
 
     @property
     def model(self) -> str:
-        """What a command is given to load it, as in `evenreel index --model`."""
-        return f"CHECKPOINT/{ENCODER}" if self.trained_further else self.id
+        """What a command is given to load it, as in `evenreel index --model`, quoted for a shell."""
+        return f"CHECKPOINT/{ENCODER}" if self.trained_further else shlex.quote(self.id)
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,22 @@ class Inputs:
         words: most word features of a caption, the tokenizer's marks included; None for any number.
         rule: how frames were sampled, in the words of `evenreel.media.parse_rule`.
         windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
+        words_from: where that text was from, `ocr` or `corpus`; None where it was given none or nobody noted it.
     """
 
     frames: int | None = None
     words: int | None = None
     rule: str | None = None
     windows: int | None = None
+    words_from: str | None = None
+
+    @property
+    def on_screen(self) -> str:
+        """The on-screen text that it was given, in words."""
+        if self.windows is None:
+            return "no on-screen text"
+        source = {"ocr": " (read in the frames)", "corpus": " (words of the corpus)"}.get(self.words_from or "", "")
+        return f"the on-screen text of {self.windows} windows{source}"
 
 
 @dataclass(frozen=True)
@@ -120,10 +131,11 @@ class About:
 
     @property
     def features_command(self) -> str:
-        """What makes of a corpus the features that the matcher takes."""
-        rule = "" if self.inputs.rule is None else f" --rule '{self.inputs.rule}'"
+        """What makes of a corpus the features that the matcher takes, quoted for a shell."""
+        rule = "" if self.inputs.rule is None else f" --rule {shlex.quote(self.inputs.rule)}"
         text = " --no-ocr" if self.inputs.windows is None else f" --windows {self.inputs.windows}"
-        return f"evenreel features CORPUS --model {self.encoder.model}{rule}{text}"
+        words = " --words corpus" if self.inputs.words_from == "corpus" else ""
+        return f"evenreel features CORPUS --model {self.encoder.model}{rule}{text}{words}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers |
         What was written: with every setting spelt out, and tied to the trained towers where there are some.
 
     Raises:
-        CheckpointError: the matcher is not what its spec builds, its encoder was trained further and is not given, the
-            folder holds other things, or the disk refuses.
+        CheckpointError: the matcher is not what its spec builds, its encoder was trained further and is not given or
+            is another, the folder holds other things, or the disk refuses.
     """
     place = Path(folder)
     _check_free(place)
@@ -54,7 +54,7 @@ def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers |
 
 def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretrained:
     if towers is not None:
-        note = _write_towers(folder / ENCODER, towers, pretrained.about.encoder.id)
+        note = _write_towers(folder / ENCODER, towers, pretrained.about.encoder)
         pretrained = replace(pretrained, about=replace(pretrained.about, encoder=note))
     weights = folder / WEIGHTS
     payload = save(_tensors(pretrained), metadata={"format": "pt"})
@@ -72,7 +72,7 @@ def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
 
 
-def _write_towers(folder: Path, towers: Towers, trained_from: str) -> EncoderNote:
+def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderNote:
     """Save towers as transformers does; how pictures and captions are prepared is copied as it was."""
     source = towers.checkpoint.folder
     with quiet():
@@ -80,7 +80,14 @@ def _write_towers(folder: Path, towers: Towers, trained_from: str) -> EncoderNot
     for name in (*_PROCESSOR_FILES, *TOKENIZER_FILES):
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
-    return EncoderNote(trained_from, open_checkpoint(folder).digest(), towers.dimension, trained_further=True)
+    digest = open_checkpoint(folder).digest()
+    if before.trained_further and digest != before.weights_hash:
+        raise CheckpointError(
+            f"The towers are not those whose features the matcher takes; give those from the folder {ENCODER} of its "
+            f"checkpoint, or, if they were trained again with it, an EncoderNote of {before.id} that is not yet "
+            "trained_further."
+        )
+    return EncoderNote(before.id, digest, towers.dimension, trained_further=True)
 
 
 def _check_free(folder: Path) -> None:

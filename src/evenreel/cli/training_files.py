@@ -89,8 +89,9 @@ def inputs_of(recipe: Recipe, loaded: Loaded, most_frames: int | None) -> Inputs
         word_mask = examples.text_features.word_mask
     else:
         word_mask = cast("PixelExamples", examples).tokens.mask.numpy()
-    windows = loaded.encoder.windows if recipe.adapter and recipe.adapter.windows else None
-    return Inputs(most_frames, int(row_lengths(word_mask).max()), loaded.encoder.rule, windows)
+    encoder, reads_text = loaded.encoder, recipe.adapter is not None and recipe.adapter.windows
+    windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
+    return Inputs(most_frames, int(row_lengths(word_mask).max()), encoder.rule, windows, words_from)
 
 
 def _lead(recipe: Recipe, trained: Trained) -> str:
