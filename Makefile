@@ -9,7 +9,7 @@ demo: .venv/installed
 	$(BIN)/evenreel demo
 
 test: .venv/installed
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile
 
 lint: .venv/installed
 	$(BIN)/ruff check .
