@@ -22,7 +22,7 @@ from evenreel.library.gallery import DECIMALS, Gallery
 from evenreel.library.vectors import VectorIndex
 from evenreel.matchers.lengths import check_words
 from evenreel.matchers.scoring import encode_texts
-from evenreel.similarity.states import Encoded, gather_rows
+from evenreel.similarity.states import Encoded, gather_rows, row_bytes
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Encoder, FloatArray, TextEmbedding, TextFeatures, TextTrack
 
@@ -77,8 +77,9 @@ class Reranker:
             self._read_of = library
         matcher, texts = self.pretrained.matcher, _texts(query, self.pretrained.about.inputs.words)
         check_words(matcher, texts.word_mask)
-        states = self._clips.of(clip_ids, read)
-        parts = ((slice(place, place + 1), state) for place, state in enumerate(states))
+        states = enumerate(self._clips.of(clip_ids, read))
+        largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
+        parts = ((slice(place, place + 1), state) for place, state in largest_first)
         videos = Encoded(tuple(clip_ids), gather_rows(len(clip_ids), parts))
         found = MatcherScores(matcher, encode_texts(matcher, texts), videos).score_all().values[0]
         if not np.isfinite(found).all():
