@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lightning.fabric.utilities.rank_zero import rank_zero_only
@@ -12,12 +13,14 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 from evenreel.errors import CorpusError, UsageError
 from evenreel.training import RecipeError, load_recipe
 from evenreel.training.metrics_file import MetricsFile
+from evenreel.training.milestones import best_weights
 from evenreel.training.run_folder import (
     CLIPS_READ,
     DATA,
     LAST,
     METRICS,
     RECIPE,
+    TENSORBOARD,
     VERSIONS,
     RunFolderError,
     claim,
@@ -49,7 +52,13 @@ def test_what_a_claim_writes(tmp_path: Path) -> None:
 def test_a_run_without_a_checkpoint_is_begun_again(tmp_path: Path, resume: bool) -> None:
     begin(tmp_path)
     (tmp_path / LAST).unlink()
+    best_weights(tmp_path, 7).touch()
+    for logs in (TENSORBOARD, "wandb"):
+        (tmp_path / logs).mkdir()
+        (tmp_path / logs / "events.1").touch()
     claim(tmp_path, OTHER, resume=resume)
+    assert not best_weights(tmp_path, 7).exists()
+    assert not (tmp_path / TENSORBOARD).exists(), "its curves would be drawn over those of the run that is begun"
     remember(tmp_path, {"rule": "3 midpoints"})
     assert load_recipe(tmp_path / RECIPE) == OTHER
     assert json.loads((tmp_path / DATA).read_text()) == {"rule": "3 midpoints"}
@@ -67,10 +76,52 @@ def test_a_run_with_a_checkpoint_is_only_resumed(tmp_path: Path) -> None:
     begin(tmp_path)
     with pytest.raises(UsageError, match="holds a run already; add --resume"):
         claim(tmp_path, small_recipe(), resume=False)
-    with pytest.raises(RecipeError, match="begun with another recipe: optimiser differ"):
+    with pytest.raises(RecipeError) as caught:
         claim(tmp_path, OTHER, resume=True)
-    claim(tmp_path, small_recipe(records={"every_steps": 7}), resume=True)
+    again = f"evenreel train {tmp_path / RECIPE} --out {tmp_path} --resume"
+    assert "another recipe: optimiser.lr was 0.01 and is 0.5; give another" in str(caught.value)
+    assert str(caught.value).endswith(f"resume it with: {again}")
     assert load_recipe(tmp_path / RECIPE) == small_recipe()
+
+
+def test_a_clip_with_a_passing_trouble_stays_out_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    begin(tmp_path)
+    line = b'["a clip", 0, "timeout", "it made no progress"]\n'
+    (tmp_path / CLIPS_READ).write_bytes(line)
+    claim(tmp_path, small_recipe(), resume=True)
+    assert (tmp_path / CLIPS_READ).read_bytes() == line
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"records": {"every_steps": 7}},
+        {"out": "elsewhere"},
+        {"loop": {"workers": 3}},
+        {"data": {"corpus": "moved", "features": "moved too", "videos": "also"}},
+    ],
+)
+def test_what_a_resumed_run_may_have_otherwise(tmp_path: Path, changes: dict[str, Any]) -> None:
+    begin(tmp_path)
+    claim(tmp_path, small_recipe(**changes), resume=True)
+    assert load_recipe(tmp_path / RECIPE) == small_recipe()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"loop": {"batch_size": 4}}, "recipe: loop.batch_size was 8 and is 4; give"),
+        ({"matcher": {"settings": {"temperature": 0.5}}}, "matcher.settings.temperature was null and is 0.5; give"),
+        (
+            {"adapter": None, "data": {"train": "b"}},
+            'data.train was "train" and is "b", adapter was a table and is null',
+        ),
+    ],
+)
+def test_what_it_may_not_is_named(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    begin(tmp_path)
+    with pytest.raises(RecipeError, match=sentence):
+        claim(tmp_path, small_recipe(**changes), resume=True)
 
 
 @pytest.mark.parametrize("name", ["letter.txt", str(METRICS), "checkpoints"])

@@ -111,6 +111,7 @@ class Milestones(Callback):
         higher_is_better: bool = True,
     ) -> None:
         self.progress = Progress()
+        self._saved_step: int | None = None  # the best step that the checkpoint names
         self._latest: dict[str, float] = {}
         self._finite: Tensor | None = None
         self._plan, self._selection, self._folder = plan, selection, folder
@@ -124,6 +125,7 @@ class Milestones(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from there."""
         self.progress = Progress(**state_dict)
+        self._saved_step = self.progress.best_step
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take back figures that were written after the checkpoint."""
@@ -178,14 +180,19 @@ class Milestones(Callback):
             )
 
     def _save(self, trainer: Trainer) -> None:
-        """Write the checkpoint; the best weights of before go only when it names newer ones."""
         self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
         trainer.save_checkpoint(self._folder / LAST)
-        if trainer.is_global_zero and self.progress.best_step is not None:
-            kept = best_weights(self._folder, self.progress.best_step)
-            for path in kept.parent.glob("best-*.safetensors"):
-                if path != kept:
-                    path.unlink(missing_ok=True)
+        self._saved_step = self.progress.best_step
+        if trainer.is_global_zero:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Keep the best weights of now, and those that the checkpoint names until it is replaced."""
+        steps = (self.progress.best_step, self._saved_step)
+        kept = [best_weights(self._folder, step) for step in steps if step is not None]
+        for path in (self._folder / CHECKPOINTS).glob("best-*.safetensors"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
 
     def _select(self, trainer: Trainer, module: RetrievalModule, step: int) -> None:
         if self._evaluate is None:
@@ -197,9 +204,10 @@ class Milestones(Callback):
             raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
         progress, value = self.progress, figures[self._selection.metric]
         if progress.best is None or self._better(value, progress.best):
+            self.progress = Progress(value, step)
             if trainer.is_global_zero:
                 write_weights(best_weights(self._folder, step), module.learned())
-            self.progress = Progress(value, step)
+                self._sweep()
         else:
             progress.since_best += 1
             progress.stopped = progress.since_best == self._selection.patience

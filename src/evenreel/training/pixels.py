@@ -33,11 +33,13 @@ class ClipFile:
         clip_id: its id.
         path: the video.
         part: the clip's stretch of it.
+        frames: that a rule takes of it; None before it was read.
     """
 
     clip_id: str
     path: Path
     part: Part
+    frames: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

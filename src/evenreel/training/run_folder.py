@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 import torch
 from lightning.fabric.utilities.rank_zero import rank_zero_only
@@ -19,6 +22,7 @@ from evenreel.features.lock import HOLDER, LOCK, writer_lock
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
 from evenreel.training.recipe import Recipe, RecipeError
 from evenreel.training.recipe_files import load_recipe, recipe_text
+from evenreel.training.verdicts import forget_passing
 
 CHECKPOINTS = Path("checkpoints")
 LAST = CHECKPOINTS / "last.ckpt"
@@ -33,8 +37,11 @@ Facts = Mapping[str, str | int | None]
 _CLAIM = {str(name) for name in (RECIPE, VERSIONS, DATA, CLIPS_READ, CLIPS_READ.with_suffix(".lock"), LOCK, HOLDER)}
 _BEGUN = _CLAIM | {str(name) for name in (CHECKPOINTS, METRICS, TENSORBOARD, "wandb")}
 _PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
-_MAY_CHANGE = ("out", "records")
-"""Parts of a recipe that a resumed run may have otherwise: what is learned does not depend on them."""
+_MAY_CHANGE = ("out", "records", "loop.workers", "data.corpus", "data.features", "data.videos")
+"""Places of a recipe that a resumed run may have otherwise: what is learned does not depend on them.
+
+Where the data lies may change, since `DATA` says whether it is the same data.
+"""
 
 
 class RunFolderError(EvenreelError):
@@ -65,7 +72,8 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
 def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
     """Write what a run is into a folder, or see that the run that is resumed there has the same recipe.
 
-    A run without a checkpoint to go on from is begun again, whatever it has written.
+    A run without a checkpoint to go on from is begun again, whatever it has written; clips that a passing trouble kept
+    from being read are then read again. With a checkpoint they stay out, or the run would go on with other data.
 
     Raises:
         UsageError: the folder holds other things, or a run that was not asked to be resumed.
@@ -76,8 +84,18 @@ def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         _check_recipe(folder, recipe)
         return
     with writing(folder):
+        _clear(folder)
         write_durably(folder / VERSIONS, _versions().encode())
         write_durably(folder / RECIPE, recipe_text(recipe).encode())
+
+
+def _clear(folder: Path) -> None:
+    """Take away what a run that failed before its first checkpoint would add to the one that is begun now."""
+    for path in (folder / CHECKPOINTS).glob("best-*"):
+        path.unlink()
+    if (folder / TENSORBOARD).exists():
+        shutil.rmtree(folder / TENSORBOARD)
+    forget_passing(folder / CLIPS_READ)
 
 
 def remember(folder: Path, facts: Facts) -> None:
@@ -136,13 +154,32 @@ def _look(folder: Path, *, resume: bool) -> bool:
 
 def _check_recipe(folder: Path, recipe: Recipe) -> None:
     before = load_recipe(folder / RECIPE)
-    kept = {name: getattr(before, name) for name in _MAY_CHANGE}
-    if replace(recipe, **kept) != before:
-        changed = [name for name in vars(recipe) if name not in kept and getattr(recipe, name) != getattr(before, name)]
+    changed = [
+        f"{place} was {_plain(old)} and is {_plain(new)}"
+        for place, old, new in _changes(asdict(before), asdict(recipe))
+    ]
+    if changed:
+        as_it_was = f"evenreel train {quote(str(folder / RECIPE))} --out {quote(str(folder))} --resume"
         raise RecipeError(
-            f"The run in {folder} was begun with another recipe: {', '.join(changed)} differ; resume it with "
-            f"{folder / RECIPE}, or give another folder."
+            f"The run in {folder} was begun with another recipe: {', '.join(changed)}; give another folder, or resume "
+            f"it with: {as_it_was}"
         )
+
+
+def _changes(before: Any, after: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The places of settings that differ and may not, with both values."""
+    if place in _MAY_CHANGE or before == after:
+        return
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        yield place, before, after
+        return
+    for name in {**before, **after}:
+        yield from _changes(before.get(name), after.get(name), f"{place}.{name}" if place else name)
+
+
+def _plain(value: Any) -> str:
+    """A value as a recipe has it; a table is too long for a sentence."""
+    return "a table" if isinstance(value, dict) else json.dumps(value)
 
 
 def _short(fact: str | int | None) -> str:

@@ -1,0 +1,115 @@
+"""What was found out about clips, remembered in the folder of a run: a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock
+
+from evenreel.features.progress import TRANSIENT
+from evenreel.files import make_folder, sync_file, write_durably
+
+PASSING = TRANSIENT | {"timeout"}
+"""Reasons that may be gone at the next look; a busy machine alone can make a clip overdue."""
+
+
+class Verdict(NamedTuple):
+    """Whether a clip can be read.
+
+    Attributes:
+        frames: that were decoded.
+        reason: why it cannot: a code of `evenreel.errors.Reason`; None where it can.
+        sentence: the same for a reader.
+    """
+
+    frames: int
+    reason: str | None = None
+    sentence: str = ""
+
+
+class Verdicts:
+    """Verdicts by key, each written down as it comes.
+
+    It is a cache: a line that cannot be read, since a crash cut it short or the disk damaged it, is left out.
+
+    Args:
+        path: the file; None for none.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.known: dict[str, Verdict] = {}
+        self._path = path
+        if path is None or not path.exists():
+            return
+        content = path.read_bytes()
+        self.known = dict(_readable(content))
+        if self._lines() != content:  # a line that is appended has to begin as one
+            self._replace()
+
+    def note(self, key: str, verdict: Verdict) -> None:
+        """Add a verdict."""
+        self.known[key] = verdict
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(_line(key, verdict))
+
+    def forget_passing(self) -> None:
+        """Leave out troubles that may be gone."""
+        self.known = {key: verdict for key, verdict in self.known.items() if verdict.reason not in PASSING}
+        self._replace()
+
+    def make_durable(self) -> None:
+        """See that what was noted survives a power cut."""
+        if self._path is not None and self._path.exists():
+            sync_file(self._path)
+
+    def _lines(self) -> bytes:
+        return b"".join(_line(key, verdict) for key, verdict in self.known.items())
+
+    def _replace(self) -> None:
+        if self._path is not None:
+            write_durably(self._path, self._lines())
+
+
+@contextmanager
+def locked(path: Path | None) -> Iterator[None]:
+    """Keep other processes from a file of verdicts; None for none.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    if path is None:
+        yield
+        return
+    make_folder(path.parent)
+    with FileLock(path.with_suffix(".lock")):
+        yield
+
+
+def forget_passing(path: Path) -> None:
+    """Have the clips that a passing trouble kept from being read looked at again.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    if path.exists():
+        with locked(path):
+            Verdicts(path).forget_passing()
+
+
+def _line(key: str, verdict: Verdict) -> bytes:
+    return json.dumps([key, *verdict]).encode() + b"\n"
+
+
+def _readable(content: bytes) -> Iterator[tuple[str, Verdict]]:
+    for line in content.split(b"\n"):
+        try:
+            key, frames, reason, sentence = json.loads(line)
+            verdict = Verdict(int(frames), reason, sentence)
+        except (ValueError, TypeError):
+            continue
+        yield str(key), verdict
