@@ -18,12 +18,13 @@ from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
-from evenreel.errors import MediaError, UsageError
+from evenreel.errors import CorpusError, MediaError, UsageError
+from evenreel.features import ClipAside
 from evenreel.training import Recipe
 from evenreel.training.examples import Batches, Draw, FeatureExamples, ResumableLoader
 from evenreel.training.material import Loaded, load_material
 from evenreel.training.pairs import Order, pairs_of
-from evenreel.training.pixels import PixelExamples, augmented, crop_box, read_frames
+from evenreel.training.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
 from evenreel.training.run import Material, Outside, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
@@ -121,6 +122,48 @@ def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, examples: Pix
     gone = replace(examples.files[0], path=tmp_path / "gone.mp4")
     with pytest.raises(MediaError, match="The clip v0 .*gone.mp4"):
         replace(examples, files=(gone, *examples.files[1:])).videos(np.array([0]))
+
+
+def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path, loaded: Loaded) -> None:
+    """A rule by time does not say how many; the clips were counted when they were checked."""
+    examples = loaded.material.examples
+    assert isinstance(examples, PixelExamples)
+    assert {file.frames for file in examples.files} == {3}
+    longer = replace(examples, files=(*examples.files[:-1], replace(examples.files[-1], frames=9)))
+    recipe = end_to_end(
+        corpus_folder, Path("model"), adapter=None, matcher={"name": "x_clip", "settings": {"max_frames": 8}}
+    )
+    train_by_it = replace(loaded.material, examples=longer)
+    with pytest.raises(UsageError, match="A clip has 9 frames.* built for 8"):
+        train(recipe, train_by_it, tmp_path / "run")
+
+
+def test_a_clip_that_vanishes_after_it_was_checked(
+    corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def all_gone(files: list[ClipFile], *rest: Any) -> tuple[list[ClipFile], list[ClipAside]]:
+        return [replace(file, path=Path("gone.mp4")) for file in files], []
+
+    monkeypatch.setattr("evenreel.training.material.readable", all_gone)
+    with pytest.raises(CorpusError, match=r"The clip v0 \(gone.mp4\) could be read before, .*No such file"):
+        load_material(end_to_end(corpus_folder, clip_folder))
+
+
+def test_a_split_without_a_clip_that_can_be_read(
+    corpus_folder: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first reason mostly is that of all."""
+
+    def none_read(files: list[ClipFile], *rest: Any) -> tuple[list[ClipFile], list[ClipAside]]:
+        ids = [file.clip_id for file in files]
+        return [], [ClipAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
+
+    monkeypatch.setattr("evenreel.training.material.readable", none_read)
+    sentence = (
+        r"Not one of the 4 clips of a split can be used: v6 \(v6.mp4\): there is no such file; check data.videos.$"
+    )
+    with pytest.raises(CorpusError, match=sentence):
+        load_material(end_to_end(corpus_folder, clip_folder))
 
 
 def tower_weights(material: Material) -> dict[str, Tensor]:

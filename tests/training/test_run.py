@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 import torch
 from safetensors.torch import load_file
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from evenreel.errors import CheckpointError, CorpusError, UsageError
 from evenreel.matchers import PairBatch, build_matcher
@@ -23,7 +25,7 @@ from evenreel.training.milestones import Milestones, TrainingError, best_weights
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Order, batch_seed
 from evenreel.training.run import Material, Outside, Trained, train
-from evenreel.training.run_folder import LAST
+from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, held
 from evenreel.types import ScoreBlocks
 from tests.training.small_material import (
     DIMENSION,
@@ -162,16 +164,16 @@ class CutShortError(Exception):
     """What ends a run in a test."""
 
 
+def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
+    if step == 7:
+        raise CutShortError
+
+
 def test_the_best_state_that_the_checkpoint_names_outlives_later_ones(tmp_path: Path) -> None:
     """On a GPU a resumed run may not find again what the broken one found after its checkpoint."""
     recipe = small_recipe(selection={"every_steps": 1}, records={"save_every_steps": 5})
-
-    def stop(step: int, steps: int, figures: Mapping[str, float]) -> None:
-        if step == 7:
-            raise CutShortError
-
     with pytest.raises(CutShortError):
-        train(recipe, small_material(), tmp_path, Outside(given_recalls(list(range(1, 13))), watch=stop))
+        train(recipe, small_material(), tmp_path, Outside(given_recalls(list(range(1, 13))), watch=cut_short_after_7))
     assert {path.name for path in (tmp_path / "checkpoints").glob("best*")} == {
         "best-5.safetensors",
         "best-7.safetensors",
@@ -222,6 +224,27 @@ def test_what_a_run_writes_down(tmp_path: Path) -> None:
     assert any((tmp_path / "run" / "tensorboard").glob("events.*"))
 
 
+def test_curves_of_tensorboard_take_back_what_the_checkpoint_does_not_know(tmp_path: Path) -> None:
+    recipe = small_recipe(records={"save_every_steps": 5, "tensorboard": True})
+    with pytest.raises(CutShortError):
+        train(recipe, small_material(), tmp_path, Outside(watch=cut_short_after_7))
+    train(recipe, small_material(), tmp_path, Outside(resume=True))
+    assert starts_in(sorted((tmp_path / TENSORBOARD).glob("events.*"))) == [6]
+
+
+def starts_in(event_files: list[Path]) -> list[int]:
+    """The steps from which on TensorBoard forgets what it read before."""
+    starts = []
+    for path in event_files:
+        content, place = path.read_bytes(), 0
+        while place < len(content):  # a record: 8 bytes of length, 4 of checksum, the event, 4 of checksum
+            (size,) = struct.unpack_from("<Q", content, place)
+            event = Event.FromString(content[place + 12 : place + 12 + size])
+            starts += [event.step] * (event.session_log.status == SessionLog.START)
+            place += size + 16
+    return starts
+
+
 def test_nothing_is_said_on_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     train(small_recipe(records={"tensorboard": True}), small_material(), tmp_path / "run")
     assert capfd.readouterr() == ("", "")
@@ -230,6 +253,14 @@ def test_nothing_is_said_on_the_terminal(tmp_path: Path, capfd: pytest.CaptureFi
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
     train(small_recipe(), small_material(), tmp_path / "run")
     with pytest.raises(UsageError, match="add --resume"):
+        train(small_recipe(), small_material(), tmp_path / "run")
+
+
+def test_a_folder_that_another_process_has_is_not_written(tmp_path: Path) -> None:
+    with (
+        held(tmp_path / "run", small_recipe(), resume=False),
+        pytest.raises(UsageError, match="is being written by process"),
+    ):
         train(small_recipe(), small_material(), tmp_path / "run")
 
 
@@ -325,23 +356,14 @@ def test_what_a_matcher_cannot_take_is_said_before_the_start(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         train(small_recipe(**changes), small_material(), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run" / METRICS).exists()
 
 
-@pytest.mark.parametrize(
-    ("rule", "settings", "sentence"),
-    [
-        ("9 midpoints", {"max_frames": 8}, "A clip has 9 frames"),
-        ("every 1 s", {"max_words": 4}, "A caption has . words"),
-    ],
-)
-def test_so_are_lengths_that_towers_would_give(
-    tmp_path: Path, clip_folder: Path, rule: str, settings: dict[str, int], sentence: str
-) -> None:
-    backbone = {"model": str(clip_folder), "rule": rule}
-    matcher = {"name": "x_clip", "settings": settings}
+def test_so_are_captions_that_are_too_long_for_towers(tmp_path: Path, clip_folder: Path) -> None:
+    backbone = {"model": str(clip_folder), "rule": "every 1 s"}
+    matcher = {"name": "x_clip", "settings": {"max_words": 4}}
     recipe = small_recipe(data={"features": None}, adapter=None, backbone=backbone, matcher=matcher)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match="A caption has . words"):
         train(recipe, tower_material(clip_folder), tmp_path / "run")
 
 

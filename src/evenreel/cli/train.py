@@ -45,8 +45,7 @@ def train(
     from evenreel.evaluation import parse_metric
     from evenreel.training.material import load_material
     from evenreel.training.recipe_files import find_recipe, load_recipe
-    from evenreel.training.run import Outside
-    from evenreel.training.run import train as run_training
+    from evenreel.training.run import Outside, train_held
     from evenreel.training.run_folder import CLIPS_READ, held, writing
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
@@ -58,8 +57,8 @@ def train(
             loaded = load_material(chosen, progress, folder / CLIPS_READ)
         measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
         with _step_bar(shown=not as_json) as watch:
-            outside = Outside(measure, better, watch, resume)
-            trained = run_training(chosen, loaded.material, folder, outside)
+            outside = Outside(measure, better, watch)
+            trained = train_held(chosen, loaded.material, folder, outside)
         if trained.first:  # Lightning runs this command once for each device
             with writing(folder):
                 write_results(folder, chosen, loaded, trained)

@@ -202,11 +202,11 @@ class Worker:
             code = process.wait()
         if self._killed_for == "timeout":
             limit = f"{self._limits.stall_timeout_s:g} s"
-            return MediaError("timeout", f"the decoder made no progress for {limit} and was stopped (--timeout)")
+            return MediaError("timeout", f"the decoder made no progress for {limit}, the limit, and was stopped")
         if self._killed_for == "out_of_memory":
             limit = f"{self._limits.memory_bytes / 2**20:,.0f} MiB"
             return MediaError(
-                "out_of_memory", f"reading it took more than {limit} of memory and was stopped (--memory)"
+                "out_of_memory", f"reading it took more than {limit} of memory, the limit, and was stopped"
             )
         if -code in _STOPPED_BY_OTHERS:
             return MediaError("killed", f"the system stopped its reader ({_signal_name(code)}), for want of memory?")

@@ -36,13 +36,26 @@ class DurableCheckpointIO(TorchCheckpointIO):
         Raises:
             CheckpointError: it is damaged, or holds anything else.
         """
-        try:
-            loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # what a damaged file breaks in the unpickler is not foreseeable
-            raise CheckpointError(
-                f"The checkpoint {path} cannot be read ({type(error).__name__}); start the run again in another folder."
-            ) from error
-        return loaded
+        return _read(path)
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint was written after; its tensors are not read.
+
+    Raises:
+        CheckpointError: it is damaged, or holds anything but tensors and plain values.
+    """
+    return int(_read(path, mmap=True)["global_step"])
+
+
+def _read(path: Any, *, mmap: bool = False) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except Exception as error:  # what a damaged file breaks in the unpickler is not foreseeable
+        raise CheckpointError(
+            f"The checkpoint {path} cannot be read ({type(error).__name__}); start the run again in another folder."
+        ) from error
+    return loaded
 
 
 def write_weights(path: Path, weights: dict[str, Tensor]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +17,9 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
-from evenreel.errors import CorpusError
+from evenreel.errors import CorpusError, MediaError
 from evenreel.features import ClipAside, FoundClips, find_clips, load_text_features
+from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.pairs import pairs_of, parts_of
@@ -122,7 +123,7 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
 def _features(folder: Path, part: Corpus) -> _Part:
     found = find_clips(folder, part)
     videos, set_aside = found.load()
-    usable = _only(part, videos.ids)
+    usable = _only(part, videos.ids, set_aside)
     texts = load_text_features(folder, usable)
     return _Part(found, FeatureExamples(pairs_of(usable, texts.ids, videos.ids), texts, videos), usable, set_aside)
 
@@ -141,7 +142,17 @@ def _texts(parts: Parts) -> dict[str, str | int | None]:
 
 def _videos(files: Sequence[ClipFile]) -> dict[str, str | int | None]:
     """Which videos they are; their content would take as long to look at again as it took to check them."""
-    return {"videos": _digest(f"{file.path.name} {file.part} {file.path.stat().st_size}" for file in files)}
+    return {"videos": _digest(f"{file.path.name} {file.part} {_size_bytes(file)}" for file in files)}
+
+
+def _size_bytes(file: ClipFile) -> int:
+    try:
+        return stamp(str(file.path)).size
+    except MediaError as error:
+        raise CorpusError(
+            f"The clip {file.clip_id} ({file.path}) could be read before, and now it cannot: {error}. Put it back as "
+            "it was, and start again."
+        ) from error
 
 
 def _digest(words: Iterable[str]) -> str:
@@ -158,21 +169,22 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     videos = Path(recipe.data.videos or recipe.data.corpus)
     files = [file for part in parts if part is not None for file in clip_files(part, videos)]
     readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
-    there = [file.clip_id for file in readable_files]
-    kept = None if parts[1] is None else _only(parts[1], there)
+    there = {file.clip_id: file for file in readable_files}
+    remedy = "; check data.videos"
+    kept = None if parts[1] is None else _only(parts[1], there, set_aside, remedy)
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     material = Material(
-        _pixels(_only(parts[0], there), videos, towers, backbone),
+        _pixels(_only(parts[0], there, set_aside, remedy), there, towers, backbone),
         towers.dimension,
-        None if kept is None else _pixels(kept, videos, towers, replace(backbone, augment="none")),
+        None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
         trainable,
         _texts(parts) | _videos(readable_files) | asdict(used),
     )
     return Loaded(material, kept, used, tuple(set_aside))
 
 
-def _pixels(part: Corpus, videos: Path, towers: Towers, backbone: Backbone) -> PixelExamples:
-    files = clip_files(part, videos)
+def _pixels(part: Corpus, there: Mapping[str, ClipFile], towers: Towers, backbone: Backbone) -> PixelExamples:
+    files = [there[clip_id] for clip_id in part.clips["clip_id"]]
     return PixelExamples(
         pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files]),
         tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
@@ -184,9 +196,17 @@ def _pixels(part: Corpus, videos: Path, towers: Towers, backbone: Backbone) -> P
     )
 
 
-def _only(part: Corpus, clip_ids: Sequence[str]) -> Corpus:
+def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:
     """The clips that can be used, with their captions."""
     usable = pl.col("clip_id").is_in(list(clip_ids))
     if part.clips.filter(usable).height == 0:
-        raise CorpusError("Not one clip of a split can be used; see why they were set aside, and check data.videos.")
+        raise CorpusError(_none_left(part, set_aside) + remedy + ".")
     return select(part, where=usable)
+
+
+def _none_left(part: Corpus, set_aside: Sequence[ClipAside]) -> str:
+    """That no clip can be used, and why the first of them cannot."""
+    sentence = f"Not one of the {part.clips.height:,} clips of a split can be used"
+    own = set(part.clips["clip_id"])
+    first = next((one for one in set_aside if one.clip_id in own), None)
+    return sentence if first is None else f"{sentence}: {first.clip_id} ({first.path}): {first.sentence.rstrip('.')}"

@@ -23,16 +23,16 @@ from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.media import parse_rule
-from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights
+from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights, step_of
 from evenreel.training.examples import Batches, Examples, FeatureExamples, ResumableLoader, TokenBatch
 from evenreel.training.idle import rest_idle_parameters
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.milestones import Evaluate, Milestones, Plan, Progress, Watch, best_weights, plan_of
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Order
+from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
-from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, claim, remember
+from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
 from evenreel.training.validation import Measure, validation_scores
 
 
@@ -84,7 +84,8 @@ class Outside:
         measure: figures of validation scores; without, nothing is selected.
         higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
         watch: told of every step.
-        resume: go on from the last checkpoint in the folder; where there is none, from the start.
+        resume: go on from the last checkpoint in the folder; where there is none, from the start. Who holds the folder
+            has said so there.
     """
 
     measure: Measure | None = None
@@ -94,7 +95,7 @@ class Outside:
 
 
 def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
-    """Train a matcher, and its towers where the recipe says so.
+    """Train a matcher, and its towers where the recipe says so, in a folder that nobody else writes meanwhile.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
     with `loop.deterministic`.
@@ -106,13 +107,19 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
         outside: what the caller does meanwhile.
 
     Raises:
-        UsageError: the folder holds another run, or one that was not asked to be resumed; a device is not there; a
-            caption or a clip is longer than the matcher takes.
+        UsageError: the folder holds another run, or one that was not asked to be resumed, or another process has it; a
+            device is not there; a caption or a clip is longer than the matcher takes.
         CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
         TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
         CheckpointError: a checkpoint cannot be read or written.
         RunFolderError: the folder cannot be written.
     """
+    with held(folder, recipe, resume=outside.resume):
+        return train_held(recipe, material, folder, outside)
+
+
+def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+    """As `train`, in a folder that the caller holds, see `evenreel.training.run_folder.held`."""
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)
@@ -128,7 +135,6 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
     with _quiet():
         trainer = _usable_trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
-            claim(folder, recipe, resume=outside.resume)
             remember(folder, _facts(material))
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
         loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
@@ -179,8 +185,8 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
         return
     texts = examples.texts(np.unique(examples.pairs.captions))
     check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
-    most = getattr(parse_rule(recipe.backbone.rule), "count", 0) if recipe.backbone else 0
-    check_frames(matcher, np.ones((1, most), np.bool_))
+    if isinstance(examples, PixelExamples):
+        check_frames(matcher, np.ones((1, max(file.frames or 0 for file in examples.files)), np.bool_))
 
 
 def _facts(material: Material) -> Facts:
@@ -229,7 +235,9 @@ def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -
 def _loggers(recipe: Recipe, folder: Path) -> list[Any]:
     loggers: list[Any] = []
     if recipe.records.tensorboard:
-        loggers.append(TensorBoardLogger(folder, name=str(TENSORBOARD), version=""))
+        last = folder / LAST
+        taken_back = step_of(last) + 1 if last.is_file() else None  # as metrics.csv does with figures of later steps
+        loggers.append(TensorBoardLogger(folder, name=str(TENSORBOARD), version="", purge_step=taken_back))
     if recipe.records.wandb is not None:
         try:
             loggers.append(WandbLogger(name=recipe.name, project=recipe.records.wandb, save_dir=folder))
