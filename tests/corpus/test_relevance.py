@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, make_corpus, own_clip, same_text
@@ -84,7 +84,6 @@ def test_two_empty_sets_agree_in_nothing() -> None:
         assert found.tolist() == [[0.5, 0.0], [0.0, 0.5]]
 
 
-@settings(deadline=None)
 @given(SETS, st.data(), st.sampled_from(["equal", "iou"]))
 def test_classes_agree_with_slow_loops(verbs: Sets, data: st.DataObject, form: str) -> None:
     """Also where a list names a class twice: a set has it once."""
@@ -106,7 +105,6 @@ def test_classes_agree_with_slow_loops(verbs: Sets, data: st.DataObject, form: s
         np.testing.assert_array_equal(whole(through), found)
 
 
-@settings(deadline=None)
 @given(SETS, SETS, st.integers(1, 4), st.integers(1, 4))
 def test_blocks_of_any_size_equal_the_whole(first: Sets, second: Sets, height: int, width: int) -> None:
     queries, videos = sparse_sets(first, 7), sparse_sets(second, 7)
@@ -125,7 +123,6 @@ def test_blocks_of_any_size_equal_the_whole(first: Sets, second: Sets, height: i
     assert stitched.shape == (len(first), len(second))
 
 
-@settings(deadline=None)
 @given(st.permutations(range(4)))
 def test_rows_follow_the_ids(order: list[int]) -> None:
     corpus = classes(verbs=[[0], [0, 1], [2], [3]], nouns=[[1], [1, 2], [2], []])
@@ -165,7 +162,6 @@ def test_equal_texts_share_their_clips(texts: Corpus) -> None:
     assert found.tolist() == [[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", " x"])), min_size=1, max_size=8))
 def test_plain_relevance_agrees_with_slow_loops(rows: list[tuple[str, str]]) -> None:
     corpus = make_corpus(

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus, select, split_corpus
@@ -72,7 +72,6 @@ def many(videos: int, clips_each: int = 1) -> Corpus:
     return make_corpus(table, captions)
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 30),
     st.integers(1, 4),

@@ -184,7 +184,7 @@ def test_every_broken_rule_has_a_sentence_up_to_a_limit() -> None:
     assert [line.split(",")[0] for line in both] == ["Row 1 of captions", "Row 1 of clips"]
 
 
-BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
+BUSY = settings(suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
 IDS = st.lists(st.text(min_size=1, max_size=8).filter(str.strip), min_size=1, max_size=8, unique=True)
 CLASSES = st.none() | st.lists(st.integers(0, 2**31 - 1), max_size=4)
 

@@ -104,7 +104,7 @@ def first_frame(path: Path) -> Pixels | None:
     return np.ascontiguousarray(picture.transpose(2, 0, 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     source=st.integers(1, 400),
     target=st.integers(1, 400),

@@ -141,7 +141,7 @@ def applied(word: str, s: Scores, direction: Any = "t2v", bank: Matrix | None = 
 
 
 @given(st.integers(0, 100), st.integers(0, 4), st.floats(-2, 2))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_what_a_video_adds_to_every_caption_is_taken_out(seed: int, video: int, constant: float) -> None:
     s = random_scores(seed)
     shifted = s.values.copy()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -222,7 +222,6 @@ def test_holm_by_hand() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-@settings(deadline=None)
 def test_holm_keeps_the_order_and_only_raises(values: list[float]) -> None:
     adjusted = holm(values)
     assert all(p <= q <= min(1, p * len(values)) + 1e-12 for p, q in zip(values, adjusted, strict=True))

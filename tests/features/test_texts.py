@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, FeaturesError
@@ -27,7 +27,6 @@ captions = st.lists(st.text("ab c", max_size=20), min_size=1, max_size=12, uniqu
 
 
 @given(captions)
-@settings(deadline=None)
 def test_every_text_of_a_block_has_its_own_words_and_sentence(texts: list[str]) -> None:
     encoder = PixelEncoder()
     with pytest.MonkeyPatch.context() as patch:

@@ -107,7 +107,7 @@ def test_no_captions_have_no_classes() -> None:
     assert classes_of(TAGGER.tag([""])) == VerbNounClasses((), (), [[]], [[]])
 
 
-BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
+BUSY = settings(suppress_health_check=[HealthCheck.too_slow])  # other work may take the machine
 SETS = st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nltk
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.language import narrations, word_agreement
@@ -96,7 +96,6 @@ def test_words_and_marks(caption: str, words: str) -> None:
     assert split_words(caption) == words.split()
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_tagged_and_loses_nothing(text: str) -> None:
     tokens = tag(text)
@@ -104,7 +103,6 @@ def test_any_text_is_tagged_and_loses_nothing(text: str) -> None:
     assert all(token.tag and token.lemma == token.lemma.lower() for token in tokens)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=7).map(" ".join), max_size=6))
 def test_a_caption_has_its_tags_whatever_stands_around_it(captions: list[str]) -> None:
     together = TAGGER.tag(captions)
@@ -113,7 +111,6 @@ def test_a_caption_has_its_tags_whatever_stands_around_it(captions: list[str]) -
     assert shout == [[(one.lemma, one.tag) for one in tokens] for tokens in together]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=8))
 def test_leaving_rules_out_changes_nothing(words: list[str]) -> None:
     """The context rules of the tags that are there do what all of them do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.language import Phrase, phrases
@@ -44,7 +44,6 @@ def test_heads_and_places() -> None:
     assert by_text["turn on big kitchen tap"] == Phrase("activity", "turn on big kitchen tap", "turn on", 0, 6)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join))
 def test_phrases_are_stretches_of_the_caption(caption: str) -> None:
     [tokens] = TAGGER.tag([caption])

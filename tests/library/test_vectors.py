@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> ExactVectors:
     return ExactVectors(tmp_path / "vectors.0.f16", D)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
     tile_rows=st.integers(1, 12),

@@ -93,7 +93,7 @@ def test_it_is_a_matcher(name: str) -> None:
 
 @every
 @given(words=lengths, frames=lengths, seed=st.integers(0, 99))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_more_padding_changes_nothing(name: str, words: Any, frames: Any, seed: int) -> None:
     matcher = trained(name)
     text, video = captions(words, seed), clips(frames, seed + 1)

@@ -35,7 +35,7 @@ def side(sizes: list[int], seen: list[int]) -> Side:
     st.lists(st.integers(1, 9), min_size=1, max_size=12),
     st.integers(9, 40),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_pair_is_scored_in_its_place(captions: list[int], videos: list[int], limit: int) -> None:
     seen: list[int] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -39,7 +39,7 @@ def slow(words: Tokens, frames: Tokens) -> Tensor:
 
 
 @given(word_mask=masks, frame_mask=masks, seed=st.integers(0, 1000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_as_the_formula_says_wherever_the_padding_is(
     word_mask: list[list[bool]], frame_mask: list[list[bool]], seed: int
 ) -> None:
