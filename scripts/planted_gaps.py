@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from benchmarks.planted import Figures, Row, row_of
 from scripts.planted_pictures import photograph
 
 BASELINE, ORACLE, LINE = "#c2410c", "#1d4ed8", "#9ca3af"
 
 
-def gaps_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+def gaps_figure(rows: Sequence[Row]) -> go.Figure:
     """For every bias the seeds' baselines and oracles, joined; beneath its name, the gap with its interval."""
     figure = make_subplots(1, len(rows), subplot_titles=[_title(row) for row in rows], horizontal_spacing=0.045)
     for column, row in enumerate(rows, start=1):
-        for seed, (baseline, oracle, *_) in enumerate(row["figures"]):
+        for seed, (baseline, oracle, *_) in enumerate(row.figures):
             line = go.Scatter(x=[0, 1], y=[baseline, oracle], line_color=LINE, mode="lines", showlegend=False)
             figure.add_trace(line, 1, column)
             for name, colour, x, y in (("baseline", BASELINE, 0, baseline), ("oracle", ORACLE, 1, oracle)):
@@ -39,10 +40,19 @@ def gaps_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     return figure
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    mean, low, high = row["gap"]
-    return f"<b>{row['bias']}</b><br>{mean:.1f} [{low:.1f}, {high:.1f}]"
+def _title(row: Row) -> str:
+    mean, low, high = row.gap
+    return f"<b>{row.bias}</b><br>{mean:.1f} [{low:.1f}, {high:.1f}]"
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of a file of figures, one for each bias in it."""
+    found: dict[str, list[Figures]] = defaultdict(list)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        found[one["bias"]].append(tuple(one["figures"]))
+    return [row_of(bias, figures) for bias, figures in found.items()]
 
 
 if __name__ == "__main__":
-    photograph(gaps_figure(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), Path(sys.argv[2]))
+    photograph(gaps_figure(rows_of(Path(sys.argv[1]))), Path(sys.argv[2]))
