@@ -234,10 +234,10 @@ def test_training_notes_where_on_screen_text_is_from(several: Several, place: Pl
     recipe = {"name": "small", "data": data, "matcher": {"name": "mean_pool"}, "adapter": {"windows": True}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(recipe))
     read = load_recipe(tmp_path / "small.yaml")
-    noted = inputs_of(read, load_material(read), None)
+    noted = inputs_of(read, load_material(read))
     assert (noted.rule, noted.windows, noted.words_from) == ("2 midpoints", 2, "corpus")
     without = replace(read, adapter=None)
-    noted = inputs_of(without, load_material(without), None)
+    noted = inputs_of(without, load_material(without))
     assert (noted.windows, noted.words_from) == (None, None)
 
 

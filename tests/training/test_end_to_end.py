@@ -289,14 +289,18 @@ def test_a_part_lies_inside(height: int, width: int) -> None:
         assert min(down, across) > 0
 
 
-def test_a_checkpoint_notes_the_longest_caption(loaded: Loaded, examples: PixelExamples, clip_folder: Path) -> None:
+def test_a_checkpoint_notes_the_longest_caption_and_clip(
+    loaded: Loaded, examples: PixelExamples, clip_folder: Path
+) -> None:
     """As it was read: captions of SigLIP have the full length whatever `backbone.max_words` is."""
     recipe = end_to_end(Path("corpus"), clip_folder, backbone={"max_words": 40})
     tokenizer = load_towers(open_checkpoint(clip_folder), torch.device("cpu"), "float32").tokenizer
     captions = select(load_corpus(examples.files[0].path.parent), split="train").captions["text"]
-    assert inputs_of(recipe, loaded, None).words == max(len(tokenizer(text)["input_ids"]) for text in captions)
+    noted = inputs_of(recipe, loaded)
+    assert noted.words == max(len(tokenizer(text)["input_ids"]) for text in captions)
+    assert noted.frames == 3  # by the rule, of every clip
     of_siglip = replace(examples, tokens=Tokens(examples.tokens.ids, torch.ones(len(captions), 64, dtype=torch.bool)))
-    assert inputs_of(recipe, replace(loaded, material=replace(loaded.material, examples=of_siglip)), None).words == 64
+    assert inputs_of(recipe, replace(loaded, material=replace(loaded.material, examples=of_siglip))).words == 64
 
 
 def test_captions_are_cut_as_the_tokenizer_cuts(clip_folder: Path) -> None:

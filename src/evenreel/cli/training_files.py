@@ -66,7 +66,7 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     figures, answers = validation_figures(trained), recipe.selection.relevance
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
-        inputs=inputs_of(recipe, loaded, trained.matcher.limits.frames),
+        inputs=inputs_of(recipe, loaded),
         corpus=Path(recipe.data.corpus).name,
         split=recipe.data.train,
         recipe=recipe_text(recipe),
@@ -75,20 +75,16 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     )
 
 
-def inputs_of(recipe: Recipe, loaded: Loaded, most_frames: int | None) -> Inputs:
-    """What the matcher was given at most, which is what it can be given later.
-
-    Args:
-        recipe: of the run.
-        loaded: what was learned from.
-        most_frames: that the matcher can take; where clips were decoded, all of them may have had so many.
-    """
+def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
+    """What the matcher was given at most, which is what it can be given later."""
     examples = loaded.material.examples
     if isinstance(examples, FeatureExamples):
         most_frames = int(row_lengths(examples.video_features.frame_mask).max())
         word_mask = examples.text_features.word_mask
     else:
-        word_mask = cast("PixelExamples", examples).tokens.mask.numpy()
+        pixels = cast("PixelExamples", examples)
+        most_frames = max(file.frames or 0 for file in pixels.files)
+        word_mask = pixels.tokens.mask.numpy()
     encoder, reads_text = loaded.encoder, recipe.adapter is not None and recipe.adapter.windows
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
     return Inputs(most_frames, int(row_lengths(word_mask).max()), encoder.rule, windows, words_from)
