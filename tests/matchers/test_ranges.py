@@ -66,7 +66,9 @@ def test_the_ends_of_the_ranges(entry: Any) -> None:
         "temperature": 1, "dropout": 0, "prior_std": 0, "support_weight": 0, "temporal_layers": 0, "noise_seed": 0,
         "layers": 1, "weight_layers": 1, "heads": 1, "max_frames": 1, "max_words": 1, "trials": 1,
     }  # fmt: skip
-    entry.settings(**{name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__})
+    given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
+    built = entry.settings(**given)
+    assert {name: getattr(built, name) for name in given} == given
 
 
 @pytest.mark.parametrize("given", [{"dropout": 2}, {"kind": "lora"}], ids=str)
