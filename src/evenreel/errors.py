@@ -44,6 +44,10 @@ class UsageError(EvenreelError):
     """The call itself is wrong: an option, a filter, a query."""
 
 
+class NotFoundError(EvenreelError):
+    """What was asked for by name or id is not there."""
+
+
 class MediaError(EvenreelError):
     """One video cannot be used; it is set aside and the work goes on.
 

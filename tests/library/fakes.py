@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evenreel.library.catalog import open_for_writing, set_meta
 from evenreel.library.confidence import update_null_scores
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.search import Searcher
@@ -71,8 +72,8 @@ def empty_catalog() -> sqlite3.Connection:
 class Library:
     """A small library: add clips by what is seen in each frame (one a second) and what is written."""
 
-    def __init__(self, folder: Path) -> None:
-        self.connection = empty_catalog()
+    def __init__(self, folder: Path, connection: sqlite3.Connection | None = None) -> None:
+        self.connection = connection or empty_catalog()
         self.vectors = ExactVectors(folder / "vectors.0.f16", DIMENSION)
         self.encoder = WordsEncoder()
 
@@ -117,6 +118,14 @@ class Library:
             " VALUES (?, ?, '/', 1, 1, 1, ?, ?, ?)",
             (path, name, state, clip_id, json.dumps(metadata or {}, ensure_ascii=False)),
         )
+
+
+def on_disk(folder: Path) -> Library:
+    """One that `evenreel.open_library` opens."""
+    made = Library(folder, open_for_writing(folder))
+    meta = {"model": "words", "encoder_id": "words", "weights_hash": "words-1", "dimension": str(DIMENSION)}
+    set_meta(made.connection, meta)
+    return made
 
 
 def finish(library: Library) -> Searcher:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.progress import SetAside
-from evenreel.library import catalog
+from evenreel.library import catalog, contents
+from evenreel.library.contents import ClipDetail, FileQuery, Files, Located
 from evenreel.library.filters import parse_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
@@ -157,8 +161,54 @@ class Library:
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
-        with catalog.readable(self.path), catalog.snapshot(self._connection):
+        with self._reading():
             return self._stats()
+
+    def clip(self, clip_id: str) -> ClipDetail:
+        """All that is known of one clip.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        with self._reading():
+            return contents.clip_detail(self._connection, clip_id)
+
+    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> Files:
+        """The files that the library knows, also those that were set aside or are gone, by path.
+
+        Args:
+            state: `indexed`, `set_aside` or `missing`; None for all.
+            text: what folder and name have in them, in any case.
+            limit: how many at most.
+            offset: how many to pass over.
+
+        Raises:
+            UsageError: there is no such state, or the numbers make no sense.
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        asked = FileQuery(state, text, limit, offset)
+        with self._reading():
+            return contents.list_files(self._connection, asked)
+
+    def locate(self, clip_id: str) -> list[Located]:
+        """Where the files of a clip that are there lie, to open them by; not for people to read.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        with self._reading():
+            return contents.locate(self._connection, clip_id)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The catalog at one moment; what cannot be read of it becomes one sentence."""
+        try:
+            with catalog.readable(self.path), catalog.snapshot(self._connection):
+                yield
+        except json.JSONDecodeError as error:
+            raise catalog.damaged(self.path, error) from error
 
     def _stats(self) -> LibraryStats:
         files, clips, moments, tracks, missing, hours = self._connection.execute(

@@ -1,0 +1,240 @@
+"""What a library holds of one clip, and its files: what is there, what was set aside and why.
+
+Every function reads the catalog through the caller's connection. Names and folders are for people (see
+`catalog.printable`), and folders are told from the indexed folder on, so that no answer shows how a disk is laid out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evenreel.errors import NotFoundError, UsageError
+from evenreel.library.catalog import load_metadata, loaded_path, printable
+from evenreel.types import Metadata, TextHit
+
+STATES = ("indexed", "set_aside", "missing")
+
+MAX_SIGNS = 500
+"""On-screen texts that are told of one clip; a ticker has thousands."""
+
+
+@dataclass(frozen=True)
+class ClipFile:
+    """A file that has the content of a clip; `folder` is '' at the top of an indexed folder."""
+
+    name: str
+    folder: str
+    state: str
+
+
+@dataclass(frozen=True)
+class ClipDetail:
+    """All that a library knows of one clip.
+
+    Attributes:
+        name: of its first file, indexed ones before others.
+        moments: how many frames were encoded or read.
+        signs: what is written on screen, in order of time, at most `MAX_SIGNS`; the texts are as they were read.
+        metadata: of its first indexed file.
+    """
+
+    clip_id: str
+    name: str
+    files: tuple[ClipFile, ...]
+    duration_s: float | None
+    container: str
+    codec: str
+    width: int
+    height: int
+    fps: float | None
+    moments: int
+    signs: tuple[TextHit, ...]
+    notes: tuple[str, ...]
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LibraryFile:
+    """A file of a library; `reason` (of `evenreel.errors.Reason`) and `sentence` say why one was set aside."""
+
+    name: str
+    folder: str
+    state: str
+    clip_id: str | None
+    reason: str | None
+    sentence: str | None
+    duration_s: float | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """Some of the files that were asked for, and how many there are in all."""
+
+    total: int
+    files: tuple[LibraryFile, ...]
+
+
+@dataclass(frozen=True)
+class FileQuery:
+    """Which files are asked for.
+
+    Attributes:
+        state: one of `STATES`, None for all.
+        text: what the folder and name have in them, in any case; '' for all.
+        limit: how many files at most.
+        offset: how many to pass over.
+
+    Raises:
+        UsageError: there is no such state, the limit is below 1 or the offset below 0.
+    """
+
+    state: str | None = None
+    text: str = ""
+    limit: int = 50
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.state is not None and self.state not in STATES:
+            raise UsageError(f"There is no state {self.state!r} of a file; there are: {', '.join(STATES)}.")
+        if self.limit < 1 or self.offset < 0:
+            raise UsageError(
+                f"{self.limit} files from number {self.offset} on cannot be listed; ask for 1 or more, from 0 on."
+            )
+
+
+class Located(NamedTuple):
+    """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them, and its size.
+
+    `size_bytes` is what it was when it was indexed.
+    """
+
+    path: str
+    root: str
+    size_bytes: int
+
+
+def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
+    """All that the catalog has of a clip.
+
+    Raises:
+        NotFoundError: it has no such clip.
+    """
+    clip = connection.execute(
+        "SELECT duration_s, container, codec, width, height, fps,"
+        " (SELECT count(*) FROM moments WHERE moments.clip_id = clips.clip_id), notes FROM clips WHERE clip_id = ?",
+        (clip_id,),
+    ).fetchone()
+    if clip is None:
+        raise _no_clip(clip_id)
+    files = connection.execute(
+        "SELECT path, name, state, metadata FROM files WHERE clip_id = ? ORDER BY state != 'indexed', path", (clip_id,)
+    ).fetchall()
+    folder_of = _folders(connection)
+    duration_s, container, codec, width, height, fps, moments, notes = clip
+    return ClipDetail(
+        clip_id=clip_id,
+        name=files[0][1] if files else clip_id,
+        files=tuple(ClipFile(name, folder_of(loaded_path(path)), state) for path, name, state, _ in files),
+        duration_s=duration_s,
+        container=container,
+        codec=codec,
+        width=width,
+        height=height,
+        fps=fps,
+        moments=moments,
+        signs=_signs(connection, clip_id),
+        notes=tuple(json.loads(notes)),
+        metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
+    )
+
+
+def list_files(connection: sqlite3.Connection, asked: FileQuery) -> Files:
+    """Files in the order of their paths."""
+    paths = [
+        path
+        for (path,) in connection.execute(
+            "SELECT path FROM files WHERE ?1 IS NULL OR state = ?1 ORDER BY path", (asked.state,)
+        )
+    ]
+    folder_of = _folders(connection)
+    if wanted := _without_case(asked.text):
+        paths = [path for path in paths if wanted in _without_case(_shown(loaded_path(path), folder_of))]
+    chosen = paths[asked.offset : asked.offset + asked.limit]
+    return Files(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
+
+
+def locate(connection: sqlite3.Connection, clip_id: str) -> list[Located]:
+    """Where the files of a clip that are there lie, in the order of their paths.
+
+    Raises:
+        NotFoundError: the catalog has no such clip.
+    """
+    if connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
+        raise _no_clip(clip_id)
+    roots = _roots(connection)
+    rows = connection.execute(
+        "SELECT path, size FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
+    )
+    found = ((loaded_path(stored), size) for stored, size in rows)
+    return [Located(path, root_of(path, roots), size) for path, size in found]
+
+
+def root_of(path: str, roots: Sequence[str]) -> str:
+    """The innermost of the indexed folders that hold a file; its own folder where none does.
+
+    Example:
+        >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
+        '/v/trams'
+    """
+    holding = [root for root in roots if path.startswith(root.rstrip(os.sep) + os.sep)]
+    return max(holding, key=len, default=os.path.dirname(path))
+
+
+def _no_clip(clip_id: str) -> NotFoundError:
+    return NotFoundError(f"The library has no clip {printable(clip_id[:80])!r}.")
+
+
+def _roots(connection: sqlite3.Connection) -> list[str]:
+    return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
+
+
+def _folders(connection: sqlite3.Connection) -> Callable[[str], str]:
+    """From a path to its folder, as it is told to people."""
+    roots = _roots(connection)
+
+    def folder_of(path: str) -> str:
+        return printable(os.path.dirname(path)[len(root_of(path, roots)) :].strip(os.sep))
+
+    return folder_of
+
+
+def _shown(path: str, folder_of: Callable[[str], str]) -> str:
+    return os.path.join(folder_of(path), printable(os.path.basename(path)))
+
+
+def _without_case(text: str) -> str:
+    """Text to compare; some systems store ü in file names as a u with a mark."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> LibraryFile:
+    name, *rest = connection.execute(
+        "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
+        " WHERE path = ?",
+        (stored,),
+    ).fetchone()
+    return LibraryFile(name, folder_of(loaded_path(stored)), *rest)
+
+
+def _signs(connection: sqlite3.Connection, clip_id: str) -> tuple[TextHit, ...]:
+    rows = connection.execute(
+        "SELECT text, start_s, end_s FROM tracks WHERE clip_id = ? ORDER BY start_s, number LIMIT ?",
+        (clip_id, MAX_SIGNS),
+    )
+    return tuple(TextHit(text, (), start_s, end_s, 1.0) for text, start_s, end_s in rows)
