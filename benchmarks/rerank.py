@@ -81,7 +81,7 @@ def main() -> None:
         connection, vectors, words = build(Path(folder), options.clips)
         with transaction(connection):
             update_null_scores(connection, vectors, encoder)
-        searcher = Searcher(connection, lambda _: vectors, encoder)
+        searcher = Searcher(connection, lambda _: vectors, lambda: encoder)
         searcher.search(Query(words[0]))
         queries = words[: options.queries]
         plain = median_ms(lambda text: searcher.search(Query(text)), queries)

@@ -114,7 +114,7 @@ def report(connection: sqlite3.Connection, vectors: ExactVectors, words: Sequenc
     counts, first_rows = np.full(clips, FRAMES), np.arange(clips) * FRAMES
     everything = {f"{number:08d}" for number in range(clips)}
     queries = [f"{one} {other} nothing" for one, other in zip(words, reversed(words), strict=True)]
-    searcher = Searcher(connection, lambda _: vectors, encoder)
+    searcher = Searcher(connection, lambda _: vectors, lambda: encoder)
     searcher.search(Query(queries[0]))
     before = peak_mib()
     calls: dict[str, Callable[[str], object]] = {

@@ -132,7 +132,7 @@ def finish(library: Library) -> Searcher:
     """What a library derives, and a searcher of it."""
     rebuild_full_text(library.connection)
     update_null_scores(library.connection, library.vectors, library.encoder)
-    return Searcher(library.connection, lambda _: library.vectors, library.encoder)
+    return Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder)
 
 
 def paths(result: SearchResult) -> list[str]:

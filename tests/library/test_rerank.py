@@ -355,7 +355,7 @@ def test_a_picture_is_not_re_ranked() -> None:
 
 def test_a_library_searched_by_words_only_is_not_re_ranked(library: Library) -> None:
     finish(library)
-    searcher = Searcher(library.connection, lambda _: None, None)
+    searcher = Searcher(library.connection, lambda _: None, lambda: None)
     with pytest.raises(UsageError, match="without vision"):
         searcher.search(Query("dog beach", reranker=reranker_of(LastFrame()), rerank_depth=5))
 

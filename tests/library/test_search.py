@@ -209,7 +209,7 @@ def test_equal_clips_go_by_path(tmp_path: Path) -> None:
 def test_a_library_without_vision_searches_words(library: Library) -> None:
     library.add_track("c3", "EXIT")
     rebuild_full_text(library.connection)
-    searcher = Searcher(library.connection, lambda _: None, None)
+    searcher = Searcher(library.connection, lambda _: None, lambda: None)
     result = searcher.search(Query("exit"))
     assert paths(result) == ["/v/3.mp4"]
     assert result.fits
@@ -240,7 +240,7 @@ def test_a_tiny_library_knows_sense_from_nonsense(tmp_path: Path, clips: int) ->
 
 def test_a_library_that_is_not_measured_says_so(library: Library) -> None:
     rebuild_full_text(library.connection)
-    result = Searcher(library.connection, lambda _: library.vectors, library.encoder).search(Query("dog beach"))
+    result = Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder).search(Query("dog beach"))
     assert paths(result)[0] == "/v/1.mp4"
     assert "Confidence was not measured" in result.notices[0]
     assert result.fits
@@ -379,7 +379,7 @@ def test_a_searcher_sees_what_was_added_and_marked_missing_since(library: Librar
     reader = sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)
     library.connection.backup(reader)
     writer = sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)
-    searcher = Searcher(reader, lambda _: library.vectors, WordsEncoder())
+    searcher = Searcher(reader, lambda _: library.vectors, WordsEncoder)
     assert paths(searcher.search(Query("dog beach", k=1))) == ["/v/1.mp4"]
     writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/1.mp4'")
     assert "/v/1.mp4" not in paths(searcher.search(Query("dog beach")))
@@ -413,7 +413,7 @@ def test_a_search_reads_the_catalog_at_one_moment(library: Library, tmp_path: Pa
         def frame_scores(self, query: np.ndarray, first_row: int, count: int) -> np.ndarray:
             return library.vectors.frame_scores(query, first_row, count)
 
-    searcher = Searcher(connection, lambda _: Vectors(), Interrupted())
+    searcher = Searcher(connection, lambda _: Vectors(), Interrupted)
     assert len(searcher.search(Query("dog beach")).hits) == 6
     assert searcher.search(Query("dog beach")).hits == ()
 

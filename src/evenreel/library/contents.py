@@ -12,6 +12,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from evenreel.errors import NotFoundError, UsageError
@@ -131,7 +132,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
         (clip_id,),
     ).fetchone()
     if clip is None:
-        raise _no_clip(clip_id)
+        raise no_clip(clip_id)
     files = connection.execute(
         "SELECT path, name, state, metadata FROM files WHERE clip_id = ? ORDER BY state != 'indexed', path", (clip_id,)
     ).fetchall()
@@ -176,42 +177,49 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> list[Located]:
         NotFoundError: the catalog has no such clip.
     """
     if connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
-        raise _no_clip(clip_id)
-    roots = _roots(connection)
+        raise no_clip(clip_id)
+    known = roots(connection)
     rows = connection.execute(
         "SELECT path, size FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
     )
     found = ((loaded_path(stored), size) for stored, size in rows)
-    return [Located(path, root_of(path, roots), size) for path, size in found]
+    return [Located(path, root_of(path, known), size) for path, size in found]
 
 
-def root_of(path: str, roots: Sequence[str]) -> str:
+def root_of(path: str, known: Sequence[str]) -> str:
     """The innermost of the indexed folders that hold a file; its own folder where none does.
 
     Example:
         >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
         '/v/trams'
     """
-    holding = [root for root in roots if path.startswith(root.rstrip(os.sep) + os.sep)]
+    holding = [root for root in known if path.startswith(root.rstrip(os.sep) + os.sep)]
     return max(holding, key=len, default=os.path.dirname(path))
 
 
-def _no_clip(clip_id: str) -> NotFoundError:
+def folder_of(path: str, known: Sequence[str]) -> str:
+    """The folder of a file as it is told to people: from the indexed folder on, '' at its top.
+
+    Example:
+        >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
+        'trams'
+    """
+    return printable(os.path.dirname(path)[len(root_of(path, known)) :].strip(os.sep))
+
+
+def no_clip(clip_id: str) -> NotFoundError:
+    """The error for an id that no clip has."""
     return NotFoundError(f"The library has no clip {printable(clip_id[:80])!r}.")
 
 
-def _roots(connection: sqlite3.Connection) -> list[str]:
+def roots(connection: sqlite3.Connection) -> list[str]:
+    """The folders that were indexed, as the system names them."""
     return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
 
 
 def _folders(connection: sqlite3.Connection) -> Callable[[str], str]:
     """From a path to its folder, as it is told to people."""
-    roots = _roots(connection)
-
-    def folder_of(path: str) -> str:
-        return printable(os.path.dirname(path)[len(root_of(path, roots)) :].strip(os.sep))
-
-    return folder_of
+    return partial(folder_of, known=roots(connection))
 
 
 def _shown(path: str, folder_of: Callable[[str], str]) -> str:

@@ -21,7 +21,7 @@ from evenreel.library.model import other_model
 from evenreel.library.query import Query
 from evenreel.library.search import Searcher
 from evenreel.library.store import open_vectors
-from evenreel.types import Encoder, SearchResult
+from evenreel.types import Encoder, Pixels, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
@@ -132,8 +132,8 @@ class Library:
             self._reranker = Reranker(pretrained, self._encoder)
         return self._reranker
 
-    def search_image(self, image: Path, k: int = 10, where: str | None = None) -> SearchResult:
-        """Clips with a frame that looks like a picture.
+    def search_image(self, image: Path | bytes, k: int = 10, where: str | None = None) -> SearchResult:
+        """Clips with a frame that looks like a picture, given as a file or as the bytes of one.
 
         Raises:
             UsageError: the picture cannot be read, or the library has no vision.
@@ -141,12 +141,38 @@ class Library:
         """
         from evenreel.library.image import read_image
 
-        pixels = read_image(image, MediaLimits())
+        return self.search_pixels(read_image(image, MediaLimits()), k, where)
+
+    def search_pixels(self, pixels: Pixels, k: int = 10, where: str | None = None) -> SearchResult:
+        """Clips with a frame that looks like a picture (H, W, 3).
+
+        Raises:
+            UsageError: the library has no vision.
+            EncoderError: the model of the library cannot be had.
+        """
         self._check_filter(where)
         if self._encoder is None:
             raise UsageError(f"The library {self.path} has no vision, so a picture cannot be searched for.")
         vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
         return self._searcher.search(Query(image=vector, k=k, where=where))
+
+    def similar(self, clip_id: str, time_s: float | None = None, k: int = 10, where: str | None = None) -> SearchResult:
+        """Other clips with a frame that looks like a clip; no model is needed, the stored frames are.
+
+        Args:
+            clip_id: a clip of the library; it is left out of the answer.
+            time_s: compare with its frame that is nearest to this time; None: with the mean of its frames.
+            k: how many clips at most.
+            where: a filter, as in `search`.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
+        """
+        query = Query(image=self._searcher.clip_vector(clip_id, time_s), k=k, where=where)
+        found = self._searcher.search(replace(query, k=k + 1))
+        hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
+        return replace(found, hits=hits, fits=bool(hits))
 
     def _check_filter(self, where: str | None) -> None:
         """Say that a filter is wrong before a model is loaded for it."""
@@ -154,6 +180,17 @@ class Library:
             with catalog.readable(self.path):
                 keys = catalog.metadata_keys(self._connection)
             parse_filter(where, keys)
+
+    def roots(self) -> tuple[str, ...]:
+        """The folders that were indexed, as the system names them.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        from evenreel.library.contents import roots
+
+        with catalog.readable(self.path):
+            return tuple(roots(self._connection))
 
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside.
@@ -254,7 +291,7 @@ class Library:
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        return Searcher(self._connection, partial(open_vectors, self.path), self._encoder)
+        return Searcher(self._connection, partial(open_vectors, self.path), lambda: self._encoder)
 
 
 def open_library(

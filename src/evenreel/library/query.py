@@ -81,12 +81,12 @@ def understand(query: Query, encoder: Encoder | None) -> tuple[Asked, tuple[str,
         EncoderError: the encoder gave no usable vector.
     """
     if query.text is None:
-        return Asked(query, None, None, _unit(query.image)), ()
+        return Asked(query, None, None, unit(query.image)), ()
     text, notices = _understood(query.text)
     if encoder is None:
         return Asked(query, text, None, None), tuple(notices)
     embedding = _encoded(encoder, text, notices)
-    return Asked(query, text, embedding, _unit(embedding.sentence[0])), tuple(notices)
+    return Asked(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
 
 
 def _readable(text: str) -> str:
@@ -124,7 +124,7 @@ def _encoded(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
     return TextEmbedding(both.words[:1], both.word_mask[:1], both.sentence[:1])
 
 
-def _unit(given: FloatArray | None) -> FloatArray:
+def unit(given: FloatArray | None) -> FloatArray:
     """A vector (D,) made of unit length."""
     vector = np.array(given, np.float32)
     if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:

@@ -20,17 +20,19 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenreel.errors import LibraryError, UsageError
+from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library.catalog import get_meta, is_damage, loaded_path, metadata_keys, snapshot
 from evenreel.library.confidence import CONFIDENT
+from evenreel.library.contents import no_clip
 from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.gallery import Gallery, Seen, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
-from evenreel.library.query import Asked, Query, understand
+from evenreel.library.query import Asked, Query, understand, unit
 from evenreel.library.vectors import VectorIndex
 from evenreel.library.written import Written, about_hits, on_screen_hits
 from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult, TextHit
@@ -42,6 +44,8 @@ RANK_CONSTANT = 60
 
 ANSWERS = 0.5
 """A clip with this share of the query's weight in writing answers it."""
+
+Answer = TypeVar("Answer")
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 """From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
@@ -79,10 +83,13 @@ class Searcher:
     Args:
         connection: the catalog; it is only read.
         open_vectors: opens the vectors that the catalog names; asked again when it names others, after a repair.
-        encoder: the model that the library was made with, None to search by words or by pictures only.
+        encoder: gives the model that the library was made with, None to search by words or by vectors only; asked
+            when a text is searched for.
     """
 
-    def __init__(self, connection: sqlite3.Connection, open_vectors: OpenVectors, encoder: Encoder | None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, open_vectors: OpenVectors, encoder: Callable[[], Encoder | None]
+    ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
@@ -101,29 +108,66 @@ class Searcher:
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
-        asked, notices = understand(query, self._encoder)
+        asked, notices = understand(query, None if query.text is None else self._encoder())
+        return self._at_one_moment(lambda: self._fitting(asked, notices))
+
+    def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
+        """What a clip looks like, to be searched for as a picture is: (D,) of unit length.
+
+        Args:
+            clip_id: a clip of the library.
+            time_s: the stored frame that is nearest to this time; None: the mean of the clip's frames.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            UsageError: the frames of the clip were not encoded.
+            LibraryError: the library is damaged.
+        """
+        return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
+
+    def _at_one_moment(self, read: Callable[[], Answer]) -> Answer:
+        """What is read of the catalog as it stands, once more where a repair came in between."""
         try:
             try:
-                return self._at_one_moment(asked, notices)
+                return self._in_snapshot(read)
             except LibraryError:
                 if self._version() == self._read_at:
                     raise
                 # A repair has put another matrix in place of the one that was just to be read.
-                return self._at_one_moment(asked, notices)
+                return self._in_snapshot(read)
         except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
             remedy = "run the same command again"
             if is_damage(error) or isinstance(error, json.JSONDecodeError):
                 remedy = "run `evenreel repair`"
             raise LibraryError(f"The catalog cannot be read ({error}); {remedy}.") from error
 
-    def _at_one_moment(self, asked: Asked, notices: tuple[str, ...]) -> SearchResult:
+    def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
         with snapshot(self._connection):
             self._refresh()
-            if asked.vector is not None:
-                self._check_fit(asked.query, asked.vector)
-            if self._vectors is None:
-                asked = replace(asked, embedding=None, vector=None)
-            return self._answer(asked, list(notices))
+            return read()
+
+    def _fitting(self, asked: Asked, notices: tuple[str, ...]) -> SearchResult:
+        """The answer, from words alone where the library has no vectors."""
+        if asked.vector is not None:
+            self._check_fit(asked.query, asked.vector)
+        if self._vectors is None:
+            asked = replace(asked, embedding=None, vector=None)
+        return self._answer(asked, list(notices))
+
+    def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
+        place = self._gallery.place.get(clip_id)
+        if place is None or self._vectors is None:
+            raise self._not_seen(clip_id)
+        times_s = self._spans(clip_id, int(self._gallery.counts[place]))[:, 0]
+        frames = self._vectors.read(int(self._gallery.first_rows[place]), len(times_s)).astype(np.float32)
+        if time_s is None:
+            return unit(frames.mean(axis=0))
+        return unit(frames[np.abs(times_s - time_s).argmin()])
+
+    def _not_seen(self, clip_id: str) -> NotFoundError | UsageError:
+        if self._connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
+            return no_clip(clip_id)
+        return UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
 
     def _check_fit(self, query: Query, vector: FloatArray) -> None:
         """Refuse a vector that cannot be compared with those of the library."""
@@ -224,6 +268,12 @@ class Searcher:
         if place is None or self._vectors is None:
             return []
         count = int(self._gallery.counts[place])
+        spans_s = self._spans(clip_id, count)
+        scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
+        return high_stretches(scores, spans_s)
+
+    def _spans(self, clip_id: str, count: int) -> NDArray[np.float64]:
+        """The time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3)."""
         spans = self._connection.execute(
             "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
         ).fetchall()
@@ -231,8 +281,7 @@ class Searcher:
             raise LibraryError(
                 f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
             )
-        scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
-        return high_stretches(scores, np.array(spans, np.float64))
+        return np.array(spans, np.float64)
 
 
 def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:
