@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.types import FloatArray, MomentHit, TextHit
 
@@ -14,7 +15,7 @@ EVEN = 1e-3
 """Scores that differ by less are equal: float16 vectors do not tell them apart."""
 
 
-def high_stretches(scores: FloatArray, spans_s: FloatArray) -> list[MomentHit]:
+def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[MomentHit]:
     """Frames in the upper half of the clip's scores, neighbours joined to one stretch each, best first.
 
     'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes
@@ -25,7 +26,7 @@ def high_stretches(scores: FloatArray, spans_s: FloatArray) -> list[MomentHit]:
         spans_s: (T, 3) each frame's time, and start and end of the stretch it stands for.
 
     Example:
-        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]], np.float32)
+        >>> spans = np.array([[0.5, 0, 1], [1.5, 1, 2], [2.5, 2, 3], [3.5, 3, 4]])
         >>> [(m.start_s, m.end_s, m.time_s) for m in high_stretches(np.array([0.1, 0.4, 0.5, 0.1]), spans)]
         [(1.0, 3.0, 2.5)]
     """

@@ -114,6 +114,11 @@ def allowed_errors(letters: int) -> int:
     return max(0, (letters - 1) // 4)
 
 
+def may_be_inside(word: str) -> bool:
+    """Whether a folded word is also looked for inside longer ones; in scripts without spaces two characters are one."""
+    return len(word) >= MIN_INSIDE or (len(word) > 1 and word >= "\u2e80")
+
+
 def similar_words(connection: sqlite3.Connection, word: str) -> dict[str, float]:
     """Words of the library's vocabulary that may be readings of a folded word, with their similarity.
 
@@ -129,14 +134,14 @@ def similar_words(connection: sqlite3.Connection, word: str) -> dict[str, float]
 
 def _inside(connection: sqlite3.Connection, word: str) -> Iterator[tuple[str, float]]:
     """Longer words that contain this one."""
+    if not may_be_inside(word):
+        return
     if len(word) >= MIN_INSIDE:
         rows = connection.execute(
             "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ?", (phrase(word),)
         )
-    elif len(word) > 1 and word >= "\u2e80":  # scripts without spaces: two characters are a word
+    else:  # too short for trigrams
         rows = connection.execute("SELECT word FROM vocabulary WHERE instr(word, ?)", (word,))
-    else:
-        return
     for (longer,) in rows:
         yield longer.strip(), 1 - 1 / (2 * len(word))
 
@@ -160,8 +165,13 @@ def _misread(connection: sqlite3.Connection, word: str) -> Iterator[tuple[str, f
             yield other.strip(), 1 - distance / len(word)
 
 
-def _terms(asked: Sequence[str], in_order: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """What is looked up, with the numbers of the query words that it stands for."""
+def terms(asked: Sequence[str], in_order: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """What is looked up, with the numbers of the query words that it stands for.
+
+    Args:
+        asked: the words of the query that are looked for.
+        in_order: all its words, as they were written.
+    """
     number = {word: place for place, word in enumerate(asked)}
     runs: list[tuple[str, ...]] = []
     runs += [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
@@ -177,7 +187,7 @@ def _found_tracks(
 ) -> dict[int, dict[int, float]]:
     """Track ids with the query words on them and how alike they are."""
     found: dict[int, dict[int, float]] = defaultdict(dict)
-    for term, meant in _terms(asked, in_order).items():
+    for term, meant in terms(asked, in_order).items():
         for word, similarity in similar_words(connection, term).items():
             for (track_id,) in connection.execute(
                 "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(word),)
