@@ -9,6 +9,7 @@ from pathlib import Path
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
 DEFAULT_RULE = "every 1 s"
 AUTO = "auto"
+DEFAULT_PORT = 8765
 RERANK_DEPTH = 100
 """Clips of an answer that a matcher scores anew, unless it is told otherwise."""
 

@@ -1,0 +1,142 @@
+"""The untrusted half of stills and previews, run in a killable worker: open, decode, scale, encode."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media import open_video
+from evenreel.media.parts import Part
+from evenreel.media.sampling import EverySeconds
+from evenreel.media.workers import Message
+from evenreel.planted.write import BT709, LIMITED_RANGE
+from evenreel.types import Frame, Pixels
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+    from av.video.stream import VideoStream
+
+PREVIEW_SIDE_PX = 480
+PREVIEW_RATE = 30
+JPEG_QUALITY = 82
+LAST_S = 1e-3
+"""So long before the end its last frame is still on screen."""
+TICKS = 90_000
+"""Of a preview's clock, a second."""
+
+
+@dataclass(frozen=True)
+class OneMoment:
+    """The sampling rule of a still: the frame on screen at one time."""
+
+    needs_end: ClassVar[bool] = True
+    time_s: float
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """The one moment, or the last one if the video ends before it."""
+        return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
+
+    def capped(self, duration_s: float, max_frames: int) -> OneMoment:
+        """Itself."""
+        return self
+
+
+class PictureReader:
+    """Answers `{"still": path, "time_s", "width"}` with JPEG bytes.
+
+    And `{"preview": path, "start_s", "end_s", "out"}` with a file at `out` and a message for each of its frames.
+
+    Args:
+        limits: fields of `MediaLimits`.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Do one task."""
+        if "still" in task:
+            yield {}, np.frombuffer(self._still(task["still"], task["time_s"], task["width"]), np.uint8)
+        else:
+            yield from self._preview(task)
+
+    def _still(self, path: str, time_s: float, width: int) -> bytes:
+        with open_video(path, self._limits) as video:
+            frame = next(video.frames(OneMoment(time_s)), None)
+        if frame is None:
+            raise MediaError("no_frames", "there is no picture at this time")
+        return _jpeg(frame.pixels, width)
+
+    def _preview(self, task: dict[str, Any]) -> Iterator[Message]:
+        import av
+
+        part = Part(task["start_s"], task["end_s"])
+        with open_video(task["preview"], self._limits, threads=2) as video:
+            frames = video.frames(part.rule(EverySeconds(1 / PREVIEW_RATE)))
+            with av.open(task["out"], "w", format="mp4", options={"movflags": "+faststart"}) as container:
+                yield from _encode(container, frames, task["start_s"])
+
+
+def _encode(container: OutputContainer, frames: Iterator[Frame], start_s: float) -> Iterator[Message]:
+    first = next(frames, None)
+    if first is None:
+        raise MediaError("no_frames", "there are no pictures in this part of the video")
+    height, width = _preview_size(*first.pixels.shape[:2])
+    stream = _stream(container, width, height)
+    for frame in _until_damaged(itertools.chain([first], frames)):
+        container.mux(stream.encode(_video_frame(frame, start_s, width, height)))
+        yield {"time_s": frame.time_s}, None
+    container.mux(stream.encode(None))
+
+
+def _until_damaged(frames: Iterator[Frame]) -> Iterator[Frame]:
+    """The good frames of a video that is refused at its end for the others."""
+    try:
+        yield from frames
+    except MediaError:
+        return
+
+
+def _stream(container: OutputContainer, width: int, height: int) -> VideoStream:
+    stream = container.add_stream("libx264", rate=PREVIEW_RATE, options={"preset": "veryfast", "crf": "26"})
+    stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+    context = stream.codec_context
+    context.time_base = Fraction(1, TICKS)
+    context.colorspace = context.color_primaries = context.color_trc = BT709
+    context.color_range = LIMITED_RANGE
+    return stream
+
+
+def _video_frame(frame: Frame, start_s: float, width: int, height: int) -> Any:
+    import av
+
+    made = av.VideoFrame.from_ndarray(frame.pixels, format="rgb24").reformat(
+        width, height, "yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+    )
+    made.pts = round(max(0.0, frame.time_s - start_s) * TICKS)
+    made.time_base = Fraction(1, TICKS)
+    return made
+
+
+def _preview_size(height: int, width: int) -> tuple[int, int]:
+    """Even sides, the shorter of at most `PREVIEW_SIDE_PX`."""
+    factor = min(1.0, PREVIEW_SIDE_PX / min(height, width))
+    return max(2, round(height * factor / 2) * 2), max(2, round(width * factor / 2) * 2)
+
+
+def _jpeg(pixels: Pixels, width: int) -> bytes:
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    image.thumbnail((width, width * 4))
+    made = io.BytesIO()
+    image.save(made, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    return made.getvalue()

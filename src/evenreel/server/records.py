@@ -1,0 +1,218 @@
+"""What the API answers with: every field of every record, as the OpenAPI document describes it.
+
+Times are seconds on the timeline that a player shows. Text that comes from files is as it is there, made printable;
+whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+MetadataValue = str | int | float | bool | None
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Problem(BaseModel):
+    """Why a request was not answered, in one sentence."""
+
+    detail: str
+
+
+class Moment(BaseModel):
+    """A stretch of a clip that fits the query; `time_s` is its best frame, `still` the address of that picture."""
+
+    time_s: float
+    start_s: float
+    end_s: float
+    score: float
+    still: str
+
+
+class Sign(BaseModel):
+    """Words on screen and when they are shown; `marks` are the stretches of `text` that the query matched.
+
+    A mark is [start, end) in Unicode code points, not in UTF-16 units.
+    """
+
+    text: str
+    start_s: float
+    end_s: float
+    marks: list[tuple[int, int]] = []
+
+
+class FoundClip(BaseModel):
+    """One clip of a result. `confidence` is None where it is not measured (pictures, 'more like this')."""
+
+    clip_id: str
+    name: str
+    folder: str
+    duration_s: float | None
+    source: str | None
+    score: float
+    confidence: Share | None
+    scores: dict[str, float]
+    moments: list[Moment]
+    on_screen: list[Sign]
+    metadata: dict[str, MetadataValue]
+    other_files: list[str]
+
+
+class GroupShare(BaseModel):
+    """How often something is among the shown clips and among all that could have been shown."""
+
+    measure: str
+    label: str
+    shown: int
+    shown_of: int
+    share_shown: Share
+    all: int
+    all_of: int
+    share_all: Share
+    p_value: Share
+
+
+class LengthBin(BaseModel):
+    """Clips of a range of lengths; the last range has no end."""
+
+    start_s: float
+    end_s: float | None
+    shown: int
+    all: int
+
+
+class Lengths(BaseModel):
+    """Lengths of the shown clips beside those of all that could have been shown."""
+
+    bins: list[LengthBin]
+    median_shown_s: float
+    median_all_s: float
+    p_value: Share
+
+
+class Favours(BaseModel):
+    """What a result favours: its clips against all that the filter lets through.
+
+    `sentences` holds one for each difference that is beyond chance, after Holm's correction over all that was
+    compared; it is empty where none is. `note` says what was compared and what such a difference does not mean.
+    """
+
+    shown: int
+    all: int
+    groups: list[GroupShare]
+    lengths: Lengths | None
+    sentences: list[str]
+    note: str
+
+
+class SearchAnswer(BaseModel):
+    """Clips that answer, best first. `fits` is False where nothing answers better than nonsense would."""
+
+    query: str
+    fits: bool
+    notices: list[str]
+    hits: list[FoundClip]
+    favours: Favours
+    took_ms: float
+
+
+class ClipFile(BaseModel):
+    """A file that has this content; `state` is `indexed`, `set_aside` or `missing`."""
+
+    name: str
+    folder: str
+    state: str
+
+
+class Clip(BaseModel):
+    """All that the library knows of one clip."""
+
+    clip_id: str
+    name: str
+    files: list[ClipFile]
+    duration_s: float | None
+    container: str
+    codec: str
+    width: int
+    height: int
+    fps: float | None
+    moments: int
+    signs: list[Sign]
+    notes: list[str]
+    metadata: dict[str, MetadataValue]
+    media: str
+    media_type: str
+    preview_part_s: float
+
+
+class FacetValue(BaseModel):
+    """A value of a metadata column and how many clips have it."""
+
+    value: str | int | float | bool
+    clips: int
+
+
+class Facet(BaseModel):
+    """A column that can be filtered by: its values where they are few, its range where they are numbers.
+
+    `column` is what a filter writes, in double quotes where it has spaces.
+    """
+
+    column: str
+    label: str
+    values: list[FacetValue] = []
+    low: float | None = None
+    high: float | None = None
+
+
+class Stats(BaseModel):
+    """What the library holds."""
+
+    name: str
+    files: int
+    clips: int
+    moments: int
+    signs: int
+    hours: float
+    missing: int
+    set_aside: int
+    model: str | None
+    sampling: str | None
+    vision: bool
+    facets: list[Facet]
+
+
+class LibraryFile(BaseModel):
+    """A file of the library; `reason` and `sentence` say why one was set aside."""
+
+    name: str
+    folder: str
+    state: str
+    clip_id: str | None
+    reason: str | None
+    sentence: str | None
+    duration_s: float | None
+    still: str | None
+
+
+class Files(BaseModel):
+    """Some of the files that were asked for, and how many there are in all."""
+
+    total: int
+    files: list[LibraryFile]
+
+
+class Retry(BaseModel):
+    """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
+
+    state: str
+    sentence: str
+
+
+class Health(BaseModel):
+    """Whether the server answers, and whether its model is loaded (`loading`, `ready`, `none` or `failed`)."""
+
+    status: str
+    model: str
+    sentence: str = ""

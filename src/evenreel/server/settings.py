@@ -1,0 +1,107 @@
+"""How a library is served: address, who may come in, and what everything may cost."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenreel.config import DEFAULT_PORT, MediaLimits, usable_cores
+from evenreel.errors import UsageError
+
+MOST_RESULTS = 200
+SHORTEST_TOKEN = 8
+
+
+def default_cache() -> Path:
+    """Where stills and previews are kept: the platform's folder for what can be made again."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("evenreel") / "pictures"
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Everything about a server that its operator may choose.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on, 0 for any that is free.
+        token: what a visitor has to know; needed where `host` is not this machine's own loopback.
+        allowed_hosts: names, besides the usual ones, by which browsers may call the server.
+        vision: False searches by words alone and loads no model.
+        device: where the model runs.
+        searchers: threads that search at the same time.
+        waiting: requests that may wait for one of them; more are told to come back.
+        painters: processes that make stills and previews.
+        max_upload_bytes: largest picture that may be sent.
+        upload_timeout_s: how long sending it may take.
+        cache: folder of stills and previews.
+        cache_bytes: how much of them is kept.
+        limits: what making one of them may cost.
+
+    Raises:
+        UsageError: the address is open to others and there is no token, or the token is short.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    vision: bool = True
+    device: str = "auto"
+    searchers: int = field(default_factory=lambda: min(4, usable_cores()))
+    waiting: int = 64
+    painters: int = 2
+    max_upload_bytes: int = 20 * 2**20
+    upload_timeout_s: float = 30.0
+    cache: Path = field(default_factory=default_cache)
+    cache_bytes: int = 2 * 2**30
+    limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
+            raise UsageError(f"The token needs at least {SHORTEST_TOKEN} ASCII characters; take a longer one.")
+        if self.token is None and not is_loopback(self.host):
+            raise UsageError(
+                f"{self.host} can be reached by others, so a token is needed: --token, or EVENREEL_TOKEN in the "
+                "environment; without one, leave --host out to serve this machine only."
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_known_host(name: str, settings: ServeSettings) -> bool:
+    """Whether a request may call us by this name (the Host header without its port).
+
+    A page of a stranger can make its own name point to this machine (DNS rebinding), but not a number or a name that
+    is ours. So a server for this machine knows its loopback names; one for others also knows numbers, this machine's
+    name, and what the operator names.
+    """
+    name = name.lower().rstrip(".")
+    if is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts}:
+        return True
+    if is_loopback(settings.host):
+        return False
+    return name in {settings.host.lower(), socket.gethostname().lower()} or _is_number(name)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

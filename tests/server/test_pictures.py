@@ -1,0 +1,148 @@
+"""Stills show the moment they are asked for, previews the part; both are made once and kept within their limit."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from evenreel.errors import MediaError
+from evenreel.planted import write_clip
+from evenreel.server.pictures import PREVIEW_PART_S, Pictures, trim
+from evenreel.server.settings import ServeSettings
+from evenreel.types import Pixels
+
+CLIP = "0" * 32
+FPS = 5
+
+
+def greys(seconds: int) -> Iterator[Pixels]:
+    """Two greys that tell the time: the left half the tens of its second, the right half the units."""
+    for number in range(seconds * FPS):
+        tens, units = divmod(number // FPS, 10)
+        picture = np.empty((64, 96, 3), np.uint8)
+        picture[:, :48], picture[:, 48:] = 20 + 20 * tens, 20 + 20 * units
+        yield picture
+
+
+def second_of(picture: Pixels) -> int:
+    tens, units = (round((float(half.mean()) - 20) / 20) for half in (picture[:, :40], picture[:, 56:]))
+    return 10 * tens + units
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("video") / "greys.mp4"
+    write_clip(path, greys(70), FPS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> ServeSettings:
+    return ServeSettings(cache=tmp_path_factory.mktemp("cache"), painters=1)
+
+
+@pytest.fixture
+def pictures(settings: ServeSettings, forked_readers: None) -> Iterator[Pictures]:
+    made = Pictures(settings)
+    yield made
+    made.close()
+
+
+def still(pictures: Pictures, path: Path, time_s: float, width: int = 320, clip_id: str = CLIP) -> Image.Image:
+    return Image.open(io.BytesIO(asyncio.run(pictures.still(clip_id, str(path), time_s, width))))
+
+
+@pytest.mark.parametrize("time_s", [0.0, 3.5, 41.99, 69.9])
+def test_a_still_shows_its_moment(pictures: Pictures, video: Path, time_s: float) -> None:
+    picture = still(pictures, video, time_s)
+    assert picture.format == "JPEG"
+    assert picture.size == (96, 64)  # never larger than it is
+    assert second_of(np.asarray(picture)) == int(time_s)
+
+
+def test_a_still_past_the_end_shows_the_last_frame(pictures: Pictures, video: Path) -> None:
+    assert second_of(np.asarray(still(pictures, video, 500.0))) == 69
+
+
+def test_a_still_is_scaled_down_to_one_of_a_few_widths(pictures: Pictures, tmp_path: Path) -> None:
+    write_clip(tmp_path / "wide.mp4", [np.zeros((180, 400, 3), np.uint8)] * 2, FPS)
+    assert still(pictures, tmp_path / "wide.mp4", 0.0, width=200, clip_id="1" * 32).size == (320, 144)
+
+
+def test_a_still_is_made_once(pictures: Pictures, video: Path) -> None:
+    first = asyncio.run(pictures.still("2" * 32, str(video), 1.0, 160))
+    again = asyncio.run(pictures.still("2" * 32, "/no/such/file", 1.0, 160))
+    assert first == again
+
+
+def test_who_asks_at_the_same_time_waits_for_the_same_picture(
+    pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    painted = []
+    paint = Pictures._paint_still
+
+    def counting(self: Pictures, kept: Path, path: str, time_s: float, width: int) -> bytes:
+        painted.append(time_s)
+        return paint(self, kept, path, time_s, width)
+
+    monkeypatch.setattr(Pictures, "_paint_still", counting)
+
+    async def crowd() -> list[bytes]:
+        return await asyncio.gather(*(pictures.still("3" * 32, str(video), 2.0, 160) for _ in range(8)))
+
+    assert len(set(asyncio.run(crowd()))) == 1
+    assert painted == [2.0]
+
+
+def test_a_file_that_is_no_video_is_one_sentence(pictures: Pictures, tmp_path: Path) -> None:
+    (tmp_path / "text.mp4").write_text("no video")
+    with pytest.raises(MediaError, match="not a video"):
+        still(pictures, tmp_path / "text.mp4", 0.0, clip_id="4" * 32)
+
+
+def test_a_preview_is_an_h264_file_of_its_part(pictures: Pictures, video: Path) -> None:
+    made = asyncio.run(pictures.preview(CLIP, str(video), 1))
+    with av.open(str(made)) as container:
+        stream = container.streams.video[0]
+        frames = [(frame.time, second_of(frame.to_ndarray(format="rgb24"))) for frame in container.decode(stream)]
+        assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
+    assert len(frames) == 10 * FPS
+    for time_s, second in frames:
+        assert time_s is not None
+        assert int(PREVIEW_PART_S + time_s + 1e-3) == second
+    assert asyncio.run(pictures.preview(CLIP, "/no/such/file", 1)) == made
+
+
+def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictures, video: Path) -> None:
+    with pytest.raises(MediaError, match="ends at 70"):
+        asyncio.run(pictures.preview("5" * 32, str(video), 2))
+    assert not list(pictures._place("5" * 32, "x").parent.glob("*5555*"))
+
+
+def test_a_cache_that_cannot_be_written_costs_only_speed(
+    settings: ServeSettings, video: Path, tmp_path: Path, forked_readers: None
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    pictures = Pictures(replace(settings, cache=tmp_path / "file" / "cache"))
+    try:
+        assert second_of(np.asarray(still(pictures, video, 5.0))) == 5
+    finally:
+        pictures.close()
+
+
+def test_the_oldest_pictures_go_first(tmp_path: Path) -> None:
+    for age, name in enumerate(("new", "old", "oldest")):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    trim(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
+    trim(tmp_path / "not there", 0)
