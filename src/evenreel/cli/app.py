@@ -21,6 +21,7 @@ from evenreel.cli.options import (
     DamageOption,
     DeviceOption,
     JsonOption,
+    LibraryOption,
     MemoryOption,
     PrecisionOption,
     ReadersOption,
@@ -31,6 +32,7 @@ from evenreel.cli.options import (
 from evenreel.cli.output import as_utf8
 from evenreel.cli.planted import planted
 from evenreel.cli.score import score
+from evenreel.cli.serve import serve
 from evenreel.cli.train import train
 from evenreel.config import (
     AUTO,
@@ -58,11 +60,8 @@ app.command()(features)
 app.command()(train)
 app.command()(score)
 app.command()(planted)
+app.command()(serve)
 
-LibraryOption = Annotated[
-    Path | None,
-    typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
-]
 ModelOption = Annotated[
     str,
     typer.Option(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evenreel.config import MediaLimits
 
+LibraryOption = Annotated[
+    Path | None,
+    typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]

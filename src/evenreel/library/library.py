@@ -25,6 +25,7 @@ from evenreel.types import Encoder, Pixels, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
+    from evenreel.library.facets import Facet
     from evenreel.library.rerank import Reranker
 
 
@@ -237,6 +238,17 @@ class Library:
         """
         with self._reading():
             return contents.locate(self._connection, clip_id)
+
+    def facets(self) -> list[Facet]:
+        """What the library can be filtered by.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        from evenreel.library.facets import facets
+
+        with self._reading():
+            return facets(self._connection)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:

@@ -1,0 +1,176 @@
+"""From what the library says to the records of the API."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from evenreel.library import contents, facets
+from evenreel.library.catalog import printable
+from evenreel.library.marks import marks
+from evenreel.server.media_files import media_type
+from evenreel.server.pictures import PREVIEW_PART_S
+from evenreel.server.records import (
+    Clip,
+    ClipFile,
+    Facet,
+    Favours,
+    Files,
+    FoundClip,
+    LibraryFile,
+    MetadataValue,
+    Moment,
+    SearchAnswer,
+    Sign,
+    Stats,
+)
+from evenreel.types import Hit, Metadata, MomentHit, SearchResult, TextHit
+
+if TYPE_CHECKING:
+    from evenreel.library import Library
+
+SOURCE = "source"
+"""The metadata column that says what made a clip: a camera, or a generator's name."""
+
+
+def search_answer(library: Library, result: SearchResult, where: str | None, notices: tuple[str, ...]) -> SearchAnswer:
+    """A result with what it favours."""
+    favours = library.favours([hit.clip_id for hit in result.hits], where)
+    roots = library.roots()
+    return SearchAnswer(
+        query=clean(result.query),
+        fits=result.fits,
+        notices=[*notices, *map(clean, result.notices)],
+        hits=[_found(hit, roots, measured=bool(result.query)) for hit in result.hits],
+        favours=Favours(**asdict(favours)),
+        took_ms=0.0,
+    )
+
+
+def clip_answer(detail: contents.ClipDetail) -> Clip:
+    """A clip of the library."""
+    return Clip(
+        clip_id=detail.clip_id,
+        name=detail.name,
+        files=[ClipFile(**asdict(file)) for file in detail.files],
+        duration_s=finite(detail.duration_s),
+        container=detail.container,
+        codec=detail.codec,
+        width=detail.width,
+        height=detail.height,
+        fps=finite(detail.fps),
+        moments=detail.moments,
+        signs=[Sign(text=clean(sign.text), start_s=sign.start_s, end_s=sign.end_s) for sign in detail.signs],
+        notes=[clean(note) for note in detail.notes],
+        metadata=clean_metadata(detail.metadata),
+        media=media_address(detail.clip_id),
+        media_type=media_type(detail.container, detail.codec),
+        preview_part_s=PREVIEW_PART_S,
+    )
+
+
+def stats_answer(library: Library) -> Stats:
+    """What the library holds, with what it can be filtered by."""
+    stats = library.stats()
+    return Stats(
+        name=clean(PurePath(stats.library).name),
+        files=stats.files,
+        clips=stats.clips,
+        moments=stats.moments,
+        signs=stats.tracks,
+        hours=stats.hours,
+        missing=stats.missing,
+        set_aside=len(stats.set_aside),
+        model=clean(stats.model) if stats.model else None,
+        sampling=stats.rule,
+        vision=bool(stats.model),
+        facets=[Facet(**asdict(facet)) for facet in library.facets() if _is_clean(facet)],
+    )
+
+
+def files_answer(found: contents.Files) -> Files:
+    """A page of the library's files."""
+    return Files(total=found.total, files=[_library_file(file) for file in found.files])
+
+
+def media_address(clip_id: str) -> str:
+    """Where the bytes of a clip are."""
+    return f"/api/clips/{clip_id}/media"
+
+
+def still_address(clip_id: str, time_s: float) -> str:
+    """Where the picture of a moment is."""
+    return f"/api/clips/{clip_id}/still?t={time_s:.3f}"
+
+
+def clean(text: str) -> str:
+    """Text from files as any JSON reader takes it: nothing that is no character, nothing that steers."""
+    return printable(text)
+
+
+def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
+    """Metadata without what JSON has no word for."""
+    return {clean(key): clean(value) if isinstance(value, str) else _number(value) for key, value in metadata.items()}
+
+
+def finite(number: float | None) -> float | None:
+    """A number, None where it is none."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _number(value: int | float | bool | None) -> MetadataValue:
+    return finite(value) if isinstance(value, float) else value
+
+
+def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
+    source = hit.metadata.get(SOURCE)
+    return FoundClip(
+        clip_id=hit.clip_id,
+        name=clean(PurePath(hit.path).name),
+        folder=contents.folder_of(hit.path, roots),
+        duration_s=finite(hit.duration_s),
+        source=clean(str(source)) if source is not None else None,
+        score=hit.score,
+        confidence=min(1.0, hit.confidence) if measured else None,
+        scores=_finite_scores(hit.scores),
+        moments=[_moment(hit.clip_id, moment) for moment in hit.moments],
+        on_screen=[_sign(sign) for sign in hit.on_screen],
+        metadata=clean_metadata(hit.metadata),
+        other_files=[clean(PurePath(other).name) for other in hit.other_paths],
+    )
+
+
+def _is_clean(facet: facets.Facet) -> bool:
+    """Whether what is shown is what a filter has to say: text that has to be changed to be shown cannot be chosen."""
+    texts = [facet.column, *(found.value for found in facet.values if isinstance(found.value, str))]
+    return all(clean(text) == text for text in texts)
+
+
+def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
+    return {channel: score for channel, score in scores.items() if math.isfinite(score)}
+
+
+def _moment(clip_id: str, moment: MomentHit) -> Moment:
+    return Moment(**asdict(moment), still=still_address(clip_id, moment.time_s))
+
+
+def _sign(hit: TextHit) -> Sign:
+    text = clean(hit.text)
+    return Sign(text=text, start_s=hit.start_s, end_s=hit.end_s, marks=list(marks(text, hit.matched)))
+
+
+def _library_file(file: contents.LibraryFile) -> LibraryFile:
+    shown = file.state == "indexed" and file.clip_id is not None
+    return LibraryFile(
+        name=file.name,
+        folder=file.folder,
+        state=file.state,
+        clip_id=file.clip_id,
+        reason=file.reason,
+        sentence=clean(file.sentence) if file.sentence else None,
+        duration_s=finite(file.duration_s),
+        still=still_address(file.clip_id or "", (file.duration_s or 0.0) / 2) if shown else None,
+    )

@@ -1,0 +1,197 @@
+"""From a library to a web application, and running it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+
+import evenreel
+from evenreel.errors import EvenreelError, LibraryError, MediaError, NotFoundError, UsageError
+from evenreel.server.desk import BusyError, Desk, LoadingError
+from evenreel.server.guard import Guard, same_secret, with_session
+from evenreel.server.pictures import Pictures
+from evenreel.server.retry import Retrier
+from evenreel.server.routes import Api
+from evenreel.server.settings import ServeSettings
+
+log = logging.getLogger("evenreel")
+
+PAGES = ("/", "/library")
+WRONG_TOKEN_DELAY_S = 0.5
+LOGIN_BYTES = 4_096
+GRACE_S = 3
+"""How long answers under way may take when the server is told to end."""
+STATUS: dict[type[EvenreelError], int] = {
+    UsageError: 400,
+    NotFoundError: 404,
+    MediaError: 404,
+    BusyError: 503,
+    LoadingError: 503,
+    LibraryError: 503,
+}
+
+
+def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
+    """The application over one library. Nothing is opened before it starts.
+
+    Args:
+        library: folder of the library.
+        settings: who may come in, and limits; the defaults of `ServeSettings` without.
+
+    Raises (when it starts):
+        LibraryError: there is no library, or it is damaged or of another version.
+    """
+    settings = settings or ServeSettings()
+    desk, pictures, retrier = Desk(library, settings), Pictures(settings), Retrier(library)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        desk.start()
+        try:
+            yield
+        finally:
+            retrier.close()
+            pictures.close()
+            desk.close()
+
+    app = FastAPI(
+        title="evenreel",
+        description="Search a library of videos by what is seen and by what is written on screen.",
+        version=evenreel.__version__,
+        lifespan=lifespan,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.include_router(Api(desk, pictures, retrier, settings).router())
+    _add_pages(app, settings)
+    _add_errors(app)
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve a library until the process is told to end.
+
+    Args:
+        library: folder of the library.
+        settings: address, who may come in, limits.
+        on_ready: told the address once visitors can come.
+
+    Raises:
+        LibraryError: there is no library, or it is damaged or of another version.
+        UsageError: the address cannot be had.
+    """
+    import uvicorn
+
+    evenreel.open_library(library, vision=False).close()
+    with _listening(settings) as listener:
+        config = uvicorn.Config(
+            make_app(library, settings),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        on_ready(_address(settings, listener))
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(settings: ServeSettings) -> socket.socket:
+    """A socket that visitors can already connect to.
+
+    Raises:
+        UsageError: the address cannot be had.
+    """
+    try:
+        found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"{settings.host} port {settings.port} cannot be had ({why.lower()}); choose another with --port or --host."
+        ) from error
+    return listener
+
+
+def _address(settings: ServeSettings, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = "localhost" if settings.host == "localhost" else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/"
+
+
+def _add_pages(app: FastAPI, settings: ServeSettings) -> None:
+    static = resources.files("evenreel.server").joinpath("static")
+
+    async def page() -> Response:
+        return FileResponse(str(static.joinpath("index.html")), media_type="text/html")
+
+    async def session(request: Request) -> Response:
+        return await _log_in(request, settings)
+
+    for path in PAGES:
+        app.add_api_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/session", session, methods=["POST"], include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=str(static)))
+
+
+async def _log_in(request: Request, settings: ServeSettings) -> Response:
+    """Give the cookie to who knows the token; the others wait a little and are asked again."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LOGIN_BYTES:
+            raise HTTPException(413, "A token is shorter.")
+    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+    if settings.token is None or same_secret(given, settings.token):
+        return with_session(RedirectResponse("/", 303), settings.token or "")
+    await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+    return RedirectResponse("/", 303)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """One sentence for every refusal, as `{"detail": ...}`."""
+
+    async def refused(_: Request, error: Exception) -> Response:
+        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+        if isinstance(error, EvenreelError) and status >= 500 and not isinstance(error, (BusyError, LoadingError)):
+            log.error("%s", error)
+        return JSONResponse({"detail": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
+
+    async def invalid(_: Request, error: Exception) -> Response:
+        problems = error.errors() if isinstance(error, RequestValidationError) else []
+        return JSONResponse({"detail": "; ".join(map(_sentence, problems)) or "The request is wrong."}, 422)
+
+    async def unreadable(_: Request, error: Exception) -> Response:
+        log.error("a file of the server cannot be read or written: %s", error)
+        return JSONResponse({"detail": "A file of the server cannot be read or written; is its disk full?"}, 503)
+
+    app.add_exception_handler(EvenreelError, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(OSError, unreadable)
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    """`{"loc": ("query", "k"), "msg": "Input should be ..."}` -> `k: input should be ...`."""
+    where = ".".join(str(part) for part in problem["loc"][1:])
+    message = str(problem["msg"])
+    return f"{where}: {message[:1].lower()}{message[1:]}"

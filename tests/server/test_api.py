@@ -1,0 +1,339 @@
+"""What the API answers, field by field; hazards 47 to 52 and 56 over HTTP."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from evenreel.library import open_library
+from tests.server.conftest import Served
+
+
+def ask(client: TestClient, path: str, **query: object) -> dict[str, Any]:
+    answer = client.get(path, params={name: str(value) for name, value in query.items()})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def first(client: TestClient, q: str) -> dict[str, Any]:
+    return dict(ask(client, "/api/search", q=q)["hits"][0])
+
+
+def clip_named(client: TestClient, name: str) -> str:
+    files = ask(client, "/api/files", text=name)["files"]
+    return str(files[0]["clip_id"])
+
+
+def test_a_search_is_that_of_the_library(client: TestClient, served: Served) -> None:
+    answer = ask(client, "/api/search", q="a red star on a beach", k=3)
+    with open_library(served.library) as library:
+        expected = library.search("a red star on a beach", k=3)
+    assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in expected.hits]
+    assert answer["hits"][0]["name"] == "star.mp4"
+    assert answer["fits"] == expected.fits
+    for hit, wanted in zip(answer["hits"], expected.hits, strict=True):
+        assert hit["score"] == pytest.approx(wanted.score)
+        assert hit["scores"] == pytest.approx(wanted.scores)
+        assert hit["confidence"] == pytest.approx(wanted.confidence)
+        assert [moment["time_s"] for moment in hit["moments"]] == [moment.time_s for moment in wanted.moments]
+        assert hit["source"] == wanted.metadata["source"]
+        assert hit["folder"] == ""
+        assert str(served.videos) not in json.dumps(hit)  # how the disk is laid out is nobody's business
+
+
+def test_the_matched_words_are_marked(client: TestClient) -> None:
+    sign = first(client, "harbour")["on_screen"][0]
+    assert sign["text"] == "HARBOUR"
+    assert sign["marks"] == [[0, 7]]
+
+
+def test_a_filter_holds_for_the_hits_and_for_what_they_are_compared_with(client: TestClient) -> None:
+    answer = ask(client, "/api/search", q="a star", where="source = 'camera'")
+    assert sorted(hit["name"] for hit in answer["hits"]) == ["heart.mp4", "star.mp4"]
+    assert (answer["favours"]["shown"], answer["favours"]["all"]) == (2, 2)
+    assert answer["favours"]["sentences"] == []
+
+
+def test_an_answer_is_given_again_until_the_library_changes(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = ask(client, "/api/search", q="asked twice")
+    monkeypatch.setattr("evenreel.server.desk.Desk.ask", lambda *_: pytest.fail("the library was asked again"))
+    again = ask(client, "/api/search", q="asked twice")
+    assert {**again, "took_ms": 0} == {**before, "took_ms": 0}
+
+
+def test_more_like_this_leaves_the_clip_out(client: TestClient) -> None:
+    clip_id = clip_named(client, "star.mp4")
+    answer = ask(client, f"/api/clips/{clip_id}/similar", t=1.0, k=2)
+    assert len(answer["hits"]) == 2
+    assert clip_id not in {hit["clip_id"] for hit in answer["hits"]}
+    assert all(hit["confidence"] is None for hit in answer["hits"])
+
+
+def picture(served: Served, name: str, time_s: float, kind: str = "PNG") -> bytes:
+    from evenreel.media import open_video, parse_rule
+
+    with open_video(served.videos / name) as video:
+        frame = min(video.frames(parse_rule("every 0.5 s")), key=lambda frame: abs(frame.time_s - time_s))
+    made = io.BytesIO()
+    Image.fromarray(frame.pixels).save(made, kind)
+    return made.getvalue()
+
+
+def test_a_picture_finds_the_clip_it_was_taken_from(client: TestClient, served: Served) -> None:
+    body = picture(served, "heart.mp4", 2.0)
+    answer = client.post("/api/search/image", content=body, headers={"content-type": "image/png"})
+    assert answer.status_code == 200
+    assert answer.json()["hits"][0]["name"] == "heart.mp4"
+
+
+def bomb() -> bytes:
+    """A PNG of 60,000 x 60,000 pixels in a few bytes."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+
+    header = (60_000).to_bytes(4, "big") * 2 + bytes([8, 2, 0, 0, 0])
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (bomb(), "image/png", 400),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml", 400),
+        (b"GIF89a<script>alert(1)</script>", "image/gif", 400),
+        (b"", "image/png", 400),
+        (b"http://169.254.169.254/latest/meta-data", "text/uri-list", 415),
+        (b"--b\r\n\r\n--b--", "multipart/form-data; boundary=b", 415),
+        (bytes(21 * 2**20), "image/png", 413),
+    ],
+    ids=["bomb", "svg", "polyglot", "empty", "address", "multipart", "21 MiB"],
+)
+def test_hazard_50_bad_pictures_are_refused(client: TestClient, body: bytes, kind: str, status: int) -> None:
+    refused = client.post("/api/search/image", content=body, headers={"content-type": kind})
+    assert refused.status_code == status
+    assert re.fullmatch(r"[A-Z].*\.", refused.json()["detail"], re.DOTALL)
+
+
+def test_hazard_50_a_picture_without_length_is_counted(client: TestClient) -> None:
+    body = (bytes(2**20) for _ in range(25))
+    refused = client.post("/api/search/image", content=body, headers={"content-type": "image/png"})
+    assert refused.status_code == 413
+
+
+@pytest.mark.parametrize("q", ["", "   ", "\x00\x01", "\u200b"])
+def test_hazard_47_an_empty_query_is_one_sentence(client: TestClient, q: str) -> None:
+    refused = client.get("/api/search", params={"q": q})
+    if refused.status_code != 200:  # a zero-width space is a character
+        assert refused.status_code == 400
+        assert "empty" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("q", ["x" * 5_000, "star \x00 beach", "⭐" * 40, "звезда на пляже", "a " * 400, 'NEAR("* OR'])
+def test_hazard_47_an_odd_query_is_answered(client: TestClient, q: str) -> None:
+    assert ask(client, "/api/search", q=q)["hits"]
+
+
+def test_hazard_48_nonsense_is_said_not_to_fit(client: TestClient) -> None:
+    answer = ask(client, "/api/search", q="quarterly tax spreadsheet")
+    assert not answer["fits"]
+    assert answer["hits"]
+
+
+@pytest.mark.parametrize("k", ["0", "-1", "1000000000", "201", "many", "1.5", ""])
+def test_hazard_49_an_odd_number_of_results_is_refused(client: TestClient, k: str) -> None:
+    refused = client.get("/api/search", params={"q": "star", "k": k})
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("k: ")
+
+
+def test_hazard_49_past_the_last_file_there_is_none(client: TestClient) -> None:
+    answer = ask(client, "/api/files", offset=10**9)
+    assert (answer["total"], answer["files"]) == (5, [])
+
+
+@pytest.mark.parametrize("where", ["' OR 1=1 --", "source = 'x'; DROP TABLE files", "nothing = 1", "(", "source"])
+def test_hazard_49_a_filter_is_never_sql(client: TestClient, where: str) -> None:
+    refused = client.get("/api/search", params={"q": "star", "where": where})
+    assert refused.status_code == 400
+    assert ask(client, "/api/stats")["files"] == 4
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/clips/../../etc/passwd/media",
+        "/api/clips/..%2f..%2fetc%2fpasswd/media",
+        "/api/clips/%2fetc%2fpasswd/media",
+        "/api/clips/C:%5Cwindows/media",
+        "/media/../../etc/passwd",
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        f"/api/clips/{'0' * 32}/media",
+        f"/api/clips/{'0' * 32}/still",
+        f"/api/clips/{'0' * 32}/preview",
+        f"/api/clips/{'0' * 32}",
+        f"/api/clips/{'0' * 32}/similar",
+    ],
+)
+def test_hazard_51_nothing_but_clips_of_the_library(client: TestClient, path: str) -> None:
+    refused = client.get(path)
+    assert refused.status_code in {404, 422}
+    assert "root:" not in refused.text
+    assert "import" not in refused.text
+
+
+def test_the_media_are_the_file(client: TestClient, served: Served) -> None:
+    clip_id = clip_named(client, "star.mp4")
+    sent = client.get(f"/api/clips/{clip_id}/media")
+    assert sent.content == (served.videos / "star.mp4").read_bytes()
+    assert sent.headers["content-type"] == 'video/mp4; codecs="avc1.640028"'
+    head = client.head(f"/api/clips/{clip_id}/media")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(sent.content))
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "start", "stop"),
+    [
+        ("bytes=0-99", 206, 0, 100),
+        ("bytes=100-", 206, 100, None),
+        ("bytes=-50", 206, -50, None),
+        ("bytes=5-4", 400, 0, 0),
+        ("bytes=99999999-", 416, 0, 0),
+        ("bytes=" + ",".join("0-0" for _ in range(10_000)), 200, 0, None),
+        ("bytes=x-y", 400, 0, 0),
+        ("lines=0-1", 400, 0, 0),
+    ],
+    ids=["range", "from", "suffix", "reversed", "beyond", "10,000", "words", "other unit"],
+)
+def test_hazard_52_ranges(
+    client: TestClient, served: Served, asked: str, status: int, start: int, stop: int | None
+) -> None:
+    clip_id = clip_named(client, "star.mp4")
+    sent = client.get(f"/api/clips/{clip_id}/media", headers={"range": asked})
+    assert sent.status_code == status
+    if status in {200, 206}:
+        assert sent.content == (served.videos / "star.mp4").read_bytes()[start:stop]
+
+
+def test_hazard_52_several_ranges_and_if_range(client: TestClient, served: Served) -> None:
+    address = f"/api/clips/{clip_named(client, 'star.mp4')}/media"
+    whole = (served.videos / "star.mp4").read_bytes()
+    several = client.get(address, headers={"range": "bytes=0-9,20-29"})
+    assert several.status_code == 206
+    assert several.headers["content-type"].startswith("multipart/byteranges")
+    assert whole[:10] in several.content and whole[20:30] in several.content
+    tag = client.head(address).headers["etag"]
+    assert client.get(address, headers={"range": "bytes=0-9", "if-range": tag}).status_code == 206
+    assert client.get(address, headers={"range": "bytes=0-9", "if-range": '"other"'}).content == whole
+
+
+def test_a_still_and_a_preview(client: TestClient) -> None:
+    clip_id = clip_named(client, "star.mp4")
+    still = client.get(f"/api/clips/{clip_id}/still", params={"t": 1.5, "width": 160})
+    assert still.headers["content-type"] == "image/jpeg"
+    assert "immutable" in still.headers["cache-control"]
+    pixels = np.asarray(Image.open(io.BytesIO(still.content)))
+    assert pixels.shape[1] == 160
+    assert pixels.std() > 10
+    preview = client.get(f"/api/clips/{clip_id}/preview")
+    assert (preview.status_code, preview.headers["content-type"]) == (200, "video/mp4")
+    assert client.get(f"/api/clips/{clip_id}/preview", params={"part": 1}).status_code == 404
+
+
+@pytest.mark.parametrize("t", ["-1", "nan", "inf", "1e9", "soon"])
+def test_a_still_of_no_time_is_refused(client: TestClient, t: str) -> None:
+    refused = client.get(f"/api/clips/{clip_named(client, 'star.mp4')}/still", params={"t": t})
+    assert refused.status_code == 422
+
+
+def test_a_clip_with_all_that_is_known_of_it(client: TestClient) -> None:
+    clip = ask(client, f"/api/clips/{clip_named(client, 'cross.mp4')}")
+    assert clip["name"] == "cross.mp4"
+    assert clip["files"] == [{"name": "cross.mp4", "folder": "", "state": "indexed"}]
+    assert clip["duration_s"] == pytest.approx(5.0, abs=0.1)
+    assert (clip["container"], clip["codec"], clip["moments"]) == ("mp4", "h264", 5)
+    assert clip["signs"][0]["text"] == "HARBOUR"
+    assert clip["metadata"] == {"source": "generator_a"}
+
+
+def test_stats_with_facets(client: TestClient) -> None:
+    stats = ask(client, "/api/stats")
+    assert (stats["files"], stats["clips"], stats["set_aside"], stats["vision"]) == (4, 4, 1, True)
+    source = next(facet for facet in stats["facets"] if facet["column"] == "source")
+    assert source["values"][0] == {"value": "camera", "clips": 2}
+
+
+def test_the_library_view_says_what_was_set_aside_and_why(client: TestClient) -> None:
+    answer = ask(client, "/api/files", state="set_aside")
+    assert answer["total"] == 1
+    (file,) = answer["files"]
+    assert (file["name"], file["reason"], file["still"]) == ("broken.mp4", "not_media", None)
+    assert "not a video" in file["sentence"]
+    assert client.get("/api/files", params={"state": "lost"}).status_code == 422
+
+
+def test_hazard_56_names_are_data(client: TestClient) -> None:
+    sent = client.get("/api/search", params={"q": "an orange circle in the mountains"})
+    assert sent.headers["content-type"] == "application/json"
+    assert sent.headers["x-content-type-options"] == "nosniff"
+    hit = sent.json()["hits"][0]
+    assert hit["name"] == "circle <b>.mp4"
+    media = client.head(f"/api/clips/{hit['clip_id']}/media")
+    assert "<" not in media.headers["content-disposition"]
+
+
+def test_the_openapi_document_names_every_address(client: TestClient) -> None:
+    document = ask(client, "/api/openapi.json")
+    assert set(document["paths"]) == {
+        f"/api/{path}"
+        for path in (
+            *("search", "search/image", "stats", "files", "retry", "health", "clips/{clip_id}"),
+            *(f"clips/{{clip_id}}/{part}" for part in ("similar", "media", "still", "preview")),
+        )
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            assert operation["summary"]
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json"])
+def test_no_page_that_loads_from_elsewhere(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_the_page_and_its_parts_are_there(client: TestClient) -> None:
+    for path in ("/", "/library"):
+        page = client.get(path)
+        assert page.status_code == 200
+        parts = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
+        assert any(part.endswith(".js") for part in parts)
+        for part in parts:
+            assert part.startswith("/")
+            assert client.get(part).status_code == 200
+
+
+def test_hazard_30_a_file_that_has_gone_is_one_sentence(client: TestClient, served: Served, tmp_path: Path) -> None:
+    clip_id = clip_named(client, "heart.mp4")
+    (served.videos / "heart.mp4").rename(tmp_path / "elsewhere.mp4")
+    try:
+        gone = client.get(f"/api/clips/{clip_id}/media")
+        assert gone.status_code == 404
+        assert "not there any more" in gone.json()["detail"]
+    finally:
+        (tmp_path / "elsewhere.mp4").rename(served.videos / "heart.mp4")
