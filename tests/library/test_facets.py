@@ -1,0 +1,185 @@
+"""Facets are told as filters write them, and their counts are what filters find."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenreel
+from evenreel.library.catalog import metadata_keys
+from evenreel.library.facets import MAX_VALUES, Facet, FacetValue, Scalar, facets, written_column
+from evenreel.library.filters import COLUMNS, parse_filter
+
+from .fakes import empty_catalog, on_disk
+
+Rows = list[dict[str, object]]
+
+
+def catalog(rows: Rows) -> sqlite3.Connection:
+    """A clip a row, of one file each."""
+    connection = empty_catalog()
+    for number, metadata in enumerate(rows):
+        add_clip(connection, str(number), 1.5 * number)
+        add_file(connection, f"/v/{number}.mp4", str(number), metadata)
+    return connection
+
+
+def add_clip(connection: sqlite3.Connection, clip_id: str, duration_s: float | None, read: bool = True) -> None:
+    connection.execute(
+        "INSERT INTO clips VALUES (?, 'mp4', 'h264', 640, 360, ?, 25.0, 1, ?, '[]', '')", (clip_id, duration_s, read)
+    )
+
+
+def add_file(
+    connection: sqlite3.Connection, path: str, clip_id: str, metadata: dict[str, object], state: str = "indexed"
+) -> None:
+    connection.execute(
+        "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, metadata)"
+        " VALUES (?, 'name', '/v', 1, 1, 1, ?, ?, ?)",
+        (path, state, clip_id, json.dumps(metadata, ensure_ascii=False)),
+    )
+
+
+def passing(connection: sqlite3.Connection, text: str) -> int:
+    """How many clips a filter lets through."""
+    where = parse_filter(text, metadata_keys(connection))
+    (count,) = connection.execute(
+        f"SELECT count(DISTINCT files.clip_id) FROM files JOIN clips USING (clip_id) WHERE {where.sql}",
+        where.parameters,
+    ).fetchone()
+    return int(count)
+
+
+def literal(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def of(found: list[Facet], column: str) -> Facet:
+    (facet,) = [facet for facet in found if facet.column == column]
+    return facet
+
+
+def test_values_come_with_their_clips_the_most_frequent_first() -> None:
+    sources = ["camera", "sora", "camera", "luma", None, "sora", "camera"]
+    found = facets(catalog([{"source": source} for source in sources]))
+    assert [facet.column for facet in found] == ["duration_s", "has_text", "source"]
+    assert of(found, "source").values == (FacetValue("camera", 3), FacetValue("sora", 2), FacetValue("luma", 1))
+    assert of(found, "has_text").values == (FacetValue(True, 7),)
+    assert of(found, "duration_s") == Facet("duration_s", "length in seconds", low=0.0, high=9.0)
+
+
+def test_numbers_of_many_values_have_a_range_and_texts_of_many_have_nothing() -> None:
+    found = facets(catalog([{"year": 1990 + n, "id": f"x{n}", "mixed": n or "none"} for n in range(MAX_VALUES + 1)]))
+    assert of(found, "year") == Facet("year", "year", low=1990.0, high=1990.0 + MAX_VALUES)
+    assert {facet.column for facet in found} == {"duration_s", "has_text", "year"}
+    few = facets(catalog([{"year": 1990 + n} for n in range(MAX_VALUES)]))
+    assert len(of(few, "year").values) == MAX_VALUES
+
+
+def test_a_clip_of_two_files_counts_once_and_missing_files_do_not() -> None:
+    connection = catalog([{"source": "camera"}, {"source": "sora"}])
+    add_file(connection, "/v/again.mp4", "0", {"source": "camera"})
+    add_file(connection, "/v/other.mp4", "0", {"source": "phone"})
+    add_clip(connection, "gone", 99.0, read=False)
+    add_file(connection, "/v/gone.mp4", "gone", {"source": "tape", "lost": 1}, state="missing")
+    found = facets(connection)
+    assert of(found, "source").values == (FacetValue("camera", 1), FacetValue("phone", 1), FacetValue("sora", 1))
+    assert of(found, "duration_s").high == 1.5
+    assert [facet.column for facet in found] == ["duration_s", "has_text", "source"]
+
+
+def test_captions_are_searched_and_not_filtered_by() -> None:
+    assert [facet.column for facet in facets(catalog([{"caption": "a tram"}] * 3))] == ["duration_s", "has_text"]
+
+
+def test_an_empty_library_has_no_facets() -> None:
+    assert facets(empty_catalog()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("year", "year"),
+        ("two words", '"two words"'),
+        ("select", '"select"'),
+        ("null", '"null"'),
+        ("true", '"true"'),
+        ("2nd", '"2nd"'),
+        ("größe", '"größe"'),
+        ("a.b", '"a.b"'),
+        ("x -- y", '"x -- y"'),
+        ("it's", '"it\'s"'),
+        ("name", "metadata.name"),
+        ("Duration_S", "metadata.Duration_S"),
+        ('quo"te', None),
+        ("back\\slash", None),
+        ("line\n", None),
+    ],
+)
+def test_a_column_is_written_the_shortest_way(key: str, expected: str | None) -> None:
+    assert written_column(key, {key, "other"}) == expected
+
+
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(
+    [
+        "Source",
+        "source",
+        "SOURCE",
+        "metadata",
+        "metadata.x",
+        "select",
+        "order",
+        "group",
+        "date",
+        "is null",
+        "in",
+        "x",
+        "X",
+        *COLUMNS,
+    ]
+)
+words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=6)
+values: st.SearchStrategy[object] = st.none() | words | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(0, 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.dictionaries(names, values, max_size=5), min_size=1, max_size=5))
+def test_every_facet_is_one_that_a_filter_takes_and_finds_the_clips_of(rows: Rows) -> None:
+    connection = catalog(rows)
+    keys = {key for row in rows for key in row} - {"caption"}
+    filterable = {key for key in keys if json.dumps(key, ensure_ascii=False) == f'"{key}"'}
+    found = facets(connection)
+    labelled = {facet.column for facet in found if facet.values} - {"has_text"}
+    assert len(labelled) == len({key for key in filterable if any(row.get(key) is not None for row in rows)})
+    every = " and ".join(f"not {facet.column} is null" for facet in found)
+    assert passing(connection, every) <= len(rows)
+    for facet in found:
+        column = facet.column
+        if facet.low is not None:
+            assert passing(connection, f"{column} between {facet.low!r} and {facet.high!r}") == len(rows)
+        for entry in facet.values:
+            # Text finds numbers that are written the same, see `evenreel.library.filters`.
+            same = sum(other.clips for other in facet.values if alike(other.value, entry.value))
+            assert passing(connection, f"{column} in ({literal(entry.value)})") == same
+
+
+def alike(other: Scalar, asked: Scalar) -> bool:
+    if not isinstance(asked, str):
+        return not isinstance(other, str) and other == asked
+    return asked == (other if isinstance(other, str) else str(int(other) if isinstance(other, bool) else other))
+
+
+def test_a_library_tells_its_facets(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.add_clip("tram", ["red tram"])
+    made.add_file("/v/a.mp4", "tram", {"source": "camera"})
+    made.connection.close()
+    with evenreel.open_library(tmp_path) as library:
+        assert of(library.facets(), "source").values == (FacetValue("camera", 1),)
