@@ -1,0 +1,143 @@
+// What is looked at, as the address of the page. Whatever is shown follows from a Place, so that back, forward,
+// reload and a shared link all show the same.
+
+import { fromJson, toJson } from "./conditions.js";
+
+export const FIRST_CLIPS = 24;
+const MOST_CLIPS = 200;
+
+/**
+ * @typedef {object} Place
+ * @property {"search" | "library"} view
+ * @property {string} q the sentence that is searched for
+ * @property {string | null} like id of the clip that results should be like
+ * @property {number | null} likeTime where in it, in seconds
+ * @property {number | null} picture number of the picture that is searched for; an address cannot hold it
+ * @property {import("./conditions.js").Condition[]} conditions filters that were clicked together
+ * @property {string} where filter that was typed
+ * @property {number} k how many clips to show
+ * @property {string | null} clip id of the clip in the player
+ * @property {number | null} time where it is, in seconds
+ * @property {string} state library view: only files of this state
+ * @property {string} text library view: only files with this in their name
+ * @property {number} page library view, from 1
+ */
+
+/** @type {Place} */
+export const START = Object.freeze({
+  view: "search",
+  q: "",
+  like: null,
+  likeTime: null,
+  picture: null,
+  conditions: [],
+  where: "",
+  k: FIRST_CLIPS,
+  clip: null,
+  time: null,
+  state: "",
+  text: "",
+  page: 1,
+});
+
+/**
+ * The place that the address bar names.
+ *
+ * @returns {Place}
+ */
+export function here() {
+  return read(new URL(location.href), history.state?.picture ?? null);
+}
+
+/**
+ * The place that an address names; what cannot be understood in it is left out.
+ *
+ * @param {URL} url
+ * @param {number | null} picture
+ * @returns {Place}
+ */
+export function read(url, picture = null) {
+  const given = url.searchParams;
+  const [clip, like] = [given.get("clip"), given.get("like")];
+  return {
+    view: url.pathname === "/library" ? "library" : "search",
+    q: given.get("q") ?? "",
+    like,
+    likeTime: like ? seconds(given.get(clip ? "like_t" : "t")) : null,
+    picture,
+    conditions: given.getAll("f").map(condition).filter(Boolean),
+    where: given.get("where") ?? "",
+    k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
+    clip,
+    time: clip ? seconds(given.get("t")) : null,
+    state: given.get("state") ?? "",
+    text: given.get("text") ?? "",
+    page: whole(given.get("page"), 1, Infinity),
+  };
+}
+
+/**
+ * The address of a place. `t` is the time in the clip that is open, else in the clip that results are like.
+ *
+ * @param {Place} place
+ * @returns {string}
+ */
+export function write(place) {
+  const given = new URLSearchParams();
+  const give = (name, value, unless) => value !== unless && value !== null && given.append(name, String(value));
+  if (place.view === "library") {
+    give("state", place.state, "");
+    give("text", place.text, "");
+    give("page", place.page, 1);
+  } else {
+    give("q", place.q, "");
+    give("like", place.like, null);
+    give(place.clip ? "like_t" : "t", round(place.likeTime), null);
+    for (const one of place.conditions) give("f", JSON.stringify(toJson(one)));
+    give("where", place.where, "");
+    give("k", place.k, FIRST_CLIPS);
+  }
+  give("clip", place.clip, null);
+  give("t", place.clip && round(place.time), null);
+  const path = place.view === "library" ? "/library" : "/";
+  return `${given}` ? `${path}?${given}` : path;
+}
+
+/** @returns {boolean} whether something is searched for. */
+export const asks = (place) => Boolean(place.q.trim() || place.like || place.picture !== null);
+
+/** What a search depends on: two places with the same key have the same results. */
+export const searchKey = ({ q, like, likeTime, picture, conditions, where, k }) =>
+  JSON.stringify([q.trim(), like, likeTime, picture, conditions.map(toJson), where.trim(), k]);
+
+/**
+ * Put a place into the address bar.
+ *
+ * @param {Place} place
+ * @param {{replace?: boolean, opened?: boolean}} how `opened`: going back closes the player
+ */
+export function put(place, { replace = false, opened = false } = {}) {
+  const state = { picture: place.picture, opened };
+  if (replace) history.replaceState(state, "", write(place));
+  else history.pushState(state, "", write(place));
+}
+
+const round = (time) => (time === null || time === undefined ? null : Math.round(time * 100) / 100);
+
+function seconds(text) {
+  const value = text === null || text === "" ? NaN : Number(text);
+  return Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+function whole(text, otherwise, most) {
+  const value = Number(text);
+  return Number.isInteger(value) && value >= 1 ? Math.min(value, most) : otherwise;
+}
+
+function condition(text) {
+  try {
+    return fromJson(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,163 @@
+// The REST API: one function a request. A refusal becomes an ApiError that holds the server's own sentence.
+
+/**
+ * The records are described by the server's OpenAPI document (`evenreel.server.records`).
+ *
+ * @typedef {{time_s: number, start_s: number, end_s: number, score: number, still: string}} Moment
+ * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
+ * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
+ *   score: number, confidence: number | null, scores: Record<string, number>, moments: Moment[], on_screen: Sign[],
+ *   metadata: Record<string, any>, other_files: string[], media: string, media_type: string}} FoundClip
+ * @typedef {{query: string, fits: boolean, notices: string[], hits: FoundClip[], favours: object,
+ *   took_ms: number}} SearchAnswer
+ * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
+ *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
+ *   moments: number, signs: Sign[], notes: string[], metadata: Record<string, any>, media: string,
+ *   media_type: string, preview_part_s: number}} Clip
+ * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
+ *   high: number | null}} Facet
+ */
+
+const LONGEST_WAIT_S = 30;
+
+/** Why a request was not answered, in one sentence. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status HTTP status, 0 where the server was not reached
+   * @param {string} sentence
+   * @param {number | null} retryAfter seconds after which the server asks to be tried again
+   */
+  constructor(status, sentence, retryAfter = null) {
+    super(sentence);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** Search by a sentence. */
+export const search = (q, options) =>
+  json(`/api/search?${parameters({ q, where: options.where, k: options.k })}`, options);
+
+/** Search by a picture: its bytes are the body. */
+export const searchImage = (picture, options) =>
+  json(`/api/search/image?${parameters({ where: options.where, k: options.k })}`, {
+    signal: options.signal,
+    method: "POST",
+    headers: { "Content-Type": picture.type },
+    body: picture,
+  });
+
+/** Clips that look like a clip at a time, or like all of it. */
+export const similar = (clipId, time, options) =>
+  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, where: options.where, k: options.k })}`, options);
+
+/** All that is known of a clip. */
+export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });
+
+/** A part of the small silent copy of a clip; waits while it is made. */
+export const preview = async (clipId, part, signal) => {
+  const address = `${clipAddress(clipId)}/preview?${parameters({ part })}`;
+  const response = await patiently(() => answered(address, { signal }), undefined, signal);
+  return response.blob();
+};
+
+/** Address of the picture of a clip at a time. */
+export const stillAddress = (clipId, time, width) => `${clipAddress(clipId)}/still?${parameters({ t: time, width })}`;
+
+/** What the library holds. */
+export const stats = (signal) => json("/api/stats", { signal });
+
+/** Some files of the library. */
+export const files = (wanted, signal) => json(`/api/files?${parameters(wanted)}`, { signal });
+
+/** Start to try again what was set aside. */
+export const retry = () => json("/api/retry", { method: "POST" });
+
+/** How far that is. */
+export const retryState = (signal) => json("/api/retry", { signal });
+
+/**
+ * The server's reason for not sending a file, or null where it would send it.
+ *
+ * @param {string} address
+ * @param {AbortSignal} signal
+ * @returns {Promise<ApiError | null>}
+ */
+export async function refusal(address, signal) {
+  try {
+    await (await answered(address, { signal, headers: { Range: "bytes=0-0" } })).body?.cancel();
+    return null;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+}
+
+/**
+ * Ask until the server answers: a 503 that says when to come back is waited for.
+ *
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {(error: ApiError) => void} onWait told the reason before each wait
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
+ */
+export async function patiently(ask, onWait = () => {}, signal = undefined) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.retryAfter === null) throw error;
+      onWait(error);
+      await pause(Math.min(error.retryAfter, LONGEST_WAIT_S), signal);
+    }
+  }
+}
+
+/**
+ * Wait, unless aborted.
+ *
+ * @param {number} seconds
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export function pause(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}
+
+const clipAddress = (clipId) => `/api/clips/${encodeURIComponent(clipId)}`;
+
+function parameters(values) {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+}
+
+async function json(address, { signal, method, headers, body } = {}) {
+  return (await answered(address, { signal, method, headers, body })).json();
+}
+
+async function answered(address, options) {
+  let response;
+  try {
+    response = await fetch(address, options);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, "The server does not answer. Is evenreel serve still running?");
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+async function failure(response) {
+  const { detail } = await response.json().catch(() => ({}));
+  const sentence = typeof detail === "string" ? detail : `The server answered with status ${response.status}.`;
+  const wait = response.headers.get("Retry-After");
+  const asksAgain = response.status === 503 && wait !== null && Number.isFinite(Number(wait));
+  return new ApiError(response.status, sentence, asksAgain ? Math.max(1, Number(wait)) : null);
+}

@@ -1,0 +1,242 @@
+// The page: it shows the place that the address names, and goes to another when something is asked for.
+
+import { asks, here, put, write, START } from "./address.js";
+import { ApiError, patiently, stats, stillAddress } from "./api.js";
+import { announce, byId, element, fill, icon } from "./dom.js";
+import { FilterPanel } from "./filters.js";
+import { LibraryView } from "./library.js";
+import { listenForPictures, pictureOf } from "./pictures.js";
+import { Player } from "./player.js";
+import { Results } from "./results.js";
+
+const TYPING_MS = 300;
+const FEWEST_LETTERS = 2;
+const QUERY_PICTURE_PX = 160;
+const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, clip: null, time: null };
+
+let place = here();
+let vision = true;
+let typing = false; // whether the latest entry of the history was made by typing, and may be replaced
+let timer = 0;
+let thumbnail = null;
+
+const filters = new FilterPanel((chosen) => go({ ...chosen, k: START.k }));
+const results = new Results({
+  go: (changes) => go(changes),
+  cards: {
+    address: cardAddress,
+    open: openClip,
+    get like() {
+      return vision ? goLike : null;
+    },
+  },
+  refusedFilter: (sentence) => filters.refuse(sentence),
+  answered: explainClip,
+});
+const library = new LibraryView({
+  go,
+  address: (clipId) => cardAddress(clipId, 0),
+  open: (clipId) => openClip(clipId, 0),
+});
+const player = new Player({
+  close: closeClip,
+  moved: keepTime,
+  get like() {
+    return vision ? goLike : null;
+  },
+});
+
+/** Change some of what is looked at. */
+function go(changes, how = {}) {
+  clearTimeout(timer);
+  typing = Boolean(how.typed);
+  place = { ...place, ...changes };
+  put(place, how);
+  show({ run: Boolean(how.opened) });
+}
+
+function show({ run = false } = {}) {
+  const inLibrary = place.view === "library";
+  byId("search-view").hidden = inLibrary;
+  byId("library-view").hidden = !inLibrary;
+  document.title = title();
+  showLinks();
+  showQuestion();
+  filters.show(place);
+  if (inLibrary) library.show(place);
+  else results.show(place);
+  showClip(run);
+}
+
+function title() {
+  if (place.view === "library") return "Library · evenreel";
+  return place.q ? `${place.q} · evenreel` : "evenreel";
+}
+
+function showLinks() {
+  for (const view of ["search", "library"]) {
+    const link = byId(`to-${view}`);
+    if (place.view === view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function showQuestion() {
+  const field = byId("query");
+  if (!typing) field.value = place.q;
+  byId("clear").hidden = !asks(place) && !field.value;
+  if (thumbnail) URL.revokeObjectURL(thumbnail);
+  thumbnail = null;
+  const address = queryPicture();
+  byId("query-picture").hidden = address === null;
+  if (address)
+    fill(byId("query-picture"), element("img", { src: address, alt: place.like ? "Clips like this" : "Your picture" }));
+}
+
+function queryPicture() {
+  if (place.like) return stillAddress(place.like, place.likeTime ?? 0, QUERY_PICTURE_PX);
+  const picture = place.picture === null ? undefined : pictureOf(place.picture);
+  if (picture) thumbnail = URL.createObjectURL(picture);
+  return thumbnail;
+}
+
+function showClip(run) {
+  if (!place.clip) {
+    if (player.clipId) leaveClip();
+  } else if (player.clipId !== place.clip) {
+    player.open(place.clip, place.time ?? 0, { hit: results.hitOf(place.clip), run });
+  } else if (place.time !== null && Math.abs(place.time - player.playback.time) > 1) {
+    player.playback.seek(place.time);
+  }
+}
+
+function leaveClip() {
+  const left = player.clipId;
+  player.close();
+  const link = document.querySelector(`[data-clip="${CSS.escape(left)}"] a`);
+  (link ?? byId("query")).focus();
+}
+
+function cardAddress(clipId, time) {
+  return write({ ...place, clip: clipId, time });
+}
+
+function openClip(clip, time) {
+  go({ clip, time }, { opened: true });
+}
+
+function closeClip() {
+  // Going back keeps the history as a reader knows it: closed, the player is where it was opened from.
+  if (history.state?.opened) history.back();
+  else go({ clip: null, time: null }, { replace: true });
+}
+
+function keepTime(time) {
+  if (!place.clip) return;
+  place = { ...place, time };
+  put(place, { replace: true, opened: Boolean(history.state?.opened) });
+}
+
+function explainClip() {
+  const hit = place.clip ? results.hitOf(place.clip) : null;
+  if (hit && player.clipId === place.clip) player.explain(hit);
+}
+
+function goLike(clipId, time) {
+  go({ ...NO_QUESTION, view: "search", like: clipId, likeTime: time });
+  toResults();
+}
+
+function toResults() {
+  scrollTo({ top: 0 });
+  byId("main").focus({ preventScroll: true });
+}
+
+function ask(q, how = {}) {
+  if (q.trim() === place.q.trim() && place.q && place.view === "search") return;
+  go({ ...NO_QUESTION, view: "search", q }, how);
+}
+
+function clear() {
+  go({ ...NO_QUESTION, view: "search" });
+  byId("query").focus();
+}
+
+function listenToSearch() {
+  const field = byId("query");
+  byId("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask(field.value.trim());
+    typing = false;
+  });
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    byId("clear").hidden = !field.value && !asks(place);
+    timer = setTimeout(() => askWhileTyping(field.value), TYPING_MS);
+  });
+  byId("clear").addEventListener("click", clear);
+}
+
+function askWhileTyping(text) {
+  if (place.view !== "search" || (!text.trim() && (place.like || place.picture !== null))) return;
+  if (text.trim() && text.trim().length < FEWEST_LETTERS) return;
+  ask(text, { typed: true, replace: typing });
+}
+
+function listenToKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (player.dialog.open || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Escape" && (place.like || place.picture !== null)) clear();
+    if (event.key === "/" && !event.target.closest("input, textarea")) {
+      event.preventDefault();
+      byId("query").select();
+      byId("query").focus();
+    }
+  });
+}
+
+function listenToLinks() {
+  const visit = (changes) => (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go({ ...changes, clip: null, time: null });
+    scrollTo({ top: 0 });
+  };
+  byId("to-search").addEventListener("click", visit({ view: "search" }));
+  byId("to-library").addEventListener("click", visit({ view: "library" }));
+  document.querySelector(".brand").addEventListener("click", visit({ ...START }));
+  addEventListener("popstate", () => {
+    clearTimeout(timer);
+    typing = false;
+    place = here();
+    show();
+  });
+}
+
+async function learnLibrary() {
+  try {
+    const held = await patiently(() => stats());
+    vision = held.vision;
+    byId("choose-picture").hidden = !vision;
+    filters.offer(held.facets);
+    results.know(held);
+  } catch (error) {
+    if (place.view === "search" && !asks(place)) results.fail(error, learnLibrary);
+  }
+}
+
+listenToSearch();
+listenToKeys();
+listenToLinks();
+listenForPictures(
+  (picture) => {
+    go({ ...NO_QUESTION, view: "search", picture });
+    toResults();
+  },
+  (sentence) => {
+    announce(sentence);
+    results.fail(new ApiError(415, sentence));
+  },
+);
+show();
+learnLibrary();

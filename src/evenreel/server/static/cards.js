@@ -1,0 +1,169 @@
+// The cards of a result: what was found, when, and why.
+
+import { element, icon, marked, still } from "./dom.js";
+import { clock, percent } from "./format.js";
+
+const SIGNS_SHOWN = 3;
+const CHANNELS = {
+  seen: "What is seen",
+  on_screen: "Words on screen",
+  about: "Name and caption",
+  reranked: "Reranked",
+};
+
+/**
+ * What a card asks for: to open a clip at a time, or to find clips like it.
+ *
+ * @typedef {{address: (clipId: string, time: number) => string, open: (clipId: string, time: number) => void,
+ *   like: ((clipId: string, time: number) => void) | null}} Actions
+ */
+
+/**
+ * One clip of a result.
+ *
+ * @param {import("./api.js").FoundClip} hit
+ * @param {Actions} actions
+ * @returns {HTMLElement}
+ */
+export function card(hit, actions) {
+  const time = hit.moments[0]?.time_s ?? 0;
+  return element(
+    "li",
+    { class: "card", "data-clip": hit.clip_id },
+    still(hit.moments[0]?.still ?? null, ...times(hit, time)),
+    element("h3", {}, link(hit, time, actions)),
+    facts(hit),
+    hit.on_screen.length ? signs(hit.on_screen) : null,
+    element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
+  );
+}
+
+/**
+ * Empty cards in the shape of real ones, while an answer is awaited.
+ *
+ * @param {number} amount
+ * @returns {HTMLElement[]}
+ */
+export function skeletons(amount) {
+  const line = (kind) => element("span", { class: `line ${kind}` });
+  return Array.from({ length: amount }, () =>
+    element(
+      "li",
+      { class: "card skeleton", "aria-hidden": "true" },
+      element("div", { class: "still" }),
+      line("long"),
+      line("short"),
+    ),
+  );
+}
+
+/**
+ * Let the arrow keys walk over the cards of a list as they lie on the screen.
+ *
+ * @param {HTMLElement} list
+ */
+export function walkByArrows(list) {
+  list.addEventListener("keydown", (event) => {
+    const from = event.target.closest?.("h3 a");
+    if (!from || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const to = neighbour([...list.querySelectorAll("h3 a")], from, event.key);
+    if (!to) return;
+    event.preventDefault();
+    to.focus();
+    to.closest(".card").scrollIntoView({ block: "nearest" });
+  });
+}
+
+function neighbour(links, from, key) {
+  const at = links.indexOf(from);
+  const top = (one) => one.closest(".card").offsetTop;
+  const perRow = Math.max(1, links.filter((one) => top(one) === top(links[0])).length);
+  const steps = {
+    ArrowRight: 1,
+    ArrowLeft: -1,
+    ArrowDown: perRow,
+    ArrowUp: -perRow,
+    Home: -at,
+    End: links.length - 1 - at,
+  };
+  return steps[key] ? links[at + steps[key]] : undefined;
+}
+
+function times(hit, time) {
+  const said = (text) => element("span", { class: "unseen" }, text);
+  return [
+    element("span", { class: "time" }, icon("play"), said("Best moment at "), clock(time)),
+    hit.duration_s === null ? null : element("span", { class: "length" }, said("Length "), clock(hit.duration_s)),
+  ];
+}
+
+function link(hit, time, actions) {
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab or window, as with any link
+    event.preventDefault();
+    actions.open(hit.clip_id, time);
+  };
+  return element("a", { href: actions.address(hit.clip_id, time), title: hit.name, onclick: open }, hit.name);
+}
+
+function facts(hit) {
+  return element(
+    "p",
+    { class: "facts" },
+    hit.source ? element("span", { class: "badge" }, hit.source) : null,
+    hit.confidence === null ? null : confidence(hit.confidence),
+    hit.other_files.length
+      ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
+      : null,
+  );
+}
+
+function confidence(share) {
+  const fill = element("span", {});
+  fill.style.inlineSize = `${share * 100}%`;
+  const told = `Confidence: beats ${percent(share)} of nonsense queries`;
+  const bar = element("span", { class: "meter", "aria-hidden": "true" }, fill);
+  return element(
+    "span",
+    { class: share >= 0.95 ? "confidence sure" : "confidence", title: told },
+    bar,
+    element("span", { class: "unseen" }, "Confidence "),
+    percent(share),
+  );
+}
+
+function signs(found) {
+  const more = found.length - SIGNS_SHOWN;
+  return element(
+    "ul",
+    { class: "signs", "aria-label": "Words on screen" },
+    found.slice(0, SIGNS_SHOWN).map((sign) => element("li", {}, marked(sign.text, sign.marks))),
+    more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
+  );
+}
+
+function scores(hit) {
+  const rows = Object.entries(hit.scores).map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);
+  return element(
+    "details",
+    { class: "scores" },
+    element("summary", {}, "Scores", element("span", { class: "unseen" }, " by channel")),
+    element(
+      "dl",
+      {},
+      [...rows, ["Together", hit.score]].map(([name, score]) =>
+        element("div", {}, element("dt", {}, name), element("dd", {}, score.toPrecision(3))),
+      ),
+    ),
+  );
+}
+
+function likeButton(hit, time, actions) {
+  const ask = () => actions.like(hit.clip_id, time);
+  return element(
+    "button",
+    { class: "quiet small like", type: "button", onclick: ask, title: `More like ${hit.name}` },
+    icon("like"),
+    "More like this",
+  );
+}

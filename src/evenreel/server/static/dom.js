@@ -1,0 +1,116 @@
+// Elements from plain values. Text always becomes a text node, so nothing that comes from a file is read as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @typedef {Node | string | number | null | undefined | false} Child
+ */
+
+/**
+ * An element with attributes, listeners (`onclick: f`) and children; attributes that are null or false are left out.
+ *
+ * @param {string} tag
+ * @param {Record<string, any>} attributes
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElement}
+ */
+export function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, String(value));
+  }
+  fill(node, ...children);
+  return node;
+}
+
+/**
+ * Put children in the place of those that are there.
+ *
+ * @param {Element} node
+ * @param {...(Child | Child[])} children
+ */
+export function fill(node, ...children) {
+  node.replaceChildren(...children.flat().filter(isShown).map(asNode));
+}
+
+const isShown = (child) => child !== null && child !== undefined && child !== false;
+const asNode = (child) => (child instanceof Node ? child : String(child));
+
+/**
+ * One of the symbols that index.html defines; it says nothing to a screen reader.
+ *
+ * @param {string} name
+ * @returns {SVGElement}
+ */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/**
+ * Text with some stretches marked.
+ *
+ * @param {string} text
+ * @param {[number, number][]} marks disjoint, rising, in Unicode code points.
+ * @returns {(string | HTMLElement)[]}
+ */
+export function marked(text, marks) {
+  const points = Array.from(text);
+  const pieces = [];
+  let end = 0;
+  for (const [from, to] of marks) {
+    pieces.push(points.slice(end, from).join(""), element("mark", {}, points.slice(from, to).join("")));
+    end = to;
+  }
+  return [...pieces, points.slice(end).join("")];
+}
+
+/**
+ * A still in a box whose shape is fixed, so that nothing moves when it arrives; words in its place when it does not.
+ *
+ * @param {string | null} address
+ * @param {...Child} over what lies over the picture
+ * @returns {HTMLElement}
+ */
+export function still(address, ...over) {
+  const box = element("div", { class: "still" }, ...over);
+  const missing = () => {
+    box.classList.add("without");
+    box.prepend(element("span", { class: "placeholder" }, "No picture"));
+  };
+  if (!address) {
+    missing();
+    return box;
+  }
+  const picture = element("img", { src: address, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
+  picture.addEventListener("error", () => {
+    picture.remove();
+    missing();
+  });
+  box.prepend(picture);
+  return box;
+}
+
+/**
+ * The element of index.html with this id.
+ *
+ * @param {string} id
+ * @returns {any}
+ */
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Say something to a screen reader without showing it.
+ *
+ * @param {string} sentence
+ */
+export function announce(sentence) {
+  byId("announcements").textContent = sentence;
+}

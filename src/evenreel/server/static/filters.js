@@ -1,0 +1,182 @@
+// The filter panel: what the library's metadata offers, and a field for the filter language.
+
+import { isValue, same } from "./conditions.js";
+import { byId, element, fill, icon } from "./dom.js";
+import { number, shown } from "./format.js";
+
+/**
+ * @typedef {import("./conditions.js").Condition} Condition
+ * @typedef {{conditions: Condition[], where: string}} Filters
+ */
+
+/** The panel, its button and the chips of what is in use. */
+export class FilterPanel {
+  /**
+   * @param {(filters: Filters) => void} onChange
+   */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.facets = [];
+    /** @type {Filters} */
+    this.filters = { conditions: [], where: "" };
+    byId("toggle-filters").addEventListener("click", () => this.open(byId("filters").hidden));
+  }
+
+  /** Show or hide the panel. */
+  open(open) {
+    byId("filters").hidden = !open;
+    byId("toggle-filters").setAttribute("aria-expanded", String(open));
+  }
+
+  /** @param {import("./api.js").Facet[]} facets */
+  offer(facets) {
+    this.facets = facets;
+    fill(
+      byId("filters"),
+      facets.map((facet) => this.#facet(facet)),
+      this.#typed(),
+    );
+    this.show(this.filters);
+  }
+
+  /**
+   * Show what is in use.
+   *
+   * @param {Filters} filters
+   */
+  show(filters) {
+    this.filters = filters;
+    for (const box of byId("filters").querySelectorAll("input[type=checkbox]")) box.checked = this.#has(box.condition);
+    for (const end of byId("filters").querySelectorAll("input[type=number]")) this.#showEnd(end);
+    const typed = byId("where");
+    if (typed && typed !== document.activeElement) typed.value = filters.where;
+    this.#chips();
+  }
+
+  /** Say by the field why the filter that was typed is wrong; null when it is not. */
+  refuse(sentence) {
+    const field = byId("where");
+    if (!field) return;
+    field.setAttribute("aria-invalid", String(sentence !== null));
+    byId("where-error").textContent = sentence ?? "";
+    if (sentence !== null) this.open(true);
+  }
+
+  #has(condition) {
+    return this.filters.conditions.some((one) => same(one, condition));
+  }
+
+  #showEnd(field) {
+    const range = this.filters.conditions.find((one) => !isValue(one) && one.column === field.dataset.column);
+    if (field !== document.activeElement) field.value = range?.[field.dataset.end] ?? "";
+  }
+
+  #facet(facet) {
+    if (!facet.values.length) return facet.low === null ? null : this.#range(facet);
+    return element(
+      "fieldset",
+      {},
+      element("legend", {}, facet.label),
+      element(
+        "div",
+        { class: "values" },
+        facet.values.map((value) => this.#value(facet, value)),
+      ),
+    );
+  }
+
+  #value(facet, { value, clips }) {
+    const box = element("input", { type: "checkbox", onchange: () => this.#toggle(box.condition, box.checked) });
+    box.condition = { column: facet.column, value };
+    return element(
+      "label",
+      {},
+      box,
+      element("span", {}, shown(value)),
+      element("span", { class: "amount" }, number(clips)),
+    );
+  }
+
+  #range(facet) {
+    const end = (name, said, limit) =>
+      element("input", {
+        type: "number",
+        step: "any",
+        placeholder: +limit.toFixed(2),
+        "aria-label": `${facet.label}, ${said}`,
+        "data-column": facet.column,
+        "data-end": name,
+        onchange: (event) => this.#setRange(facet.column, event.target.closest(".range")),
+      });
+    const ends = [end("low", "at least", facet.low), element("span", {}, "to"), end("high", "at most", facet.high)];
+    return element("fieldset", {}, element("legend", {}, facet.label), element("div", { class: "range" }, ends));
+  }
+
+  #typed() {
+    const field = element("input", {
+      id: "where",
+      type: "text",
+      placeholder: "source = 'camera' and duration_s < 60",
+      autocomplete: "off",
+      autocapitalize: "none",
+      spellcheck: "false",
+      maxlength: 4000,
+      "aria-describedby": "where-error",
+    });
+    const apply = (event) => {
+      event.preventDefault();
+      this.onChange({ ...this.filters, where: field.value.trim() });
+    };
+    field.addEventListener("change", apply);
+    return element(
+      "form",
+      { class: "typed", onsubmit: apply },
+      element("label", { for: "where" }, "Your own filter"),
+      field,
+      element("p", { id: "where-error", class: "error", role: "alert" }),
+    );
+  }
+
+  #toggle(condition, on) {
+    const others = this.filters.conditions.filter((one) => !same(one, condition));
+    this.onChange({ ...this.filters, conditions: on ? [...others, condition] : others });
+  }
+
+  #setRange(column, fields) {
+    const [low, high] = ["low", "high"].map((end) => {
+      const { value, valueAsNumber } = fields.querySelector(`[data-end=${end}]`);
+      return value === "" ? null : valueAsNumber;
+    });
+    const others = this.filters.conditions.filter((one) => isValue(one) || one.column !== column);
+    const isOpen = low === null && high === null;
+    this.onChange({ ...this.filters, conditions: isOpen ? others : [...others, { column, low, high }] });
+  }
+
+  #chips() {
+    const { conditions, where } = this.filters;
+    const chips = conditions.map((one) => chip(this.#told(one), () => this.#toggle(one, false)));
+    if (where) chips.push(chip(where, () => this.onChange({ ...this.filters, where: "" })));
+    fill(byId("chips"), chips);
+    byId("filter-count").hidden = chips.length === 0;
+    byId("filter-count").textContent = String(chips.length);
+  }
+
+  #told(condition) {
+    const label = this.facets.find((facet) => facet.column === condition.column)?.label ?? condition.column;
+    if (isValue(condition)) return `${label}: ${shown(condition.value)}`;
+    const { low, high } = condition;
+    if (low === null) return `${label}: at most ${high}`;
+    return high === null ? `${label}: at least ${low}` : `${label}: ${low} to ${high}`;
+  }
+}
+
+function chip(text, remove) {
+  const button = element(
+    "button",
+    { type: "button", onclick: remove, title: "Remove this filter" },
+    element("span", {}, text),
+    icon("close"),
+  );
+  button.setAttribute("aria-label", `Remove the filter ${text}`);
+  return element("li", {}, button);
+}

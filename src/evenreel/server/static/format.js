@@ -1,0 +1,71 @@
+// Figures as people read them.
+
+/**
+ * A time or length: 0:07, 12:30, 1:02:30.
+ *
+ * @param {number} seconds
+ * @returns {string}
+ */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds + 1e-6));
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  const rest = String(whole % 60).padStart(2, "0");
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+/**
+ * A length in the unit that suits it: 42 seconds, 5.0 minutes, 3.2 hours.
+ *
+ * @param {number} hours
+ * @returns {string}
+ */
+export function span(hours) {
+  if (hours >= 2) return `${number(hours, 1)} hours`;
+  if (hours * 60 >= 2) return `${number(hours * 60, 1)} minutes`;
+  return `${number(hours * 3600, 0)} seconds`;
+}
+
+/**
+ * A number with its thousands grouped and a fixed number of decimals.
+ *
+ * @param {number} value
+ * @param {number} decimals
+ * @returns {string}
+ */
+export function number(value, decimals = 0) {
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}
+
+/**
+ * A share in whole percent, never rounded up to 100 nor down to 0.
+ *
+ * @param {number} share 0 to 1
+ * @returns {string}
+ */
+export function percent(share) {
+  if (share <= 0 || share >= 1) return `${share <= 0 ? 0 : 100} %`;
+  return `${Math.min(99, Math.max(1, Math.round(share * 100)))} %`;
+}
+
+/**
+ * 1 clip, 2 clips.
+ *
+ * @param {number} amount
+ * @param {string} one
+ * @param {string} many
+ * @returns {string}
+ */
+export function count(amount, one, many = `${one}s`) {
+  return `${number(amount)} ${amount === 1 ? one : many}`;
+}
+
+/**
+ * A value of metadata as text.
+ *
+ * @param {string | number | boolean | null} value
+ * @returns {string}
+ */
+export function shown(value) {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return value === "" ? "(empty)" : String(value);
+}

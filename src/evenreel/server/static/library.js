@@ -1,0 +1,238 @@
+// The library view: what is indexed, what was set aside and why, and trying that again.
+
+import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
+import { announce, byId, element, fill, icon, still } from "./dom.js";
+import { clock, count, number, span } from "./format.js";
+import { failure } from "./results.js";
+
+const PAGE_FILES = 50;
+const POLL_S = 1;
+const TYPING_MS = 300;
+const STATES = { "": "All", indexed: "Indexed", set_aside: "Set aside", missing: "Missing" };
+
+/**
+ * @typedef {object} Wishes
+ * @property {(place: Partial<import("./address.js").Place>, how?: {replace?: boolean}) => void} go
+ * @property {(clipId: string) => string} address
+ * @property {(clipId: string) => void} open
+ */
+
+export class LibraryView {
+  /** @param {Wishes} wishes */
+  constructor(wishes) {
+    this.wishes = wishes;
+    this.key = null;
+    this.totals = element("section", { class: "holdings", "aria-label": "Totals" });
+    this.aside = element("section", { class: "aside", "aria-label": "What was set aside", hidden: true });
+    this.list = element("section", { class: "files", "aria-label": "Files" });
+    this.field = this.#nameField();
+    this.states = this.#stateChoice();
+    const tools = element(
+      "form",
+      { class: "tools", onsubmit: (event) => event.preventDefault() },
+      this.states,
+      this.field,
+    );
+    fill(byId("library-view"), element("h1", { tabindex: "-1" }, "Library"), this.totals, this.aside, tools, this.list);
+  }
+
+  /** @param {import("./address.js").Place} place */
+  show(place) {
+    const key = JSON.stringify([place.state, place.text, place.page]);
+    if (key === this.key) return;
+    if (this.key === null) this.#count();
+    this.key = key;
+    this.place = place;
+    for (const choice of this.states.querySelectorAll("input")) choice.checked = choice.value === place.state;
+    const input = this.field.querySelector("input");
+    if (input !== document.activeElement) input.value = place.text;
+    this.#list(place);
+  }
+
+  #refresh() {
+    this.#count();
+    this.#list(this.place);
+  }
+
+  async #count() {
+    try {
+      const held = await stats();
+      fill(this.totals, totals(held));
+      this.#showAside(held.set_aside);
+    } catch (error) {
+      this.#fail(this.totals, error);
+    }
+  }
+
+  async #list({ state, text, page }) {
+    this.request?.abort();
+    const request = (this.request = new AbortController());
+    const wanted = { state, text: text.trim(), limit: PAGE_FILES, offset: (page - 1) * PAGE_FILES };
+    this.list.setAttribute("aria-busy", "true");
+    try {
+      this.#showFiles(await files(wanted, request.signal), page);
+    } catch (error) {
+      if (!request.signal.aborted) this.#fail(this.list, error);
+    }
+    if (!request.signal.aborted) this.list.removeAttribute("aria-busy");
+  }
+
+  #fail(section, error) {
+    if (!(error instanceof ApiError)) throw error;
+    fill(
+      section,
+      failure(error, () => this.#refresh()),
+    );
+  }
+
+  #showFiles({ total, files: found }, page) {
+    const first = (page - 1) * PAGE_FILES;
+    const range =
+      found.length && total > PAGE_FILES
+        ? `${number(first + 1)} to ${number(first + found.length)} of ${count(total, "file")}`
+        : count(total, "file");
+    announce(range);
+    fill(
+      this.list,
+      element("p", { class: "calm" }, total ? range : "No file is like that."),
+      element(
+        "ul",
+        {},
+        found.map((file) => this.#file(file)),
+      ),
+      total > PAGE_FILES ? this.#pages(page, Math.ceil(total / PAGE_FILES)) : null,
+    );
+  }
+
+  #file(file) {
+    return element(
+      "li",
+      { class: "file" },
+      still(file.still),
+      element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, file.folder) : null),
+      element("span", { class: `badge ${file.state}` }, STATES[file.state] ?? file.state),
+      element("span", { class: "length" }, file.duration_s === null ? "" : clock(file.duration_s)),
+      file.sentence ? element("p", { class: "why" }, element("code", {}, file.reason), " ", file.sentence) : null,
+    );
+  }
+
+  #name({ name, clip_id: clipId, state }) {
+    if (!clipId || state !== "indexed") return element("h2", {}, name);
+    const open = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.wishes.open(clipId);
+    };
+    return element(
+      "h2",
+      { "data-clip": clipId },
+      element("a", { href: this.wishes.address(clipId), onclick: open }, name),
+    );
+  }
+
+  #pages(page, last) {
+    const to = (target, text) =>
+      element(
+        "button",
+        { type: "button", class: "quiet", disabled: target < 1 || target > last, onclick: () => this.#turn(target) },
+        text,
+      );
+    return element(
+      "nav",
+      { class: "pages", "aria-label": "Pages" },
+      to(page - 1, "Previous"),
+      `${number(page)} of ${number(last)}`,
+      to(page + 1, "Next"),
+    );
+  }
+
+  #turn(page) {
+    this.wishes.go({ page });
+    byId("library-view").querySelector("h1").focus();
+    scrollTo({ top: 0 });
+  }
+
+  #stateChoice() {
+    const choose = (state) => () => this.wishes.go({ state, page: 1 });
+    const choice = ([state, text]) =>
+      element(
+        "label",
+        {},
+        element("input", { type: "radio", name: "state", value: state, onchange: choose(state) }),
+        element("span", {}, text),
+      );
+    return element(
+      "fieldset",
+      { class: "states" },
+      element("legend", { class: "unseen" }, "State"),
+      Object.entries(STATES).map(choice),
+    );
+  }
+
+  #nameField() {
+    let timer = 0;
+    const typed = ({ target }) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.wishes.go({ text: target.value, page: 1 }, { replace: true }), TYPING_MS);
+    };
+    const input = element("input", {
+      type: "search",
+      placeholder: "Name or folder",
+      "aria-label": "Only files with this in their name",
+      oninput: typed,
+      autocomplete: "off",
+      spellcheck: "false",
+      maxlength: 400,
+    });
+    return element("div", { class: "by-name" }, icon("search"), input);
+  }
+
+  #showAside(amount) {
+    this.aside.hidden = amount === 0 && !this.aside.textContent;
+    if (amount === 0) return;
+    const button = element(
+      "button",
+      { type: "button", class: "quiet", onclick: () => this.#retry(button, said) },
+      icon("retry"),
+      "Try again what was set aside",
+    );
+    const said = element("p", { class: "calm", role: "status" }, `${count(amount, "file")} could not be indexed.`);
+    fill(this.aside, said, button);
+  }
+
+  async #retry(button, said) {
+    button.disabled = true;
+    try {
+      let state = await retry();
+      while (state.state === "running") {
+        said.textContent = state.sentence;
+        await pause(POLL_S);
+        state = await retryState();
+      }
+      await this.#count();
+      this.#list(this.place);
+      this.aside.querySelector("[role=status]").textContent = state.sentence;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      said.textContent = error.message;
+      button.disabled = false;
+    }
+  }
+}
+
+function totals(held) {
+  const made = [held.model && `Model ${held.model}`, held.sampling && `sampled ${held.sampling}`]
+    .filter(Boolean)
+    .join(", ");
+  const rows = [
+    ["Clips", number(held.clips)],
+    ["Files", number(held.files)],
+    ["Length", span(held.hours)],
+    ["Moments", number(held.moments)],
+    ["Words on screen", number(held.signs)],
+    ["Set aside", number(held.set_aside)],
+    ["Missing", number(held.missing)],
+  ];
+  const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
+  return [element("p", { class: "calm" }, held.name, made ? `. ${made}.` : ""), element("dl", {}, rows.map(row))];
+}

@@ -1,0 +1,227 @@
+// The dialog that plays a clip: the video, its timeline, and beside it what is known of the clip.
+
+import { ApiError, clip as fetchClip } from "./api.js";
+import { about } from "./about.js";
+import { byId, fill, icon } from "./dom.js";
+import { Playback } from "./playback.js";
+import { Timeline } from "./timeline.js";
+
+const STEP_S = 5;
+const SHORT_CLIP_S = 60;
+const SHORT_STEP_S = 1;
+const SAME_MOMENT_S = 0.25;
+const COPIED_MS = 2000;
+
+/**
+ * @typedef {object} Wishes what the player asks of the page
+ * @property {() => void} close
+ * @property {(time: number) => void} moved
+ * @property {((clipId: string, time: number) => void) | null} like
+ */
+
+export class Player {
+  /** @param {Wishes} wishes */
+  constructor(wishes) {
+    this.wishes = wishes;
+    this.dialog = byId("player");
+    this.clipId = null;
+    this.clip = null;
+    this.hit = null;
+    this.timeline = new Timeline((time) => this.seek(time));
+    this.playback = new Playback(byId("video"), {
+      moved: (time) => this.timeline.move(time),
+      changed: () => this.#changed(),
+      noted: (sentence) => (byId("player-note").textContent = sentence),
+      waiting: (sentence) => this.#waiting(sentence),
+      pictured: (address) => this.#pictured(address),
+    });
+    this.#listen();
+  }
+
+  /**
+   * Open a clip at a time.
+   *
+   * @param {string} clipId
+   * @param {number} time
+   * @param {{hit: import("./api.js").FoundClip | null, run: boolean}} how `hit`: why it was found
+   */
+  async open(clipId, time, { hit, run }) {
+    this.#reset(clipId, hit);
+    byId("player-like").hidden = !this.wishes.like;
+    if (!this.dialog.open) this.dialog.showModal();
+    byId("play").focus();
+    const request = (this.request = new AbortController());
+    try {
+      this.clip = await fetchClip(clipId, request.signal);
+    } catch (error) {
+      if (!request.signal.aborted) this.#refused(error);
+      return;
+    }
+    if (request.signal.aborted) return;
+    byId("player-title").textContent = this.clip.name;
+    this.playback.open(this.clip, time, run);
+    this.#describe();
+    this.timeline.move(time);
+  }
+
+  /** Add why the clip was found, where that became known after it was opened. */
+  explain(hit) {
+    this.hit = hit;
+    if (this.clip) this.#describe();
+  }
+
+  /** Close; the page says where the focus goes. */
+  close() {
+    this.request?.abort();
+    this.playback.close();
+    this.clipId = this.clip = this.hit = null;
+    if (document.fullscreenElement) document.exitFullscreen();
+    this.dialog.close();
+  }
+
+  /** Go to a time of the clip. */
+  seek(time) {
+    this.playback.seek(time);
+    this.#tellMoved();
+  }
+
+  #reset(clipId, hit) {
+    this.request?.abort();
+    this.playback.close();
+    this.clipId = clipId;
+    this.clip = null;
+    this.hit = hit;
+    byId("player-title").textContent = hit?.name ?? "Clip";
+    fill(byId("about"));
+    this.timeline.show(hit?.duration_s ?? 0, [], []);
+    this.timeline.move(0);
+  }
+
+  #refused(error) {
+    if (!(error instanceof ApiError)) throw error;
+    byId("player-title").textContent = "This clip cannot be shown";
+    byId("player-note").textContent = error.status === 422 ? "The address names no clip." : error.message;
+  }
+
+  #describe() {
+    this.timeline.show(this.playback.duration, this.#moments(), this.#signs());
+    this.timeline.move(this.playback.time);
+    fill(
+      byId("about"),
+      about(this.clip, this.#moments(), this.#signs(), (time) => this.seek(time)),
+    );
+    const none = this.#moments().length === 0;
+    byId("previous-moment").hidden = byId("next-moment").hidden = none;
+  }
+
+  #moments() {
+    return [...(this.hit?.moments ?? [])].sort((one, other) => one.time_s - other.time_s);
+  }
+
+  /** All words on screen, those that the search matched with their marks. */
+  #signs() {
+    const key = (sign) => `${sign.start_s.toFixed(3)} ${sign.text}`;
+    const matched = new Map((this.hit?.on_screen ?? []).map((sign) => [key(sign), sign]));
+    return this.clip.signs.map((sign) => matched.get(key(sign)) ?? sign);
+  }
+
+  #listen() {
+    this.dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      this.wishes.close();
+    });
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.wishes.close());
+    this.dialog.addEventListener("keydown", (event) => this.#key(event));
+    byId("player-close").addEventListener("click", () => this.wishes.close());
+    byId("player-link").addEventListener("click", () => this.#copyLink());
+    byId("player-like").addEventListener("click", () => this.wishes.like?.(this.clipId, this.playback.time));
+    byId("play").addEventListener("click", () => this.playback.toggle());
+    byId("video").addEventListener("click", () => this.playback.toggle());
+    byId("video").addEventListener("pause", () => this.#tellMoved());
+    byId("previous-moment").addEventListener("click", () => this.#toMoment(-1));
+    byId("next-moment").addEventListener("click", () => this.#toMoment(1));
+    byId("mute").addEventListener("click", () => (byId("video").muted = !byId("video").muted));
+    byId("full").addEventListener("click", () => this.#full());
+    byId("full").hidden = !document.fullscreenEnabled;
+    byId("frame").addEventListener("error", () => (byId("frame").hidden = true));
+  }
+
+  #key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === " " && event.target.closest("button, a, summary")) return;
+    const step = this.playback.duration > SHORT_CLIP_S ? STEP_S : SHORT_STEP_S;
+    const acts = {
+      " ": () => this.playback.toggle(),
+      k: () => this.playback.toggle(),
+      ArrowLeft: () => this.seek(this.playback.time - step),
+      ArrowRight: () => this.seek(this.playback.time + step),
+      n: () => this.#toMoment(1),
+      p: () => this.#toMoment(-1),
+      m: () => byId("mute").click(),
+      f: () => this.#full(),
+    };
+    if (!Object.hasOwn(acts, event.key)) return;
+    event.preventDefault();
+    acts[event.key]();
+  }
+
+  #toMoment(direction) {
+    const now = this.playback.time;
+    const times = this.#moments().map((moment) => moment.time_s);
+    const to =
+      direction > 0
+        ? times.find((time) => time > now + SAME_MOMENT_S)
+        : times.findLast((time) => time < now - 2 * SAME_MOMENT_S);
+    if (to !== undefined) this.seek(to);
+  }
+
+  #tellMoved() {
+    if (this.clip) this.wishes.moved(this.playback.time);
+  }
+
+  #changed() {
+    const { playing, playable, duration } = this.playback;
+    label(byId("play"), playing ? "Pause" : "Play", playing ? "pause" : "play");
+    byId("play").disabled = !playable;
+    const { muted } = byId("video");
+    label(byId("mute"), muted ? "Sound on" : "Mute", muted ? "muted" : "sound");
+    byId("mute").hidden = this.playback.mode !== "original";
+    if (this.clip && duration !== this.timeline.duration) this.#describe();
+  }
+
+  #waiting(sentence) {
+    byId("player-waiting").textContent = sentence;
+    byId("player-waiting").hidden = !sentence;
+  }
+
+  #pictured(address) {
+    byId("frame").hidden = address === null;
+    byId("video").hidden = address !== null;
+    if (address) byId("frame").src = address;
+    else byId("frame").removeAttribute("src");
+  }
+
+  #full() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else byId("stage").requestFullscreen?.();
+  }
+
+  async #copyLink() {
+    this.#tellMoved();
+    const said = byId("player-link").querySelector("span");
+    try {
+      await navigator.clipboard.writeText(location.href);
+      said.textContent = "Copied";
+    } catch {
+      // Browsers keep the clipboard from pages that come without https from another machine.
+      said.textContent = "Copy it from the address bar";
+    }
+    setTimeout(() => (said.textContent = "Copy link"), COPIED_MS);
+  }
+}
+
+function label(button, text, symbol) {
+  button.setAttribute("aria-label", text);
+  button.title = text;
+  fill(button, icon(symbol));
+}

@@ -1,0 +1,294 @@
+// The results of a search, in each of its states: nothing asked yet, loading, waiting for the model, found, nothing
+// that fits, nothing at all, and failed.
+
+import { ApiError, patiently, search, searchImage, similar } from "./api.js";
+import { FIRST_CLIPS, asks, searchKey } from "./address.js";
+import { card, skeletons, walkByArrows } from "./cards.js";
+import { compose } from "./conditions.js";
+import { announce, byId, element, fill } from "./dom.js";
+import { favoursPanel } from "./favours.js";
+import { count, number, span } from "./format.js";
+import { pictureOf } from "./pictures.js";
+
+const MOST_CLIPS = 200;
+const EXAMPLES = [
+  ["Say what is seen", "a red star on a beach"],
+  ["Write what is to be read on screen", "harbour"],
+];
+
+/**
+ * @typedef {object} Wishes what the results ask of the page
+ * @property {(place: Partial<import("./address.js").Place>) => void} go
+ * @property {import("./cards.js").Actions} cards
+ * @property {(sentence: string | null) => void} refusedFilter
+ * @property {() => void} answered
+ */
+
+export class Results {
+  /** @param {Wishes} wishes */
+  constructor(wishes) {
+    this.wishes = wishes;
+    this.root = byId("results");
+    this.key = null;
+    this.place = null;
+    this.answer = null;
+    this.stats = null;
+    this.list = element("ul", { class: "cards" });
+    walkByArrows(this.list);
+  }
+
+  /**
+   * What was found of a clip in the shown answer.
+   *
+   * @param {string} clipId
+   * @returns {import("./api.js").FoundClip | null}
+   */
+  hitOf(clipId) {
+    return this.answer?.hits.find((hit) => hit.clip_id === clipId) ?? null;
+  }
+
+  /**
+   * Show what a place asks for; nothing happens where that is shown already.
+   *
+   * @param {import("./address.js").Place} place
+   */
+  show(place) {
+    const key = searchKey(place);
+    if (key === this.key) return;
+    this.key = key;
+    this.place = place;
+    this.request?.abort();
+    if (asks(place)) this.#search(place);
+    else this.#showStart();
+  }
+
+  /** Search again, though nothing changed. */
+  again() {
+    this.key = null;
+    this.show(this.place);
+  }
+
+  /**
+   * What the library holds, for the page before the first search.
+   *
+   * @param {object} stats
+   */
+  know(stats) {
+    this.stats = stats;
+    if (!asks(this.place)) this.#showStart();
+  }
+
+  /** Say why nothing can be shown at all. */
+  fail(error, again = () => this.again()) {
+    if (!(error instanceof ApiError)) throw error;
+    this.answer = null;
+    this.#clear(failure(error, again));
+    announce(error.message);
+  }
+
+  async #search(place) {
+    const request = (this.request = new AbortController());
+    this.#showLoading();
+    try {
+      const ask = () => this.#ask(place, request.signal);
+      const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
+      if (request.signal.aborted) return;
+      this.wishes.refusedFilter(null);
+      this.#showAnswer(place, answer);
+    } catch (error) {
+      if (!request.signal.aborted) this.#refuse(place, error);
+    }
+  }
+
+  #ask(place, signal) {
+    const options = { where: compose(place.conditions, place.where), k: place.k, signal };
+    if (place.picture !== null) return this.#askPicture(place.picture, options);
+    if (place.like) return similar(place.like, place.likeTime, options);
+    return search(place.q.trim(), options);
+  }
+
+  #askPicture(number, options) {
+    const picture = pictureOf(number);
+    if (picture) return searchImage(picture, options);
+    throw new ApiError(400, "The picture is no longer here, because the page was loaded anew; drop it again.");
+  }
+
+  #refuse(place, error) {
+    const isFilter = error.status === 400 && place.where !== "";
+    this.wishes.refusedFilter(isFilter ? error.message : null);
+    this.fail(error);
+  }
+
+  #clear(...children) {
+    this.root.removeAttribute("aria-busy");
+    fill(this.root, ...children);
+  }
+
+  #showStart() {
+    this.answer = null;
+    this.wishes.refusedFilter(null);
+    if (this.stats) this.#clear(this.stats.clips ? this.#welcome() : emptyLibrary());
+    else this.#clear();
+  }
+
+  #welcome() {
+    const { clips, hours, vision, name } = this.stats;
+    const examples = vision ? EXAMPLES : EXAMPLES.slice(1);
+    return element(
+      "div",
+      { class: "welcome" },
+      element("h2", {}, name),
+      element("p", { class: "totals" }, `${count(clips, "clip")}, ${span(hours)}`),
+      element(
+        "ul",
+        {},
+        examples.map(([what, q]) => hint(what, `“${q}”`, () => this.wishes.go({ q }))),
+        vision
+          ? hint("Show a picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click())
+          : null,
+      ),
+    );
+  }
+
+  #showLoading() {
+    this.root.setAttribute("aria-busy", "true");
+    if (this.answer?.hits.length) return; // the answer before stays, dimmed, until the next is there
+    this.#clear(heading("Searching…"), element("ul", { class: "cards" }, skeletons(8)));
+    this.root.setAttribute("aria-busy", "true");
+  }
+
+  #showWaiting(error) {
+    this.answer = null;
+    const told = message(error.message, "It is tried again by itself.", "waiting");
+    this.#clear(told, element("ul", { class: "cards" }, skeletons(8)));
+    this.root.setAttribute("aria-busy", "true");
+    announce(`${error.message} It is tried again by itself.`);
+  }
+
+  #showAnswer(place, answer) {
+    const grows = this.answer !== null && this.#continues(answer);
+    const from = grows ? this.answer.hits.length : 0;
+    const cards = answer.hits.slice(from).map((hit) => card(hit, this.wishes.cards));
+    this.answer = answer;
+    if (grows) this.list.append(...cards);
+    else fill(this.list, cards);
+    this.list.classList.toggle("nearest", !answer.fits);
+    const found = answer.hits.length ? [favoursPanel(answer.favours), this.list] : [];
+    this.#clear(this.#summary(answer), ...found, this.#more(place, answer));
+    if (grows) cards[0]?.querySelector("h3 a").focus({ preventScroll: true });
+    this.wishes.answered();
+  }
+
+  /** Whether an answer is the one before with more clips at its end, whose cards can stay. */
+  #continues(answer) {
+    const { query, fits, hits } = this.answer;
+    const sameStart = hits.every((hit, place) => answer.hits[place]?.clip_id === hit.clip_id);
+    return (
+      query === answer.query &&
+      fits === answer.fits &&
+      hits.length < answer.hits.length &&
+      sameStart &&
+      this.list.isConnected
+    );
+  }
+
+  #summary(answer) {
+    const filtered = this.place.conditions.length > 0 || this.place.where !== "";
+    if (!answer.hits.length) {
+      announce("No clip was found.");
+      return message(
+        "No clip was found",
+        filtered ? "Nothing passes the filters." : "The library has nothing to show for this.",
+      );
+    }
+    const what = element("bdi", {}, ` for ${asked(this.place, answer)}`);
+    const found = answer.fits ? count(answer.hits.length, "clip") : "Nothing fits well";
+    announce(
+      answer.fits
+        ? `${found}${what.textContent}`
+        : `Nothing fits well${what.textContent}. The nearest clips are shown.`,
+    );
+    return element("header", {}, heading(found, what), took(answer), answer.fits ? null : nearest(), notices(answer));
+  }
+
+  #more(place, answer) {
+    if (answer.hits.length < place.k || place.k >= MOST_CLIPS) return null;
+    const ask = () => this.wishes.go({ k: Math.min(MOST_CLIPS, place.k + FIRST_CLIPS) });
+    return element(
+      "p",
+      { class: "further" },
+      element("button", { type: "button", class: "quiet", onclick: ask }, "Show more"),
+    );
+  }
+}
+
+function asked(place, answer) {
+  if (place.picture !== null) return "your picture";
+  return place.like ? answer.query : `“${answer.query}”`;
+}
+
+const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);
+
+const took = ({ took_ms: ms }) =>
+  element("p", { class: "took" }, ms < 1000 ? `${number(Math.max(1, ms))} ms` : `${number(ms / 1000, 1)} s`);
+
+const nearest = () =>
+  element(
+    "p",
+    { class: "calm" },
+    "No clip answers this better than a search for nonsense would. These are the nearest.",
+  );
+
+const notices = ({ notices: sentences }) =>
+  sentences.length
+    ? element(
+        "ul",
+        { class: "notices" },
+        sentences.map((one) => element("li", {}, one)),
+      )
+    : null;
+
+function hint(what, example, act) {
+  return element(
+    "li",
+    {},
+    element(
+      "button",
+      { type: "button", onclick: act },
+      element("span", { class: "what" }, what),
+      element("span", {}, example),
+    ),
+  );
+}
+
+function emptyLibrary() {
+  const text = element("p", {}, "Index a folder of videos and load this page again:");
+  const command = element("pre", {}, element("code", {}, "evenreel index VIDEOS --library LIBRARY"));
+  return element("div", { class: "message" }, element("h2", {}, "This library is empty"), text, command);
+}
+
+/** A calm sentence with what can be done about it. */
+export function message(title, sentence, kind = "") {
+  return element(
+    "div",
+    { class: `message ${kind}` },
+    element("h2", { id: "summary", tabindex: "-1" }, title),
+    element("p", {}, sentence),
+  );
+}
+
+/** What went wrong, with a way on. */
+export function failure(error, again) {
+  const shown = message(error.status === 401 ? "This page is locked" : "That did not work", error.message, "failed");
+  const wayOn =
+    error.status === 401
+      ? element("a", { href: location.href, class: "quiet", onclick: reload }, "Load the page again")
+      : element("button", { type: "button", class: "quiet", onclick: again }, "Try again");
+  shown.append(element("p", {}, wayOn));
+  return shown;
+}
+
+function reload(event) {
+  event.preventDefault();
+  location.reload();
+}

@@ -1,0 +1,73 @@
+// The line below the video: where it is, and the moments and words as marks to go to.
+
+import { byId, element, fill } from "./dom.js";
+import { clock } from "./format.js";
+
+const NARROWEST_PERCENT = 0.6;
+
+export class Timeline {
+  /**
+   * @param {(time: number) => void} onSeek
+   */
+  constructor(onSeek) {
+    this.onSeek = onSeek;
+    this.position = byId("position");
+    this.duration = 0;
+    this.position.addEventListener("input", () => onSeek(this.position.valueAsNumber));
+  }
+
+  /**
+   * Lay out the marks.
+   *
+   * @param {number} duration in seconds
+   * @param {import("./api.js").Moment[]} moments
+   * @param {import("./api.js").Sign[]} signs
+   */
+  show(duration, moments, signs) {
+    this.duration = duration;
+    this.position.max = String(duration || 1);
+    fill(
+      byId("moment-marks"),
+      moments.map((one) => this.#moment(one)),
+    );
+    // The list beside the video has every word for the keyboard; hundreds of stops here would help nobody.
+    fill(
+      byId("sign-marks"),
+      signs.map((one) => this.#sign(one)),
+    );
+    byId("moment-marks").hidden = !moments.length;
+    byId("sign-marks").hidden = !signs.length;
+  }
+
+  /** Show where the clip is. */
+  move(time) {
+    const said = `${clock(time)} of ${clock(this.duration)}`;
+    this.position.value = String(time);
+    this.position.setAttribute("aria-valuetext", said);
+    this.position.style.setProperty("--done", String(this.#percent(time) / 100));
+    byId("clock").textContent = `${clock(time)} / ${clock(this.duration)}`;
+  }
+
+  #moment(moment) {
+    const said = `Moment at ${clock(moment.time_s)}`;
+    return this.#mark(moment, moment.time_s, { "aria-label": said, title: said });
+  }
+
+  #sign(sign) {
+    const said = `${clock(sign.start_s)} ${sign.text}`;
+    const mark = { "aria-label": `Words on screen at ${said}`, title: said, tabindex: -1 };
+    return this.#mark(sign, sign.start_s, { ...mark, class: sign.marks.length ? "matched" : null });
+  }
+
+  #mark({ start_s: start, end_s: end }, time, attributes) {
+    const mark = element("button", { type: "button", ...attributes, onclick: () => this.onSeek(time) });
+    const width = Math.max(NARROWEST_PERCENT, this.#percent(end - start));
+    mark.style.insetInlineStart = `${Math.min(this.#percent(start), 100 - width)}%`;
+    mark.style.inlineSize = `${width}%`;
+    return mark;
+  }
+
+  #percent(time) {
+    return this.duration ? Math.min(100, Math.max(0, (time / this.duration) * 100)) : 0;
+  }
+}
