@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.progress import SetAside
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, FileQuery, Files, Located
-from evenreel.library.filters import parse_filter
+from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
 from evenreel.library.search import Searcher
@@ -26,6 +26,7 @@ from evenreel.types import Encoder, Pixels, SearchResult
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.facets import Facet
+    from evenreel.library.favours import Favours, Population
     from evenreel.library.rerank import Reranker
 
 
@@ -77,6 +78,7 @@ class Library:
         self._given, self._device = encoder, device
         self._vision = vision and bool(self._meta.get("dimension"))
         self._reranker: Reranker | None = None
+        self._population = lru_cache(maxsize=2)(self._read_population)
 
     def __enter__(self) -> Library:
         return self
@@ -249,6 +251,31 @@ class Library:
 
         with self._reading():
             return facets(self._connection)
+
+    def favours(self, clip_ids: Sequence[str], where: str | None = None) -> Favours:
+        """What a result favours: its clips against all that its filter lets through.
+
+        Args:
+            clip_ids: of the clips shown.
+            where: the filter that they were found with.
+
+        Raises:
+            UsageError: the filter is wrong.
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        from evenreel.library.favours import favours
+
+        with self._reading():
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            return favours(self._population(version, where), clip_ids)
+
+    def _read_population(self, _version: int, where: str | None) -> Population:
+        """The clips that a filter lets through, in the catalog of this version."""
+        from evenreel.library.favours import read_population
+
+        if where is None:
+            return read_population(self._connection, Filter())
+        return read_population(self._connection, parse_filter(where, catalog.metadata_keys(self._connection)))
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
