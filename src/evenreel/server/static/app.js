@@ -113,7 +113,7 @@ function showClip(run) {
 function leaveClip() {
   const left = player.clipId;
   player.close();
-  const link = document.querySelector(`[data-clip="${CSS.escape(left)}"] a`);
+  const link = byId(`${place.view}-view`).querySelector(`[data-clip="${CSS.escape(left)}"] a`);
   (link ?? byId("query")).focus();
 }
 
@@ -218,7 +218,7 @@ async function learnLibrary() {
     const held = await patiently(() => stats());
     vision = held.vision;
     byId("choose-picture").hidden = !vision;
-    filters.offer(held.facets);
+    filters.offer(held);
     results.know(held);
   } catch (error) {
     if (place.view === "search" && !asks(place)) results.fail(error, learnLibrary);

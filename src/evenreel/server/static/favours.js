@@ -1,7 +1,7 @@
 // What a ranking favours: the shown clips beside all that could have been shown.
 
 import { element } from "./dom.js";
-import { clock, count, percent } from "./format.js";
+import { capital, clock, count, percent } from "./format.js";
 
 const WIDE = matchMedia("(min-width: 94rem)");
 
@@ -143,4 +143,3 @@ function binName({ start_s: start, end_s: end }) {
 
 const short = (value) => (value >= 60 ? clock(value) : `${+value.toFixed(1)}`);
 const seconds = (value) => (value >= 60 ? clock(value) : `${+value.toFixed(1)} s`);
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

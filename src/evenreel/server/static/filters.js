@@ -2,7 +2,7 @@
 
 import { isValue, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
-import { number, shown } from "./format.js";
+import { capital, number, shown } from "./format.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
@@ -28,12 +28,17 @@ export class FilterPanel {
     byId("toggle-filters").setAttribute("aria-expanded", String(open));
   }
 
-  /** @param {import("./api.js").Facet[]} facets */
-  offer(facets) {
+  /**
+   * Offer what a library can be filtered by; a column that is the same for every clip is no choice.
+   *
+   * @param {{facets: import("./api.js").Facet[], clips: number}} stats
+   */
+  offer({ facets, clips }) {
     this.facets = facets;
+    const choices = facets.filter(({ values }) => values.length !== 1 || values[0].clips < clips);
     fill(
       byId("filters"),
-      facets.map((facet) => this.#facet(facet)),
+      choices.map((facet) => this.#facet(facet)),
       this.#typed(),
     );
     this.show(this.filters);
@@ -72,11 +77,11 @@ export class FilterPanel {
   }
 
   #facet(facet) {
-    if (!facet.values.length) return facet.low === null ? null : this.#range(facet);
+    if (!facet.values.length) return facet.low === null || facet.low === facet.high ? null : this.#range(facet);
     return element(
       "fieldset",
       {},
-      element("legend", {}, facet.label),
+      element("legend", {}, capital(facet.label)),
       element(
         "div",
         { class: "values" },
@@ -109,7 +114,7 @@ export class FilterPanel {
         onchange: (event) => this.#setRange(facet.column, event.target.closest(".range")),
       });
     const ends = [end("low", "at least", facet.low), element("span", {}, "to"), end("high", "at most", facet.high)];
-    return element("fieldset", {}, element("legend", {}, facet.label), element("div", { class: "range" }, ends));
+    return element("fieldset", {}, element("legend", {}, capital(facet.label)), element("div", { class: "range" }, ends));
   }
 
   #typed() {

@@ -69,3 +69,11 @@ export function shown(value) {
   if (typeof value === "boolean") return value ? "yes" : "no";
   return value === "" ? "(empty)" : String(value);
 }
+
+/**
+ * The same with its first letter large.
+ *
+ * @param {string} text
+ * @returns {string}
+ */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

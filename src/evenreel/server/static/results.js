@@ -159,10 +159,11 @@ export class Results {
 
   #showWaiting(error) {
     this.answer = null;
-    const told = message(error.message, "It is tried again by itself.", "waiting");
+    const told = message("In a moment", error.message, "waiting");
+    told.append(element("p", {}, "This page tries again by itself."));
     this.#clear(told, element("ul", { class: "cards" }, skeletons(8)));
     this.root.setAttribute("aria-busy", "true");
-    announce(`${error.message} It is tried again by itself.`);
+    announce(`${error.message} This page tries again by itself.`);
   }
 
   #showAnswer(place, answer) {
@@ -201,14 +202,9 @@ export class Results {
         filtered ? "Nothing passes the filters." : "The library has nothing to show for this.",
       );
     }
-    const what = element("bdi", {}, ` for ${asked(this.place, answer)}`);
-    const found = answer.fits ? count(answer.hits.length, "clip") : "Nothing fits well";
-    announce(
-      answer.fits
-        ? `${found}${what.textContent}`
-        : `Nothing fits well${what.textContent}. The nearest clips are shown.`,
-    );
-    return element("header", {}, heading(found, what), took(answer), answer.fits ? null : nearest(), notices(answer));
+    const found = `${answer.fits ? count(answer.hits.length, "clip") : "Nothing fits well"} ${asked(this.place)}`;
+    announce(answer.fits ? found : `${found}. The nearest clips are shown.`);
+    return element("header", {}, heading(found), took(answer), answer.fits ? null : nearest(), notices(answer));
   }
 
   #more(place, answer) {
@@ -222,9 +218,9 @@ export class Results {
   }
 }
 
-function asked(place, answer) {
-  if (place.picture !== null) return "your picture";
-  return place.like ? answer.query : `“${answer.query}”`;
+function asked({ picture, like, q }) {
+  if (picture !== null) return "like your picture";
+  return like ? "like this one" : `for “${q.trim()}”`;
 }
 
 const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);
