@@ -13,8 +13,10 @@ from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, ingest
+from evenreel.media import workers
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import ServeSettings, make_app
+from tests.forked import FORKED_SUBPROCESS
 
 SCENES = {
     "star.mp4": Scene((Entity("star", "red", "large"),), "moves_right", "beach", duration_s=3.0),
@@ -46,19 +48,20 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory, forked_readers: None) -> Served:
+@pytest.fixture(scope="session")
+def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
     """The videos indexed with the built-in encoder; HARBOUR is read on each of them."""
     folder = tmp_path_factory.mktemp("served")
     quick = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "IndexJob", quick)
+        patch.setattr(workers, "subprocess", FORKED_SUBPROCESS)
         index_folders([rendered], folder / "library", IndexSettings(model="builtin", workers=1))
     return Served(folder / "library", rendered, ServeSettings(cache=folder / "cache", painters=1))
 
 
 @pytest.fixture(scope="module")
-def client(served: Served) -> Iterator[TestClient]:
+def client(served: Served, forked_readers: None) -> Iterator[TestClient]:
     """A visitor of the served library, whose model is loaded."""
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)

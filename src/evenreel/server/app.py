@@ -97,6 +97,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     import uvicorn
 
     evenreel.open_library(library, vision=False).close()
+    logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     with _listening(settings) as listener:
         config = uvicorn.Config(
             make_app(library, settings),
@@ -110,6 +111,11 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         )
         on_ready(_address(settings, listener))
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _is_no_hurried_end(record: logging.LogRecord) -> bool:
+    """Visitors who are still there when the server is told to end are no error."""
+    return "graceful shutdown exceeded" not in record.getMessage()
 
 
 def _listening(settings: ServeSettings) -> socket.socket:
@@ -185,6 +191,10 @@ def _add_errors(app: FastAPI) -> None:
         log.error("a file of the server cannot be read or written: %s", error)
         return JSONResponse({"detail": "A file of the server cannot be read or written; is its disk full?"}, 503)
 
+    async def failed(_: Request, error: Exception) -> Response:
+        return JSONResponse({"detail": "The server failed; what happened is in its log."}, 500)  # uvicorn logs it
+
+    app.add_exception_handler(Exception, failed)
     app.add_exception_handler(EvenreelError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(OSError, unreadable)
