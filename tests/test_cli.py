@@ -273,7 +273,12 @@ def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.png").write_bytes((tmp_path / "small.png").read_bytes()[:40])
     with (tmp_path / "huge.png").open("wb") as file:
         file.truncate(500 * 2**20)
-    expected = {"bomb": "the limit is 40,000,000", "drawing": "in no format that can be read", "cut": "picture", "huge": "50 MiB"}
+    expected = {
+        "bomb": "the limit is 40,000,000",
+        "drawing": "in no format that can be read",
+        "cut": "picture",
+        "huge": "50 MiB",
+    }
     for name, words in expected.items():
         done = search(place, "--image", tmp_path / f"{name}.png")
         assert (done.returncode, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr

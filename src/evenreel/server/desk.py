@@ -79,7 +79,6 @@ class Desk:
         self._answers: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._encoder: SharedEncoder | None = None
-        self._name: str | None = None
         self.model = "loading"
         self.trouble = ""
 
@@ -90,11 +89,9 @@ class Desk:
             LibraryError: it cannot be opened.
         """
         with open_library(self.library, vision=False) as library:
-            self._name = library.stats().model
-        if self._name is None or not self._settings.vision:
-            self.model = "none"
-            return
-        threading.Thread(target=self._load, name="model", daemon=True).start()
+            name = library.stats().model if self._settings.vision else None
+        self.model = "none" if name is None else "loading"
+        threading.Thread(target=self._warm_up, args=(name,), name="model", daemon=True).start()
 
     def close(self) -> None:
         """End the threads when their present request is done, and let go of the library."""
@@ -153,19 +150,24 @@ class Desk:
         """What every answer has to say beside its own notices."""
         return (f"Only words were searched: {self.trouble}",) if self.trouble else ()
 
-    def _load(self) -> None:
-        from evenreel.encoders import load_encoder
-
+    def _warm_up(self, name: str | None) -> None:
+        """Load the model and do once what costs more the first time, imports above all."""
         try:
-            encoder = load_encoder(self._name or "", device=self._settings.device)
-            with open_library(self.library, encoder=encoder) as library:
-                library.search("a first search", k=1)  # whether it is the library's own, and to have it warm
-            self._encoder = SharedEncoder(encoder)
-            self.model = "ready"
+            encoder = self._loaded(name) if name else None
+            with open_library(self.library, encoder=encoder, vision=encoder is not None) as library:
+                found = library.search("a first search", k=1)  # which says, too, whether the model is the library's
+                library.favours([hit.clip_id for hit in found.hits])
+            if encoder is not None:
+                self._encoder, self.model = SharedEncoder(encoder), "ready"
         except Exception as error:  # whatever it is, words can still be searched
             self.trouble = str(error) if isinstance(error, EvenreelError) else f"the model failed to load ({error})."
             self.model = "failed"
             log.warning("the model cannot be loaded, only words are searched: %s", self.trouble)
+
+    def _loaded(self, name: str) -> Encoder:
+        from evenreel.encoders import load_encoder
+
+        return load_encoder(name, device=self._settings.device)
 
     def _asked(self, question: Callable[[Library], T]) -> T:
         return question(self._library())
