@@ -45,7 +45,7 @@ function signList(signs, seek) {
         "button",
         { type: "button", onclick: () => seek(sign.start_s) },
         element("span", { class: "time" }, clock(sign.start_s)),
-        element("span", {}, marked(sign.text, sign.marks)),
+        element("span", { dir: "auto" }, marked(sign.text, sign.marks)),
       ),
     ),
   );

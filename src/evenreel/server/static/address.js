@@ -5,6 +5,7 @@ import { fromJson, toJson } from "./conditions.js";
 
 export const FIRST_CLIPS = 24;
 const MOST_CLIPS = 200;
+const FILE_STATES = ["indexed", "set_aside", "missing"];
 
 /**
  * @typedef {object} Place
@@ -70,7 +71,7 @@ export function read(url, picture = null) {
     k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
     clip,
     time: clip ? seconds(given.get("t")) : null,
-    state: given.get("state") ?? "",
+    state: FILE_STATES.find((state) => state === given.get("state")) ?? "",
     text: given.get("text") ?? "",
     page: whole(given.get("page"), 1, Infinity),
   };

@@ -2,7 +2,7 @@
 
 import { asks, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
-import { announce, byId, element, fill, icon } from "./dom.js";
+import { byId, element, fill } from "./dom.js";
 import { FilterPanel } from "./filters.js";
 import { LibraryView } from "./library.js";
 import { listenForPictures, pictureOf } from "./pictures.js";
@@ -153,9 +153,11 @@ function toResults() {
 }
 
 function ask(q, how = {}) {
-  if (q.trim() === place.q.trim() && place.q && place.view === "search") return;
+  if (isAsked(q)) return;
   go({ ...NO_QUESTION, view: "search", q }, how);
 }
+
+const isAsked = (q) => q.trim() === place.q.trim() && place.q !== "" && place.view === "search";
 
 function clear() {
   go({ ...NO_QUESTION, view: "search" });
@@ -166,7 +168,8 @@ function listenToSearch() {
   const field = byId("query");
   byId("search").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(field.value.trim());
+    if (isAsked(field.value)) results.again();
+    else ask(field.value.trim());
     typing = false;
   });
   field.addEventListener("input", () => {
@@ -221,6 +224,7 @@ async function learnLibrary() {
     filters.offer(held);
     results.know(held);
   } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
     if (place.view === "search" && !asks(place)) results.fail(error, learnLibrary);
   }
 }
@@ -234,7 +238,7 @@ listenForPictures(
     toResults();
   },
   (sentence) => {
-    announce(sentence);
+    if (place.view !== "search") go({ view: "search" });
     results.fail(new ApiError(415, sentence));
   },
 );

@@ -103,7 +103,11 @@ function link(hit, time, actions) {
     event.preventDefault();
     actions.open(hit.clip_id, time);
   };
-  return element("a", { href: actions.address(hit.clip_id, time), title: hit.name, onclick: open }, hit.name);
+  return element(
+    "a",
+    { href: actions.address(hit.clip_id, time), title: hit.name, dir: "auto", onclick: open },
+    hit.name,
+  );
 }
 
 function facts(hit) {
@@ -137,7 +141,7 @@ function signs(found) {
   return element(
     "ul",
     { class: "signs", "aria-label": "Words on screen" },
-    found.slice(0, SIGNS_SHOWN).map((sign) => element("li", {}, marked(sign.text, sign.marks))),
+    found.slice(0, SIGNS_SHOWN).map((sign) => element("li", { dir: "auto" }, marked(sign.text, sign.marks))),
     more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
   );
 }

@@ -114,7 +114,12 @@ export class FilterPanel {
         onchange: (event) => this.#setRange(facet.column, event.target.closest(".range")),
       });
     const ends = [end("low", "at least", facet.low), element("span", {}, "to"), end("high", "at most", facet.high)];
-    return element("fieldset", {}, element("legend", {}, capital(facet.label)), element("div", { class: "range" }, ends));
+    return element(
+      "fieldset",
+      {},
+      element("legend", {}, capital(facet.label)),
+      element("div", { class: "range" }, ends),
+    );
   }
 
   #typed() {

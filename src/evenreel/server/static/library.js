@@ -125,7 +125,7 @@ export class LibraryView {
     };
     return element(
       "h2",
-      { "data-clip": clipId },
+      { "data-clip": clipId, dir: "auto" },
       element("a", { href: this.wishes.address(clipId), onclick: open }, name),
     );
   }
@@ -189,21 +189,29 @@ export class LibraryView {
 
   #showAside(amount) {
     this.aside.hidden = amount === 0 && !this.aside.textContent;
+    this.aside.querySelector("button")?.remove();
     if (amount === 0) return;
     const button = element(
       "button",
-      { type: "button", class: "quiet", onclick: () => this.#retry(button, said) },
+      { type: "button", class: "quiet", onclick: () => this.#retry(button, said, retry) },
       icon("retry"),
       "Try again what was set aside",
     );
     const said = element("p", { class: "calm", role: "status" }, `${count(amount, "file")} could not be indexed.`);
     fill(this.aside, said, button);
+    this.#resume(button, said);
   }
 
-  async #retry(button, said) {
+  /** Follow a run that was started before this page was. */
+  async #resume(button, said) {
+    const { state } = await retryState().catch(() => ({ state: "unknown" }));
+    if (state === "running") this.#retry(button, said, retryState);
+  }
+
+  async #retry(button, said, start) {
     button.disabled = true;
     try {
-      let state = await retry();
+      let state = await start();
       while (state.state === "running") {
         said.textContent = state.sentence;
         await pause(POLL_S);

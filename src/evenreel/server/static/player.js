@@ -11,6 +11,7 @@ const SHORT_CLIP_S = 60;
 const SHORT_STEP_S = 1;
 const SAME_MOMENT_S = 0.25;
 const COPIED_MS = 2000;
+const TELL_MS = 250; // browsers refuse an address that changes with every step of a slider
 
 /**
  * @typedef {object} Wishes what the player asks of the page
@@ -82,7 +83,7 @@ export class Player {
   /** Go to a time of the clip. */
   seek(time) {
     this.playback.seek(time);
-    this.#tellMoved();
+    this.#tellMovedSoon();
   }
 
   #reset(clipId, hit) {
@@ -137,7 +138,7 @@ export class Player {
     byId("player-like").addEventListener("click", () => this.wishes.like?.(this.clipId, this.playback.time));
     byId("play").addEventListener("click", () => this.playback.toggle());
     byId("video").addEventListener("click", () => this.playback.toggle());
-    byId("video").addEventListener("pause", () => this.#tellMoved());
+    byId("video").addEventListener("pause", () => this.#tellMovedSoon());
     byId("previous-moment").addEventListener("click", () => this.#toMoment(-1));
     byId("next-moment").addEventListener("click", () => this.#toMoment(1));
     byId("mute").addEventListener("click", () => (byId("video").muted = !byId("video").muted));
@@ -173,6 +174,11 @@ export class Player {
         ? times.find((time) => time > now + SAME_MOMENT_S)
         : times.findLast((time) => time < now - 2 * SAME_MOMENT_S);
     if (to !== undefined) this.seek(to);
+  }
+
+  #tellMovedSoon() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.#tellMoved(), TELL_MS);
   }
 
   #tellMoved() {

@@ -75,7 +75,7 @@ export class Results {
    */
   know(stats) {
     this.stats = stats;
-    if (!asks(this.place)) this.#showStart();
+    if (this.place && !asks(this.place)) this.#showStart();
   }
 
   /** Say why nothing can be shown at all. */
