@@ -19,6 +19,7 @@ export class FilterPanel {
     this.facets = [];
     /** @type {Filters} */
     this.filters = { conditions: [], where: "" };
+    this.refusal = null;
     byId("toggle-filters").addEventListener("click", () => this.open(byId("filters").hidden));
   }
 
@@ -42,6 +43,7 @@ export class FilterPanel {
       this.#typed(),
     );
     this.show(this.filters);
+    this.refuse(this.refusal);
   }
 
   /**
@@ -60,8 +62,9 @@ export class FilterPanel {
 
   /** Say by the field why the filter that was typed is wrong; null when it is not. */
   refuse(sentence) {
+    this.refusal = sentence;
     const field = byId("where");
-    if (!field) return;
+    if (!field) return; // shown as soon as the panel is there
     field.setAttribute("aria-invalid", String(sentence !== null));
     byId("where-error").textContent = sentence ?? "";
     if (sentence !== null) this.open(true);

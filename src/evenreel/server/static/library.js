@@ -112,7 +112,7 @@ export class LibraryView {
       element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, file.folder) : null),
       element("span", { class: `badge ${file.state}` }, STATES[file.state] ?? file.state),
       element("span", { class: "length" }, file.duration_s === null ? "" : clock(file.duration_s)),
-      file.sentence ? element("p", { class: "why" }, element("code", {}, file.reason), " ", file.sentence) : null,
+      file.sentence ? why(file) : null,
     );
   }
 
@@ -226,6 +226,12 @@ export class LibraryView {
       button.disabled = false;
     }
   }
+}
+
+/** The sentence, with the code of its reason where it does not begin with that. */
+function why({ reason, sentence }) {
+  const code = reason && !sentence.startsWith(reason) ? element("code", {}, reason) : null;
+  return element("p", { class: "why" }, code, " ", sentence);
 }
 
 function totals(held) {

@@ -89,6 +89,7 @@ export class Player {
   #reset(clipId, hit) {
     this.request?.abort();
     this.playback.close();
+    this.dialog.classList.remove("refused");
     this.clipId = clipId;
     this.clip = null;
     this.hit = hit;
@@ -100,6 +101,8 @@ export class Player {
 
   #refused(error) {
     if (!(error instanceof ApiError)) throw error;
+    this.dialog.classList.add("refused");
+    byId("player-close").focus();
     byId("player-title").textContent = "This clip cannot be shown";
     byId("player-note").textContent = error.status === 422 ? "The address names no clip." : error.message;
   }

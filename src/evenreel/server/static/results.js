@@ -116,7 +116,12 @@ export class Results {
   #refuse(place, error) {
     const isFilter = error.status === 400 && place.where !== "";
     this.wishes.refusedFilter(isFilter ? error.message : null);
-    this.fail(error);
+    if (!isFilter) {
+      this.fail(error);
+      return;
+    }
+    this.answer = null;
+    this.#clear(message("Nothing was searched", "The filter has to be put right first."));
   }
 
   #clear(...children) {

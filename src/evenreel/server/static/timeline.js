@@ -4,6 +4,7 @@ import { byId, element, fill } from "./dom.js";
 import { clock } from "./format.js";
 
 const NARROWEST_PERCENT = 0.6;
+const MOMENTARY_S = 2;
 
 export class Timeline {
   /**
@@ -41,11 +42,15 @@ export class Timeline {
 
   /** Show where the clip is. */
   move(time) {
-    const said = `${clock(time)} of ${clock(this.duration)}`;
+    const [now, end] = [time, this.duration].map((seconds) => this.#told(seconds));
     this.position.value = String(time);
-    this.position.setAttribute("aria-valuetext", said);
+    this.position.setAttribute("aria-valuetext", `${now} of ${end}`);
     this.position.style.setProperty("--done", String(this.#percent(time) / 100));
-    byId("clock").textContent = `${clock(time)} / ${clock(this.duration)}`;
+    byId("clock").textContent = `${now} / ${end}`;
+  }
+
+  #told(seconds) {
+    return this.duration > 0 && this.duration < MOMENTARY_S ? `${seconds.toFixed(1)} s` : clock(seconds);
   }
 
   #moment(moment) {
