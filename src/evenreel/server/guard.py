@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from http.cookies import CookieError, SimpleCookie
+from importlib import resources
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,19 +26,11 @@ HEADERS = {
     "media-src 'self' blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without one, browsers send "Origin: null" with the form of the token
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-LOGIN_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>evenreel</title><link rel="stylesheet" href="/static/style.css"></head>
-<body class="login"><main><h1>evenreel</h1>
-<form method="post" action="/session"><label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<button type="submit">Open the library</button></form></main></body></html>
-"""
 
 
 class Guard:
@@ -50,6 +43,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
+        self._login_page = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a refused request, hand the others on; every answer carries the security headers."""
@@ -94,7 +88,7 @@ class Guard:
             if any(name == "token" and same_secret(value, token) for name, value in query):
                 rest = urlencode([(name, value) for name, value in query if name != "token"])
                 return with_session(RedirectResponse(f"{path}?{rest}" if rest else path, 303), token)
-            return HTMLResponse(LOGIN_PAGE, 401)
+            return HTMLResponse(self._login_page, 401)
         return _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
 
 
