@@ -175,7 +175,7 @@ export class FilterPanel {
   }
 
   #told(condition) {
-    const label = capital(this.facets.find((facet) => facet.column === condition.column)?.label ?? condition.column);
+    const label = this.facets.find((facet) => facet.column === condition.column)?.label ?? condition.column;
     if (isValue(condition)) return `${label}: ${shown(condition.value)}`;
     const { low, high } = condition;
     if (low === null) return `${label}: at most ${high}`;
