@@ -1,0 +1,229 @@
+"""A Chromium in front of a served library; a test fails on whatever goes wrong in its pages.
+
+That is: an error in the console, an exception of a script, a page that crashes, a request that leaves the machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+
+from evenreel.config import IndexSettings
+from evenreel.library import index_folders
+from evenreel.media import open_video, parse_rule
+from tests.server.conftest import Served
+from tests.test_cli_serve import TOKEN, running, wait_for
+
+REAL = (
+    *("msrvtt_video7500.mp4", "metro_train.mp4", "kitten_on_grass.mp4", "cogvideox_1.mp4"),
+    *("ucf101_eye_makeup.avi", "video_90.mov", "corrupted.mp4"),
+)
+PATIENCE_MS = 60_000  # a busy machine is no failure
+HERE = {"blob", "data"}
+PICTURE_SIZE = (96, 54)
+WATCH = """
+    addEventListener('loadstart', ({target: video}) => { video.defaultPlaybackRate = video.playbackRate = 0.1; }, true);
+    addEventListener('playing', ({target: video}) => {
+        const pen = new OffscreenCanvas(WIDTH, HEIGHT).getContext('2d');
+        pen.drawImage(video, 0, 0, WIDTH, HEIGHT);
+        const {data} = pen.getImageData(0, 0, WIDTH, HEIGHT);
+        (window.begun ??= []).push({time_s: video.currentTime, rgba: Array.from(data)});
+    }, true);
+    window.shifts = [];
+    new PerformanceObserver((list) => window.shifts.push(
+        ...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => one.value),
+    )).observe({type: 'layout-shift', buffered: true});
+""".replace("WIDTH", str(PICTURE_SIZE[0])).replace("HEIGHT", str(PICTURE_SIZE[1]))
+"""Notes what is shown when a clip begins to play, and what moves by itself.
+
+Clips play slowly, so that a busy machine looks at a moment while it is there.
+"""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a visitor looks at a page."""
+
+    size: tuple[int, int] = (1280, 800)
+    dark: bool = False
+    still: bool = False
+    """Whether the visitor asks for less motion."""
+
+
+@dataclass
+class Visits:
+    """Opens pages of a site, each for a visitor who was never there, and writes down what goes wrong in them."""
+
+    browser: Browser
+    address: str
+    expected: list[str] = field(default_factory=list)
+    """Parts of what the console may say, for tests in which something fails on purpose."""
+    trouble: list[str] = field(default_factory=list)
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    def open(self, path: str = "/", look: Look | None = None, *, wait: bool = True) -> Page:
+        """A page at an address of the site, once it is loaded."""
+        page = self.blank(look)
+        page.goto(self.address + path, wait_until="load" if wait else "commit")
+        return page
+
+    def blank(self, look: Look | None = None) -> Page:
+        """A page that shows nothing yet."""
+        look = look or Look()
+        context = self.browser.new_context(
+            viewport={"width": look.size[0], "height": look.size[1]},
+            color_scheme="dark" if look.dark else "light",
+            reduced_motion="reduce" if look.still else "no-preference",
+            locale="en-GB",
+        )
+        self.contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        context.add_init_script(WATCH)
+        context.on("console", self._said)
+        context.on("weberror", lambda error: self.trouble.append(f"exception: {error.error}"))
+        context.on("request", self._asked)
+        page = context.new_page()
+        page.on("crash", lambda _: self.trouble.append("the page crashed"))
+        return page
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(part in message.text for part in self.expected):
+            self.trouble.append(f"console: {message.text} ({message.location.get('url')})")
+
+    def _asked(self, request: Request) -> None:
+        asked = urlsplit(request.url)
+        if asked.scheme not in HERE and f"{asked.scheme}://{asked.netloc}" != self.address:
+            self.trouble.append(f"a request left the machine: {request.url}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of the system: the one that Playwright brings cannot play H.264."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no Chromium (on Debian: apt install chromium)")
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        chromium = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def real_library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some of the real clips with their captions and sources, indexed as a person would; one is damaged."""
+    folder = tmp_path_factory.mktemp("real")
+    clips = folder / "clips"
+    clips.mkdir()
+    for name in REAL:
+        shutil.copyfile(real_clips / name, clips / name)
+    with (
+        (real_clips / "manifest.csv").open(newline="", encoding="utf-8") as given,
+        (clips / "metadata.csv").open("w", newline="", encoding="utf-8") as kept,
+    ):
+        header, *rows = csv.reader(given)
+        csv.writer(kept).writerows([header, *(row for row in rows if row[0] in REAL)])
+    index_folders([clips], folder / "library", IndexSettings(model="builtin"))
+    return folder / "library"
+
+
+def _served(library: Path) -> Iterator[str]:
+    with running(library) as (_, port):
+        wait_for(port, "/api/health", "model", {"ready"})
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module")
+def real_site(real_library: Path) -> Iterator[str]:
+    """Address of a server of the real clips."""
+    yield from _served(real_library)
+
+
+@pytest.fixture(scope="module")
+def rendered_site(served: Served) -> Iterator[str]:
+    """Address of a server of the rendered videos."""
+    yield from _served(served.library)
+
+
+@pytest.fixture(scope="module")
+def token_site(served: Served) -> Iterator[str]:
+    """Address of a server that wants to hear a token."""
+    with running(served.library, "--no-vision", token=TOKEN) as (_, port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def _visits(browser: Browser, address: str) -> Iterator[Visits]:
+    visits = Visits(browser, address)
+    yield visits
+    visits.close()
+    assert visits.trouble == []
+
+
+@pytest.fixture
+def real(browser: Browser, real_site: str) -> Iterator[Visits]:
+    """Visits to the real clips."""
+    yield from _visits(browser, real_site)
+
+
+@pytest.fixture
+def rendered_visits(browser: Browser, rendered_site: str) -> Iterator[Visits]:
+    """Visits to the rendered videos."""
+    yield from _visits(browser, rendered_site)
+
+
+@pytest.fixture
+def token_visits(browser: Browser, token_site: str) -> Iterator[Visits]:
+    """Visits to a server that wants to hear a token."""
+    yield from _visits(browser, token_site)
+
+
+def search(page: Page, words: str) -> None:
+    """Type into whatever has the focus and press Enter, as a visitor does; wait for the answer."""
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    settled(page)
+
+
+def settled(page: Page) -> None:
+    """Wait for the answer to a search."""
+    page.wait_for_selector("#results:not([aria-busy]) #summary")
+
+
+def names(page: Page) -> list[str]:
+    """The names on the cards, in their order."""
+    return page.locator(".card h3").all_inner_texts()
+
+
+def first_frame(page: Page) -> tuple[float, NDArray[np.float64]]:
+    """The first frame that was shown when a clip began to play: its time in what is played, and its pixels."""
+    begun: dict[str, Any] = page.wait_for_function("() => window.begun?.[0]").json_value()
+    width, height = PICTURE_SIZE
+    return float(begun["time_s"]), np.reshape(np.array(begun["rgba"], float), (height, width, 4))[..., :3]
+
+
+def nearest_time(video: Path, picture: NDArray[np.float64]) -> tuple[float, Sequence[float], Sequence[float]]:
+    """The time of the frame of a video that looks most like a picture; all times, and how far each frame is."""
+    from PIL import Image
+
+    with open_video(video) as opened:
+        frames = [
+            (frame.time_s, np.asarray(Image.fromarray(frame.pixels).resize(PICTURE_SIZE), float))
+            for frame in opened.frames(parse_rule("every 0.5 s"))
+        ]
+    distances = [float(np.abs(pixels - picture).mean()) for _, pixels in frames]
+    return frames[int(np.argmin(distances))][0], [time_s for time_s, _ in frames], distances

@@ -1,0 +1,288 @@
+"""The page in a Chromium, on real clips: from a query to the frame of its moment."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from evenreel.media import open_video, parse_rule
+from tests.server.browser import (
+    Look,
+    Visits,
+    browser,
+    first_frame,
+    names,
+    nearest_time,
+    real,
+    real_library,
+    real_site,
+    search,
+    settled,
+)
+
+__all__ = ["browser", "real", "real_library", "real_site"]
+
+MATCH = "msrvtt_video7500.mp4"
+TIME = "() => document.querySelector('#video').currentTime"
+
+
+def open_first(page: Page, words: str) -> float:
+    """Search, open the first card with Enter, and tell the time that the address then names."""
+    search(page, words)
+    return open_at_moment(page)
+
+
+def open_at_moment(page: Page) -> float:
+    """The same, where the answer is there already."""
+    page.locator(".card h3 a").first.press("Enter")
+    return float(page.evaluate("() => new URL(location).searchParams.get('t')"))
+
+
+def shows(page: Page, video: Path, time_s: float) -> None:
+    """The clip began at this time, and with the frame of that time: frames elsewhere look different."""
+    began_s, picture = first_frame(page)
+    assert began_s == pytest.approx(time_s, abs=0.5)
+    nearest_s, times, distances = nearest_time(video, picture)
+    assert nearest_s == pytest.approx(time_s, abs=0.5)
+    elsewhere = [far for at, far in zip(times, distances, strict=True) if abs(at - time_s) > 1.5]
+    assert min(elsewhere) > 2 * min(distances)
+
+
+def test_words_on_screen_find_the_match_and_are_marked(real: Visits) -> None:
+    page = real.open()
+    assert page.evaluate("() => document.activeElement.id") == "query"
+    search(page, "japan netherlands")
+    assert names(page)[0] == MATCH
+    best = page.locator(".card").first
+    assert best.locator("mark").all_inner_texts() == ["NETHERLANDS", "JAPAN"]
+    expect(best.locator(".still img")).to_have_js_property("complete", True)
+    assert best.locator(".still img").evaluate("image => image.naturalWidth") == 320
+    expect(best.locator(".badge")).to_have_text("camera")
+    best.locator("summary").click()
+    assert "Words on screen" in best.locator(".scores").inner_text()
+
+
+@pytest.mark.parametrize(("words", "name"), [("japan netherlands", MATCH), ("a metro train", "metro_train.mp4")])
+def test_a_card_plays_from_its_moment(real: Visits, real_library: Path, words: str, name: str) -> None:
+    page = real.open()
+    moment_s = open_first(page, words)
+    shows(page, real_library.parent / "clips" / name, moment_s)
+    expect(page.locator("#player-title")).to_have_text(name)
+    expect(page.locator("#play")).to_have_attribute("aria-label", "Pause")
+
+
+def test_marks_of_the_timeline_go_to_their_moments(real: Visits, real_library: Path) -> None:
+    page = real.open()
+    open_first(page, "japan netherlands")
+    first_frame(page)
+    page.keyboard.press("k")
+    marks = page.locator("#moment-marks button")
+    assert marks.count() > 1
+    marks.last.click()
+    expect(page.locator("#position")).to_have_attribute("aria-valuetext", "0:07 of 0:16")
+    assert page.evaluate(TIME) == pytest.approx(7.0, abs=0.5)
+    page.evaluate("window.begun = []")
+    page.keyboard.press("k")
+    first_frame(page)
+    page.keyboard.press("k")
+    page.keyboard.press("p")
+    assert page.evaluate(TIME) == pytest.approx(1.0, abs=0.5)
+    shows(page, real_library.parent / "clips" / MATCH, 7.0)
+
+
+def test_what_the_browser_cannot_play_is_shown_as_a_preview(real: Visits, real_library: Path) -> None:
+    page = real.open()
+    search(page, "a woman is putting on eye makeup")
+    assert names(page)[0] == "ucf101_eye_makeup.avi"
+    moment_s = open_at_moment(page)
+    shows(page, real_library.parent / "clips" / "ucf101_eye_makeup.avi", moment_s)
+    expect(page.locator("#player-note")).to_have_text(
+        "A small silent preview, because this browser cannot show the original."
+    )
+
+
+def test_where_no_preview_can_be_made_the_still_is_shown(real: Visits) -> None:
+    real.expected.append("status of 404")
+    page = real.open()
+    page.route("**/preview?*", lambda route: route.fulfill(status=404, json={"detail": "No preview."}))
+    search(page, "a woman is putting on eye makeup")
+    page.locator(".card h3 a").first.press("Enter")
+    expect(page.locator("#player-note")).to_contain_text("No preview.")
+    page.wait_for_function("() => document.querySelector('#frame').naturalWidth > 0")
+    expect(page.locator("#video")).to_be_hidden()
+    expect(page.locator("#play")).to_be_disabled()
+
+
+def test_a_filter_is_in_the_address_until_its_chip_removes_it(real: Visits) -> None:
+    page = real.open()
+    search(page, "a toy ship")
+    everything = names(page)
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("cogvideox").check()
+    expect(page.locator(".card")).to_have_count(1)
+    assert names(page) == ["cogvideox_1.mp4"]
+    assert page.evaluate("() => JSON.parse(new URL(location).searchParams.get('f'))") == ["source", "cogvideox"]
+    page.get_by_role("button", name="Remove the filter source: cogvideox").click()
+    expect(page.locator(".card")).to_have_count(len(everything))
+    assert "f=" not in page.url
+    expect(page.get_by_label("cogvideox")).not_to_be_checked()
+
+
+def test_the_address_alone_brings_everything_back(real: Visits) -> None:
+    page = real.open()
+    search(page, "japan netherlands")
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("camera").check()
+    expect(page.locator("#chips button")).to_have_count(1)
+    settled(page)
+    page.locator(".card h3 a").first.press("Enter")
+    first_frame(page)
+    page.keyboard.press("k")
+    page.locator("#moment-marks button").last.click()
+    page.wait_for_url("**&t=7")
+    address = page.url.removeprefix(real.address)
+
+    other = real.open(address)
+    expect(other.locator("#player-title")).to_have_text(MATCH)
+    expect(other.locator("#position")).to_have_attribute("aria-valuetext", "0:07 of 0:16")
+    expect(other.locator("#moment-marks button")).to_have_count(page.locator("#moment-marks button").count())
+    other.keyboard.press("Escape")
+    expect(other.locator("#player")).to_be_hidden()
+    assert other.locator("#query").input_value() == "japan netherlands"
+    assert names(other) == names(page)
+    expect(other.locator("#chips button")).to_have_text("source: camera")
+
+
+def test_back_closes_the_player_and_forward_opens_it(real: Visits) -> None:
+    page = real.open()
+    open_first(page, "japan netherlands")
+    expect(page.locator("#player")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#player")).to_be_hidden()
+    assert names(page)[0] == MATCH
+    assert page.locator("#video").get_attribute("src") is None
+    page.go_forward()
+    expect(page.locator("#player-title")).to_have_text(MATCH)
+
+
+def test_more_like_this(real: Visits) -> None:
+    page = real.open()
+    search(page, "a metro train")
+    found = names(page)
+    page.locator(".card").first.get_by_role("button", name="More like this").click()
+    page.wait_for_url("**/?like=*")
+    page.wait_for_function("() => !document.querySelector('#query').value")
+    settled(page)
+    assert sorted(names(page)) == sorted(found[1:])
+    expect(page.locator("#query-picture img")).to_have_js_property("complete", True)
+    page.get_by_role("button", name="Clear the search").click()
+    expect(page.locator("#query-picture")).to_be_hidden()
+
+
+def frame_of(video: Path, time_s: float) -> bytes:
+    """A frame as a JPEG."""
+    with open_video(video) as opened:
+        frame = min(opened.frames(parse_rule("every 1 s")), key=lambda frame: abs(frame.time_s - time_s))
+    made = io.BytesIO()
+    Image.fromarray(frame.pixels).save(made, "JPEG", quality=90)
+    return made.getvalue()
+
+
+def test_a_chosen_picture_is_searched_for(real: Visits, real_library: Path, tmp_path: Path) -> None:
+    chosen = tmp_path / "kitten.jpg"
+    chosen.write_bytes(frame_of(real_library.parent / "clips" / "kitten_on_grass.mp4", 3.0))
+    page = real.open()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Search by a picture").click()
+    chooser.value.set_files(chosen)
+    settled(page)
+    assert names(page)[0] == "kitten_on_grass.mp4"
+    assert page.locator("#query-picture img").evaluate("image => image.naturalWidth") > 0
+
+
+def test_a_dropped_picture_is_searched_for(real: Visits, real_library: Path) -> None:
+    picture = frame_of(real_library.parent / "clips" / "cogvideox_1.mp4", 2.0)
+    page = real.open()
+    dropped = page.evaluate_handle(
+        """(base64) => {
+            const held = new DataTransfer();
+            const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+            held.items.add(new File([bytes], 'ship.jpg', {type: 'image/jpeg'}));
+            return held;
+        }""",
+        base64.b64encode(picture).decode(),
+    )
+    page.dispatch_event("#main", "dragenter", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_visible()
+    page.dispatch_event("#drop", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_hidden()
+    settled(page)
+    assert names(page)[0] == "cogvideox_1.mp4"
+    page.keyboard.press("Escape")
+    expect(page.locator("#query-picture")).to_be_hidden()
+
+
+def test_a_clip_that_stands_on_its_side_is_shown_upright(real: Visits) -> None:
+    page = real.open("/library?text=video_90")
+    still = page.locator(".file .still img")
+    still.evaluate("image => image.decode()")
+    width, height = still.evaluate("image => [image.naturalWidth, image.naturalHeight]")
+    page.locator(".file h2 a").click()
+    video = page.locator("#video")
+    page.wait_for_function("() => document.querySelector('#video').videoWidth")
+    video_width, video_height = video.evaluate("video => [video.videoWidth, video.videoHeight]")
+    assert np.isclose(width / height, video_width / video_height, rtol=0.05)
+
+
+def test_the_library_says_what_was_set_aside_and_why(real: Visits) -> None:
+    page = real.open()
+    page.get_by_role("link", name="Library").click()
+    expect(page.locator(".file")).to_have_count(7)
+    page.locator("label", has_text="Set aside").click()
+    page.wait_for_url("**/library?state=set_aside")
+    expect(page.locator(".file h2")).to_have_text(["corrupted.mp4"])
+    expect(page.locator(".file .why")).to_contain_text("1 of 50 packets cannot be decoded")
+    expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()
+
+
+def test_keyboard_alone_from_the_query_to_the_clip_and_back(real: Visits) -> None:
+    page = real.open()
+    search(page, "japan netherlands")
+    on_card = "() => document.activeElement.matches('.card h3 a')"
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate(on_card):
+            break
+    assert page.evaluate(on_card)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("() => document.activeElement.textContent") == MATCH
+    page.keyboard.press("Enter")
+    first_frame(page)
+    page.keyboard.press(" ")
+    expect(page.locator("#play")).to_have_attribute("aria-label", "Play")
+    page.keyboard.press("n")
+    assert page.evaluate(TIME) > 0.5
+    page.keyboard.press("Escape")
+    expect(page.locator("#player")).to_be_hidden()
+    assert page.evaluate("() => document.activeElement.textContent") == MATCH
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.id") == "query"
+    page.keyboard.type("a metro train")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=a+metro+train")
+
+
+def test_less_motion_and_small_screens_play_too(real: Visits) -> None:
+    page = real.open(look=Look(size=(390, 844), still=True))
+    open_first(page, "japan netherlands")
+    first_frame(page)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    running = "() => document.getAnimations().filter((one) => one.effect.getTiming().duration > 1).length"
+    assert page.evaluate(running) == 0

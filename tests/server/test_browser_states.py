@@ -1,0 +1,308 @@
+"""Every state of the page in a Chromium: what it says, at any width, in light and dark, and to a screen reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote_plus
+
+import pytest
+from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page, Route, expect
+
+from tests.server.browser import (
+    Look,
+    Visits,
+    browser,
+    first_frame,
+    names,
+    rendered_site,
+    rendered_visits,
+    search,
+    settled,
+    token_site,
+    token_visits,
+)
+from tests.server.conftest import Served
+from tests.test_cli_serve import TOKEN
+
+__all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_visits"]
+
+WIDTHS = (320, 390, 1024, 1680)
+STAR = "/?q=a+red+star+on+a+beach"
+
+
+def start(visits: Visits, look: Look) -> Page:
+    page = visits.open("/", look)
+    expect(page.locator(".welcome")).to_be_visible()
+    return page
+
+
+def found(visits: Visits, look: Look) -> Page:
+    page = visits.open(STAR, look)
+    settled(page)
+    page.get_by_role("button", name="Filters").click()
+    page.locator(".card details summary").first.click()
+    page.locator(".favours details:not([open]) summary, .favours details[open]").first.click()
+    return page
+
+
+def nothing_fits(visits: Visits, look: Look) -> Page:
+    page = visits.open("/?q=quarterly+tax+spreadsheet", look)
+    settled(page)
+    expect(page.locator("#summary")).to_contain_text("Nothing fits well")
+    return page
+
+
+def failed(visits: Visits, look: Look) -> Page:
+    visits.expected.append("status of 500")
+    page = visits.blank(look)
+    page.route("**/api/search?*", lambda route: route.fulfill(status=500, json={"detail": "The server failed."}))
+    page.goto(visits.address + STAR)
+    expect(page.locator(".failed")).to_contain_text("The server failed.")
+    return page
+
+
+def loading(visits: Visits, look: Look) -> Page:
+    page = visits.blank(look)
+    page.route("**/api/search?*", lambda _: None)  # never answered
+    page.goto(visits.address + STAR)
+    expect(page.locator(".skeleton")).to_have_count(8)
+    return page
+
+
+def player(visits: Visits, look: Look) -> Page:
+    page = visits.open(STAR, look)
+    settled(page)
+    page.locator(".card h3 a").first.press("Enter")
+    first_frame(page)
+    page.keyboard.press("k")
+    expect(page.locator("#play")).to_have_attribute("aria-label", "Play")
+    return page
+
+
+def library(visits: Visits, look: Look) -> Page:
+    page = visits.open("/library", look)
+    expect(page.locator(".file")).to_have_count(5)
+    expect(page.locator(".holdings dd")).to_have_count(7)
+    return page
+
+
+STATES: tuple[Callable[[Visits, Look], Page], ...] = (start, found, nothing_fits, failed, loading, player, library)
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds wrong for people who cannot see, or not well."""
+    found = Axe().run(page)["violations"]
+    return [
+        f"{one['id']}, {one['impact']}: {node['target']} {node['failureSummary']}"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+def overflow(page: Page, width: int) -> list[str]:
+    """What reaches beyond the right edge of a page of this width."""
+    page.set_viewport_size({"width": width, "height": 800})
+    return list(
+        page.evaluate(
+            """() => {
+                const wide = document.documentElement.scrollWidth;
+                if (wide <= innerWidth) return [];
+                const beyond = [...document.body.querySelectorAll('*')]
+                    .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5);
+                return [`${wide} px on ${innerWidth}`, ...beyond.map((one) => `${one.tagName}.${one.className}`)];
+            }"""
+        )
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_a_state_can_be_read_by_everyone(
+    rendered_visits: Visits, state: Callable[[Visits, Look], Page], dark: bool
+) -> None:
+    page = state(rendered_visits, Look(dark=dark, still=True))
+    assert violations(page) == []
+    if not dark:
+        assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+
+
+def test_dark_is_dark(rendered_visits: Visits) -> None:
+    def light_of(look: Look) -> float:
+        page = rendered_visits.open("/", look)
+        colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 765
+
+    assert light_of(Look()) > 0.8
+    assert light_of(Look(dark=True)) < 0.2
+
+
+def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visits) -> None:
+    page = rendered_visits.open()
+    expect(page.locator(".totals")).to_contain_text("4 clips")
+    assert page.evaluate("() => document.activeElement.id") == "query"
+    page.locator(".welcome button", has_text="harbour").click()
+    settled(page)
+    assert page.locator("mark").all_inner_texts() == ["HARBOUR"] * 4
+
+
+def test_nothing_moves_while_pictures_arrive(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR)
+    settled(page)
+    for picture in page.locator(".card .still img").all():
+        picture.evaluate("image => image.decode()")
+    assert sum(page.evaluate("() => window.shifts")) < 0.1  # what web.dev calls good
+
+
+def test_a_name_is_text(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=an+orange+circle+in+the+mountains")
+    settled(page)
+    assert names(page)[0] == "circle <b>.mp4"
+    assert page.locator(".card h3 b").count() == 0
+
+
+def test_while_an_answer_is_awaited(rendered_visits: Visits) -> None:
+    page = rendered_visits.open()
+    held: list[Route] = []
+    page.route("**/api/search?*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
+    page.keyboard.type("star")
+    page.keyboard.press("Enter")
+    expect(page.locator(".skeleton")).to_have_count(8)
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "true")
+    for route in held:
+        route.continue_()
+    settled(page)
+    assert names(page)
+    expect(page.locator(".skeleton")).to_have_count(0)
+
+
+def test_while_the_model_is_loaded_it_is_tried_again(rendered_visits: Visits) -> None:
+    rendered_visits.expected.append("status of 503")
+    page = rendered_visits.blank()
+    refused: list[str] = []
+
+    def not_yet(route: Route) -> None:
+        if refused:
+            route.continue_()
+            return
+        refused.append(route.request.url)
+        detail = "The model is still being loaded; try again in a moment."
+        route.fulfill(status=503, headers={"Retry-After": "3"}, json={"detail": detail})
+
+    page.route("**/api/search?*", not_yet)
+    page.goto(rendered_visits.address + STAR)
+    expect(page.locator(".message.waiting")).to_contain_text("The model is still being loaded")
+    settled(page)
+    page.wait_for_selector(".card:not(.skeleton)")
+    assert names(page)[0] == "star.mp4"
+
+
+def test_a_server_that_is_gone_can_be_tried_again(rendered_visits: Visits) -> None:
+    rendered_visits.expected.append("ERR_CONNECTION_REFUSED")
+    page = rendered_visits.open()
+    page.route("**/api/search?*", lambda route: route.abort("connectionrefused"))
+    search(page, "a red star on a beach")
+    expect(page.locator(".failed")).to_contain_text("The server does not answer.")
+    page.unroute("**/api/search?*")
+    page.get_by_role("button", name="Try again").click()
+    page.wait_for_selector(".card:not(.skeleton)")
+    assert names(page)[0] == "star.mp4"
+
+
+def test_a_wrong_filter_is_explained_by_its_field(rendered_visits: Visits) -> None:
+    rendered_visits.expected.append("status of 400")
+    page = rendered_visits.open(STAR)
+    settled(page)
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Your own filter").fill("sauce = 'camera'")
+    page.keyboard.press("Enter")
+    expect(page.locator("#where-error")).to_contain_text("sauce")
+    expect(page.get_by_label("Your own filter")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Your own filter").fill("source = 'generator_a'")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card")).to_have_count(1)
+    expect(page.locator("#where-error")).to_be_empty()
+
+
+def test_no_clip_passes_the_filter(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(f"{STAR}&where=duration_s%20%3E%20600")
+    settled(page)
+    expect(page.locator("#results")).to_contain_text("Nothing passes the filters.")
+
+
+def test_what_does_not_fit_is_shown_as_nearest(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/?q=quarterly+tax+spreadsheet")
+    settled(page)
+    expect(page.locator(".calm").first).to_contain_text("These are the nearest.")
+    assert page.locator("ul.cards.nearest .card").count() == 4
+
+
+def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR)
+    settled(page)
+    panel = page.locator(".favours")
+    expect(panel).to_contain_text("No difference beyond chance.")
+    if not panel.locator("details").get_attribute("open"):
+        panel.locator("summary").click()
+    expect(panel.locator(".bars dt").first).to_be_visible()
+
+
+def test_a_file_that_has_gone_is_one_sentence(rendered_visits: Visits, served: Served) -> None:
+    rendered_visits.expected.append("status of 404")
+    page = rendered_visits.open("/?q=a+green+cross+in+a+city")
+    settled(page)
+    gone = served.videos / "cross.mp4"
+    gone.rename(served.videos / "cross.gone")
+    try:
+        page.locator(".card", has_text="cross.mp4").locator("h3 a").press("Enter")
+        expect(page.locator("#player-note")).to_contain_text("The file is not there any more")
+    finally:
+        (served.videos / "cross.gone").rename(gone)
+
+
+def test_an_address_of_no_clip_is_one_sentence(rendered_visits: Visits) -> None:
+    rendered_visits.expected.extend(["status of 404", "status of 422"])
+    page = rendered_visits.open(f"/?clip={'0' * 32}")
+    expect(page.locator("#player-note")).not_to_be_empty()
+    page.goto(f"{rendered_visits.address}/?clip=../../etc/passwd&t=x&k=-3&f=%5B&where=&page=0")
+    expect(page.locator("#player-note")).not_to_be_empty()
+
+
+def test_what_was_set_aside_is_tried_again(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/library?state=set_aside")
+    expect(page.locator(".file h2")).to_have_text(["broken.mp4"])
+    sentence = "0 files taken in; 1 file still set aside."
+    started: list[str] = []
+
+    def answer(route: Route) -> None:
+        started.extend([route.request.method] if started or route.request.method == "POST" else [])
+        state = {0: "idle", 1: "running"}.get(len(started), "done")
+        route.fulfill(json={"state": state, "sentence": sentence if started else ""})
+
+    page.route("**/api/retry", answer)
+    page.get_by_role("button", name="Try again what was set aside").click()
+    expect(page.locator(".aside [role=status]")).to_have_text(sentence)
+    expect(page.get_by_role("button", name="Try again what was set aside")).to_be_enabled()
+    assert started[:2] == ["POST", "GET"]
+
+
+def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> None:
+    token_visits.expected.append("status of 401")
+    page = token_visits.open("/?q=harbour")
+    assert violations(page) == []
+    page.get_by_label("Token").fill("a wrong guess")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{token_visits.address}/")
+    page.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.locator("#query")).to_be_focused()
+    search(page, "harbour")
+    assert names(page)
+
+
+def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: Visits) -> None:
+    page = token_visits.open(f"/?q=harbour&token={quote_plus(TOKEN)}")
+    settled(page)
+    assert page.url == f"{token_visits.address}/?q=harbour"
+    assert names(page)
