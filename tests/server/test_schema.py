@@ -1,0 +1,104 @@
+"""The API against its own OpenAPI document: what schemathesis generates and fuzzes finds no server error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import APIOperation, GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.testclient import TestClient
+
+from evenreel.server.records import Retry
+from evenreel.server.retry import Retrier
+
+EXAMPLES = 25
+PLAIN = ("/api/stats", "/api/health", "/api/retry")
+ASKED = ("/api/search", "/api/search/image", "/api/files")
+OF_A_CLIP = (
+    "/api/clips/{clip_id}",
+    *(f"/api/clips/{{clip_id}}/{part}" for part in ("similar", "media", "still", "preview")),
+)
+WORDS = st.sampled_from(
+    [
+        *(
+            "source",
+            '"source"',
+            "duration_s",
+            "has_text",
+            "name",
+            "nothing",
+            "'camera'",
+            "'it''s'",
+            "'%'",
+            "1e999",
+            "-1",
+        ),
+        *("=", "!=", "<", ">=", "in", "like", "not", "and", "or", "is", "null", "true", "nan", "0x10"),
+        *("(", ")", ",", ";", "--", "/*", "\\", "'", "\x00", "\ud800"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
+    """The document of a server whose disk nobody looks through again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Retrier, "start", lambda self, library: Retry(state="running", sentence="Not in a test."))
+        yield schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
+
+
+def ask(
+    client: TestClient, operations: Iterable[APIOperation[Any, Any, Any, Any]], mode: GenerationMode, clip_id: str | None
+) -> None:
+    """Generated requests to one address; where a clip's id is given, it stands for the generated one."""
+    for operation in operations:
+
+        @given(case=operation.as_strategy(generation_mode=mode))
+        @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+        def answered(case: schemathesis.Case[Any]) -> None:
+            if clip_id is not None:
+                case.path_parameters["clip_id"] = clip_id
+            request = case.as_transport_kwargs(base_url=str(client.base_url))
+            request["content"] = request.pop("data", None)
+            # A filter that fits the schema is still refused where it is no sentence of the filter language.
+            case.validate_response(client.request(**request), excluded_checks=[positive_data_acceptance])
+
+        answered()
+
+
+def test_every_address_is_asked(api: schemathesis.BaseSchema) -> None:
+    assert set(api) == set(PLAIN + ASKED + OF_A_CLIP)
+
+
+@pytest.mark.parametrize("path", PLAIN + ASKED + OF_A_CLIP)
+def test_what_fits_the_document_is_answered_as_documented(
+    client: TestClient, api: schemathesis.BaseSchema, path: str
+) -> None:
+    ask(client, api[path].values(), GenerationMode.POSITIVE, None)
+
+
+@pytest.mark.parametrize("path", ASKED + OF_A_CLIP)
+def test_what_does_not_fit_it_is_refused(client: TestClient, api: schemathesis.BaseSchema, path: str) -> None:
+    ask(client, api[path].values(), GenerationMode.NEGATIVE, None)
+
+
+@pytest.mark.parametrize("path", OF_A_CLIP)
+def test_a_clip_that_is_there(client: TestClient, api: schemathesis.BaseSchema, path: str) -> None:
+    files = client.get("/api/files", params={"text": "star"}).json()["files"]
+    ask(client, api[path].values(), GenerationMode.POSITIVE, files[0]["clip_id"])
+
+
+@given(parts=st.lists(st.one_of(WORDS, st.text(max_size=8)), max_size=12), quoted=st.booleans())
+@settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_filter_is_applied_or_refused_in_a_sentence(client: TestClient, parts: list[str], quoted: bool) -> None:
+    where = " ".join(parts).encode("utf-8", "replace").decode()
+    asked = {"q": "a star", "where": f"source = '{where}'" if quoted else where}
+    answer = client.get("/api/search", params=asked)
+    assert answer.status_code in {200, 400, 422}
+    if answer.status_code != 200:
+        assert answer.json()["detail"].strip()
