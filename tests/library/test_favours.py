@@ -189,6 +189,17 @@ def test_no_clip_is_compared_with_nothing(shown: list[str]) -> None:
     assert favours(population("ab"), shown) == Favours(0, 2, (), None, (), "No clip is shown, so nothing was compared.")
 
 
+def test_a_clip_that_could_not_be_shown_is_no_clip_to_compare_with() -> None:
+    found = favours(population("A" * 59 + "B").without("59"), ids(range(59)))
+    assert (found.shown, found.all, found.sentences) == (59, 59, ())
+    assert "nothing to favour" in found.note
+    middle = population("AABBB", [1.0, 2.0, 3.0, 4.0, 5.0]).without("1")
+    assert middle.place == {"0": 0, "2": 1, "3": 2, "4": 3}
+    assert middle.lengths_s.tolist() == [1.0, 3.0, 4.0, 5.0]
+    assert middle.sources.tolist() == [0, 1, 1, 1]
+    assert middle.without("none") is middle
+
+
 def test_a_clip_counts_once() -> None:
     found = favours(population("aabb"), ["0", "0", "nowhere", "3"])
     assert (found.shown, found.all) == (2, 4)

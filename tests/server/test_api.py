@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import zlib
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_an_answer_is_given_again_until_the_library_changes(
     before = ask(client, "/api/search", q="asked twice")
     monkeypatch.setattr("evenreel.server.desk.Desk.ask", lambda *_: pytest.fail("the library was asked again"))
     again = ask(client, "/api/search", q="asked twice")
-    assert {**again, "took_ms": 0} == {**before, "took_ms": 0}
+    assert again == before
 
 
 def test_more_like_this_leaves_the_clip_out(client: TestClient) -> None:
@@ -134,12 +135,17 @@ def test_hazard_50_a_picture_without_length_is_counted(client: TestClient) -> No
     assert refused.status_code == 413
 
 
-@pytest.mark.parametrize("q", ["", "   ", "\x00\x01", "\u200b"])
+@pytest.mark.parametrize("q", ["", "   ", "\x00\x01"])
 def test_hazard_47_an_empty_query_is_one_sentence(client: TestClient, q: str) -> None:
     refused = client.get("/api/search", params={"q": q})
-    if refused.status_code != 200:  # a zero-width space is a character
-        assert refused.status_code == 400
-        assert "empty" in refused.json()["detail"]
+    assert refused.status_code == 400
+    assert "empty" in refused.json()["detail"]
+
+
+def test_hazard_47_a_huge_query_is_refused(client: TestClient) -> None:
+    refused = client.get("/api/search", params={"q": "x" * 20_000})
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("q: ")
 
 
 @pytest.mark.parametrize("q", ["x" * 5_000, "star \x00 beach", "⭐" * 40, "звезда на пляже", "a " * 400, 'NEAR("* OR'])
@@ -326,6 +332,21 @@ def test_the_page_and_its_parts_are_there(client: TestClient) -> None:
         for part in parts:
             assert part.startswith("/")
             assert client.get(part).status_code == 200
+
+
+def test_a_file_that_is_another_now_is_not_sent(client: TestClient, served: Served) -> None:
+    clip_id, path = clip_named(client, "heart.mp4"), served.videos / "heart.mp4"
+    content, before = path.read_bytes(), path.stat()
+    path.write_bytes((served.videos / "star.mp4").read_bytes())
+    try:
+        for address in ("media", "still?t=2.25", "preview"):
+            refused = client.get(f"/api/clips/{clip_id}/{address}")
+            assert refused.status_code == 404
+            assert "has changed since it was indexed" in refused.json()["detail"]
+    finally:
+        path.write_bytes(content)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert client.get(f"/api/clips/{clip_id}/still?t=2.25").status_code == 200
 
 
 def test_hazard_30_a_file_that_has_gone_is_one_sentence(client: TestClient, served: Served, tmp_path: Path) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import av
 import numpy as np
@@ -15,7 +19,9 @@ import pytest
 from PIL import Image
 
 from evenreel.errors import MediaError
+from evenreel.library.contents import Located
 from evenreel.planted import write_clip
+from evenreel.server.desk import BusyError
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures, trim
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
@@ -53,12 +59,25 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServeSettings:
 @pytest.fixture
 def pictures(settings: ServeSettings, forked_readers: None) -> Iterator[Pictures]:
     made = Pictures(settings)
+    made.start()
     yield made
     made.close()
 
 
+def located(path: Path) -> Located:
+    """The file as it is now."""
+    found = path.stat()
+    return Located(str(path), str(path.parent), found.st_size, found.st_mtime_ns)
+
+
+async def get_still(pictures: Pictures, path: Path, time_s: float, width: int = 320, clip_id: str = CLIP) -> bytes:
+    """A still as the server gives it: the one that is kept, or a new one."""
+    kept = await pictures.kept_still(clip_id, time_s, width)
+    return kept if kept is not None else await pictures.still(clip_id, located(path), time_s, width)
+
+
 def still(pictures: Pictures, path: Path, time_s: float, width: int = 320, clip_id: str = CLIP) -> Image.Image:
-    return Image.open(io.BytesIO(asyncio.run(pictures.still(clip_id, str(path), time_s, width))))
+    return Image.open(io.BytesIO(asyncio.run(get_still(pictures, path, time_s, width, clip_id))))
 
 
 @pytest.mark.parametrize("time_s", [0.0, 3.5, 41.99, 69.9])
@@ -79,9 +98,8 @@ def test_a_still_is_scaled_down_to_one_of_a_few_widths(pictures: Pictures, tmp_p
 
 
 def test_a_still_is_made_once(pictures: Pictures, video: Path) -> None:
-    first = asyncio.run(pictures.still("2" * 32, str(video), 1.0, 160))
-    again = asyncio.run(pictures.still("2" * 32, "/no/such/file", 1.0, 160))
-    assert first == again
+    first = asyncio.run(get_still(pictures, video, 1.0, 160, "2" * 32))
+    assert asyncio.run(pictures.kept_still("2" * 32, 1.0, 100)) == first
 
 
 def test_who_asks_at_the_same_time_waits_for_the_same_picture(
@@ -90,27 +108,102 @@ def test_who_asks_at_the_same_time_waits_for_the_same_picture(
     painted = []
     paint = Pictures._paint_still
 
-    def counting(self: Pictures, kept: Path, path: str, time_s: float, width: int) -> bytes:
-        painted.append(time_s)
-        return paint(self, kept, path, time_s, width)
+    def counting(self: Pictures, *given: Any) -> bytes:
+        painted.append(given[-1]["time_s"])
+        return paint(self, *given)
 
     monkeypatch.setattr(Pictures, "_paint_still", counting)
 
     async def crowd() -> list[bytes]:
-        return await asyncio.gather(*(pictures.still("3" * 32, str(video), 2.0, 160) for _ in range(8)))
+        return await asyncio.gather(*(pictures.still("3" * 32, located(video), 2.0, 160) for _ in range(8)))
 
     assert len(set(asyncio.run(crowd()))) == 1
     assert painted == [2.0]
+
+
+def test_what_was_asked_for_last_is_made_first(
+    pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    painted: list[float] = []
+
+    def quick(self: Pictures, *given: Any) -> bytes:
+        time.sleep(0.05)
+        painted.append(given[-1]["time_s"])
+        return b""
+
+    monkeypatch.setattr(Pictures, "_paint_still", quick)
+
+    async def crowd() -> None:
+        await asyncio.gather(*(pictures.still("6" * 32, located(video), float(number), 160) for number in range(5)))
+
+    asyncio.run(crowd())
+    assert painted == [0.0, 4.0, 3.0, 2.0, 1.0]
+
+
+def test_previews_leave_a_painter_to_the_stills(
+    settings: ServeSettings, video: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = []
+    running = 0
+
+    def slow(self: Pictures, *_: Any) -> bytes:
+        nonlocal running
+        running += 1
+        at_once.append(running)
+        time.sleep(0.05)
+        running -= 1
+        return b""
+
+    monkeypatch.setattr(Pictures, "_paint_preview", slow)
+    pictures = Pictures(replace(settings, painters=2))
+    pictures.start()
+
+    async def crowd() -> None:
+        await asyncio.gather(*(pictures.preview("7" * 32, located(video), part) for part in range(4)))
+
+    asyncio.run(crowd())
+    pictures.close()
+    assert at_once == [1, 1, 1, 1]
+
+
+def test_too_many_that_wait_give_up_the_first(pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.server.pictures.WAITING", 2)
+    monkeypatch.setattr(Pictures, "_paint_still", lambda self, *_: time.sleep(0.05) or b"x")
+
+    async def crowd() -> list[bytes | BaseException]:
+        asked = (pictures.still("8" * 32, located(video), float(number), 160) for number in range(5))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(crowd())
+    assert [isinstance(answer, BusyError) for answer in answers] == [False, True, True, False, False]
+
+
+def test_a_file_that_has_changed_is_neither_shown_nor_kept(pictures: Pictures, video: Path, tmp_path: Path) -> None:
+    path = tmp_path / "changed.mp4"
+    shutil.copyfile(video, path)
+    before = located(path)
+    write_clip(path, [np.zeros((64, 96, 3), np.uint8)] * 5, FPS)
+    with pytest.raises(MediaError, match="changed since it was indexed"):
+        asyncio.run(pictures.still("9" * 32, before, 0.0, 160))
+    with pytest.raises(MediaError, match="changed since it was indexed"):
+        asyncio.run(pictures.preview("9" * 32, before, 0))
+    assert asyncio.run(pictures.kept_still("9" * 32, 0.0, 160)) is None
+    assert not pictures.preview_path("9" * 32, 0).exists()
 
 
 def test_a_file_that_is_no_video_is_one_sentence(pictures: Pictures, tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(MediaError, match="not a video"):
         still(pictures, tmp_path / "text.mp4", 0.0, clip_id="4" * 32)
+    with (
+        patch.object(Pictures, "_paint_still", side_effect=AssertionError("it was tried again")),
+        pytest.raises(MediaError, match="not a video"),
+    ):
+        still(pictures, tmp_path / "text.mp4", 0.0, clip_id="4" * 32)
 
 
 def test_a_preview_is_an_h264_file_of_its_part(pictures: Pictures, video: Path) -> None:
-    made = asyncio.run(pictures.preview(CLIP, str(video), 1))
+    made = asyncio.run(pictures.preview(CLIP, located(video), 1))
     with av.open(str(made)) as container:
         stream = container.streams.video[0]
         frames = [(frame.time, second_of(frame.to_ndarray(format="rgb24"))) for frame in container.decode(stream)]
@@ -119,13 +212,13 @@ def test_a_preview_is_an_h264_file_of_its_part(pictures: Pictures, video: Path) 
     for time_s, second in frames:
         assert time_s is not None
         assert int(PREVIEW_PART_S + time_s + 1e-3) == second
-    assert asyncio.run(pictures.preview(CLIP, "/no/such/file", 1)) == made
+    assert made == pictures.preview_path(CLIP, 1)
 
 
 def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictures, video: Path) -> None:
     with pytest.raises(MediaError, match="ends at 70"):
-        asyncio.run(pictures.preview("5" * 32, str(video), 2))
-    assert not list(pictures._place("5" * 32, "x").parent.glob("*5555*"))
+        asyncio.run(pictures.preview("5" * 32, located(video), 2))
+    assert not list(pictures.preview_path("5" * 32, 2).parent.iterdir())
 
 
 def test_a_cache_that_cannot_be_written_costs_only_speed(
@@ -133,8 +226,11 @@ def test_a_cache_that_cannot_be_written_costs_only_speed(
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
     pictures = Pictures(replace(settings, cache=tmp_path / "file" / "cache"))
+    pictures.start()
     try:
         assert second_of(np.asarray(still(pictures, video, 5.0))) == 5
+        with pytest.raises(OSError):
+            asyncio.run(pictures.preview(CLIP, located(video), 0))
     finally:
         pictures.close()
 

@@ -26,6 +26,8 @@ CATALOG = "catalog.sqlite"
 SHARDS = "shards"
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")
+"""Letters of Persian words and the parts of an emoji are joined or kept apart by them; they steer nothing."""
 
 log = logging.getLogger("evenreel")
 
@@ -56,9 +58,13 @@ def printable(path: str) -> str:
     if path.isprintable():
         return path
     return "".join(
-        character.encode("unicode_escape").decode() if unicodedata.category(character) in _UNPRINTABLE else character
-        for character in path
+        character if is_printable(character) else character.encode("unicode_escape").decode() for character in path
     )
+
+
+def is_printable(character: str) -> bool:
+    """Whether a character can be shown as it is."""
+    return character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE
 
 
 def create_schema(connection: sqlite3.Connection) -> None:

@@ -110,14 +110,29 @@ class FileQuery:
 
 
 class Located(NamedTuple):
-    """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them, and its size.
+    """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them.
 
-    `size_bytes` is what it was when it was indexed.
+    `size_bytes` and `mtime_ns` are what they were when it was indexed.
     """
 
     path: str
     root: str
     size_bytes: int
+    mtime_ns: int
+
+    def is_unchanged(self, found: os.stat_result) -> bool:
+        """Whether a file that is there now is the one that was indexed."""
+        return (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
+
+
+@dataclass(frozen=True)
+class ClipMedia:
+    """What has to be known to show a clip: its form, its length, and its files that are there, by path."""
+
+    container: str
+    codec: str
+    duration_s: float | None
+    files: tuple[Located, ...]
 
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
@@ -170,20 +185,30 @@ def list_files(connection: sqlite3.Connection, asked: FileQuery) -> Files:
     return Files(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
 
 
-def locate(connection: sqlite3.Connection, clip_id: str) -> list[Located]:
-    """Where the files of a clip that are there lie, in the order of their paths.
+def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
+    """Where the files of a clip lie that were there when somebody last looked.
 
     Raises:
         NotFoundError: the catalog has no such clip.
     """
-    if connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
+    about = connection.execute(
+        "SELECT container, codec, duration_s FROM clips WHERE clip_id = ?", (clip_id,)
+    ).fetchone()
+    if about is None:
         raise no_clip(clip_id)
     known = roots(connection)
     rows = connection.execute(
-        "SELECT path, size FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
+        "SELECT path, size, mtime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
     )
-    found = ((loaded_path(stored), size) for stored, size in rows)
-    return [Located(path, root_of(path, known), size) for path, size in found]
+    found = ((loaded_path(stored), *stamp) for stored, *stamp in rows)
+    return ClipMedia(*about, tuple(Located(path, root_of(path, known), *stamp) for path, *stamp in found))
+
+
+def single_files(connection: sqlite3.Connection) -> list[str]:
+    """Files that are in none of the folders that were indexed, in the order of their paths."""
+    known = roots(connection)
+    paths = (loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM files ORDER BY path"))
+    return [path for path in paths if root_of(path, known) not in known]
 
 
 def root_of(path: str, known: Sequence[str]) -> str:

@@ -122,6 +122,19 @@ class Population:
     text_read: NDArray[np.bool_]
     has_words: NDArray[np.bool_]
 
+    def without(self, clip_id: str) -> Population:
+        """The same without one of the clips; itself where it has no such clip."""
+        if (gone := self.place.get(clip_id)) is None:
+            return self
+        return Population(
+            place={other: row - (row > gone) for other, row in self.place.items() if other != clip_id},
+            source_names=self.source_names,
+            sources=np.delete(self.sources, gone),
+            lengths_s=np.delete(self.lengths_s, gone),
+            text_read=np.delete(self.text_read, gone),
+            has_words=np.delete(self.has_words, gone),
+        )
+
 
 def read_population(connection: sqlite3.Connection, where: Filter) -> Population:
     """The clips that a search with this filter could find, each as its first file says."""

@@ -56,7 +56,10 @@ def _decoded(told: str, file: IO[bytes], limits: MediaLimits) -> Pixels:
                 width, height = image.size
                 if width * height > limits.max_pixels:
                     raise UsageError(f"{told} has {width} x {height} pixels, the limit is {limits.max_pixels:,}.")
-                upright = ImageOps.exif_transpose(image).convert("RGBA")
+                upright = ImageOps.exif_transpose(image)
+                if not upright.has_transparency_data:
+                    return np.asarray(upright.convert("RGB"))
+                upright = upright.convert("RGBA")
     except UnidentifiedImageError as error:
         raise UsageError(f"{told} is in no format that can be read; these can be: {', '.join(FORMATS)}.") from error
     except Image.DecompressionBombError as error:

@@ -15,7 +15,7 @@ from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.progress import SetAside
 from evenreel.library import catalog, contents
-from evenreel.library.contents import ClipDetail, FileQuery, Files, Located
+from evenreel.library.contents import ClipDetail, ClipMedia, FileQuery, Files
 from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
@@ -184,16 +184,28 @@ class Library:
                 keys = catalog.metadata_keys(self._connection)
             parse_filter(where, keys)
 
+    @property
+    def made_with(self) -> tuple[str | None, str | None]:
+        """Name and weights hash of the library's model when it was opened; None where it had none."""
+        return self._meta.get("model") or None, self._meta.get("weights_hash")
+
     def roots(self) -> tuple[str, ...]:
         """The folders that were indexed, as the system names them.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
-        from evenreel.library.contents import roots
+        with self._reading():
+            return tuple(contents.roots(self._connection))
 
-        with catalog.readable(self.path):
-            return tuple(roots(self._connection))
+    def single_files(self) -> tuple[str, ...]:
+        """Files that were indexed by themselves, not with a folder, as the system names them.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        with self._reading():
+            return tuple(contents.single_files(self._connection))
 
     def stats(self) -> LibraryStats:
         """Count what the library holds and list what was set aside.
@@ -231,7 +243,7 @@ class Library:
         with self._reading():
             return contents.list_files(self._connection, asked)
 
-    def locate(self, clip_id: str) -> list[Located]:
+    def locate(self, clip_id: str) -> ClipMedia:
         """Where the files of a clip that are there lie, to open them by; not for people to read.
 
         Raises:
@@ -252,12 +264,13 @@ class Library:
         with self._reading():
             return facets(self._connection)
 
-    def favours(self, clip_ids: Sequence[str], where: str | None = None) -> Favours:
+    def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
         """What a result favours: its clips against all that its filter lets through.
 
         Args:
             clip_ids: of the clips shown.
             where: the filter that they were found with.
+            left_out: a clip that could not be shown, as `similar` leaves out the one it is asked about.
 
         Raises:
             UsageError: the filter is wrong.
@@ -267,7 +280,8 @@ class Library:
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            return favours(self._population(version, where), clip_ids)
+            population = self._population(version, where)
+            return favours(population.without(left_out) if left_out else population, clip_ids)
 
     def _read_population(self, _version: int, where: str | None) -> Population:
         """The clips that a filter lets through, in the catalog of this version."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from evenreel.library import contents, facets
-from evenreel.library.catalog import printable
+from evenreel.library.catalog import is_printable, printable
+from evenreel.library.favours import SOURCE
 from evenreel.library.marks import marks
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
@@ -32,13 +33,20 @@ from evenreel.types import Hit, Metadata, MomentHit, SearchResult, TextHit
 if TYPE_CHECKING:
     from evenreel.library import Library
 
-SOURCE = "source"
-"""The metadata column that says what made a clip: a camera, or a generator's name."""
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that was made: its result, the filter, and a clip that could not be found (`similar`)."""
+
+    result: SearchResult
+    where: str | None
+    left_out: str | None = None
 
 
-def search_answer(library: Library, result: SearchResult, where: str | None, notices: tuple[str, ...]) -> SearchAnswer:
+def search_answer(library: Library, searched: Searched, notices: Sequence[str], took_ms: float) -> SearchAnswer:
     """A result with what it favours."""
-    favours = library.favours([hit.clip_id for hit in result.hits], where)
+    result = searched.result
+    favours = library.favours([hit.clip_id for hit in result.hits], searched.where, searched.left_out)
     roots = library.roots()
     return SearchAnswer(
         query=clean(result.query),
@@ -46,7 +54,7 @@ def search_answer(library: Library, result: SearchResult, where: str | None, not
         notices=[*notices, *map(clean, result.notices)],
         hits=[_found(hit, roots, measured=bool(result.query)) for hit in result.hits],
         favours=Favours(**asdict(favours)),
-        took_ms=0.0,
+        took_ms=took_ms,
     )
 
 
@@ -72,8 +80,8 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
     )
 
 
-def stats_answer(library: Library) -> Stats:
-    """What the library holds, with what it can be filtered by."""
+def stats_answer(library: Library, *, vision: bool) -> Stats:
+    """What the library holds, with what it can be filtered by; `vision`: whether pictures can be searched for."""
     stats = library.stats()
     return Stats(
         name=clean(PurePath(stats.library).name),
@@ -86,8 +94,8 @@ def stats_answer(library: Library) -> Stats:
         set_aside=len(stats.set_aside),
         model=clean(stats.model) if stats.model else None,
         sampling=stats.rule,
-        vision=bool(stats.model),
-        facets=[Facet(**asdict(facet)) for facet in library.facets() if _is_clean(facet)],
+        vision=vision,
+        facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],
     )
 
 
@@ -143,10 +151,10 @@ def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
     )
 
 
-def _is_clean(facet: facets.Facet) -> bool:
-    """Whether what is shown is what a filter has to say: text that has to be changed to be shown cannot be chosen."""
-    texts = [facet.column, *(found.value for found in facet.values if isinstance(found.value, str))]
-    return all(clean(text) == text for text in texts)
+def _facet(facet: facets.Facet) -> Facet:
+    """Without values that would have to be changed to be shown: a filter could not find them."""
+    values = [found for found in facet.values if not isinstance(found.value, str) or clean(found.value) == found.value]
+    return Facet(**asdict(replace(facet, values=tuple(values))))
 
 
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
@@ -158,7 +166,7 @@ def _moment(clip_id: str, moment: MomentHit) -> Moment:
 
 
 def _sign(hit: TextHit) -> Sign:
-    text = clean(hit.text)
+    text = "".join(letter if is_printable(letter) else " " for letter in hit.text)
     return Sign(text=text, start_s=hit.start_s, end_s=hit.end_s, marks=list(marks(text, hit.matched)))
 
 

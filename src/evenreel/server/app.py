@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.requests import ClientDisconnect
 
 import evenreel
-from evenreel.errors import EvenreelError, LibraryError, MediaError, NotFoundError, UsageError
+from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.desk import BusyError, Desk, LoadingError
-from evenreel.server.guard import Guard, same_secret, with_session
+from evenreel.server.guard import Guard
 from evenreel.server.pictures import Pictures
 from evenreel.server.retry import Retrier
 from evenreel.server.routes import Api
@@ -29,22 +29,29 @@ from evenreel.server.settings import ServeSettings
 log = logging.getLogger("evenreel")
 
 PAGES = ("/", "/library")
-WRONG_TOKEN_DELAY_S = 0.5
-LOGIN_BYTES = 4_096
 GRACE_S = 3
 """How long answers under way may take when the server is told to end."""
 STATUS: dict[type[EvenreelError], int] = {
     UsageError: 400,
+    EncoderError: 400,
     NotFoundError: 404,
     MediaError: 404,
-    BusyError: 503,
-    LoadingError: 503,
-    LibraryError: 503,
+    EvenreelError: 503,
+}
+"""Of an error, by the first of these that it is."""
+TOLD = (UsageError, NotFoundError, MediaError, BusyError, LoadingError)
+"""Errors whose sentences are for visitors; the others may tell how the disk is laid out, so they go into the log."""
+SECRET = {
+    400: "The library's model cannot answer this, so only words can be searched; the server's log says why.",
+    503: "The library cannot be used at the moment; the server's log says why.",
 }
 
 
 def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
-    """The application over one library. Nothing is opened before it starts.
+    """The application over one library, for a host of its own: its addresses begin at the root.
+
+    Nothing is opened before it starts. What answers is checked by `Guard` first, so it cannot be a part of another
+    application, and takes no further middleware.
 
     Args:
         library: folder of the library.
@@ -59,6 +66,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         desk.start()
+        pictures.start()
         try:
             yield
         finally:
@@ -76,9 +84,9 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.include_router(Api(desk, pictures, retrier, settings).router())
-    _add_pages(app, settings)
+    _add_pages(app)
     _add_errors(app)
-    app.add_middleware(Guard, settings=settings)
+    app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too
     return app
 
 
@@ -96,6 +104,8 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     """
     import uvicorn
 
+    from evenreel.server.connections import timed_protocol
+
     evenreel.open_library(library, vision=False).close()
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     with _listening(settings) as listener:
@@ -106,6 +116,8 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
             server_header=False,
             proxy_headers=False,
             ws="none",
+            http=timed_protocol(settings.idle_s),
+            limit_concurrency=settings.connections,
             lifespan="on",
             timeout_graceful_shutdown=GRACE_S,
         )
@@ -127,11 +139,14 @@ def _listening(settings: ServeSettings) -> socket.socket:
     try:
         found = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except (OSError, OverflowError) as error:
+        with contextlib.ExitStack() as undo:
+            listener = undo.enter_context(socket.socket(family, kind, protocol))
+            if os.name == "posix":  # elsewhere it lets two servers have one port
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(128)
+            undo.pop_all()
+    except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(
             f"{settings.host} port {settings.port} cannot be had ({why.lower()}); choose another with --port or --host."
@@ -145,51 +160,38 @@ def _address(settings: ServeSettings, listener: socket.socket) -> str:
     return f"http://{shown}:{port}/"
 
 
-def _add_pages(app: FastAPI, settings: ServeSettings) -> None:
+def _add_pages(app: FastAPI) -> None:
     static = resources.files("evenreel.server").joinpath("static")
 
     async def page() -> Response:
         return FileResponse(str(static.joinpath("index.html")), media_type="text/html")
 
-    async def session(request: Request) -> Response:
-        return await _log_in(request, settings)
-
     for path in PAGES:
         app.add_api_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
-    app.add_api_route("/session", session, methods=["POST"], include_in_schema=False)
     app.mount("/static", StaticFiles(directory=str(static)))
-
-
-async def _log_in(request: Request, settings: ServeSettings) -> Response:
-    """Give the cookie to who knows the token; the others wait a little and are asked again."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LOGIN_BYTES:
-            raise HTTPException(413, "A token is shorter.")
-    given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    if settings.token is None or same_secret(given, settings.token):
-        return with_session(RedirectResponse("/", 303), settings.token or "")
-    await asyncio.sleep(WRONG_TOKEN_DELAY_S)
-    return RedirectResponse("/", 303)
 
 
 def _add_errors(app: FastAPI) -> None:
     """One sentence for every refusal, as `{"detail": ...}`."""
 
     async def refused(_: Request, error: Exception) -> Response:
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-        if isinstance(error, EvenreelError) and status >= 500 and not isinstance(error, (BusyError, LoadingError)):
-            log.error("%s", error)
-        return JSONResponse({"detail": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
+        status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
+        if not isinstance(error, TOLD):
+            log.error("not answered: %s", error, exc_info=error)
+        sentence = str(error) if isinstance(error, TOLD) else SECRET[status]
+        return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if status == 503 else None)
 
     async def invalid(_: Request, error: Exception) -> Response:
         problems = error.errors() if isinstance(error, RequestValidationError) else []
         return JSONResponse({"detail": "; ".join(map(_sentence, problems)) or "The request is wrong."}, 422)
 
     async def unreadable(_: Request, error: Exception) -> Response:
-        log.error("a file of the server cannot be read or written: %s", error)
-        return JSONResponse({"detail": "A file of the server cannot be read or written; is its disk full?"}, 503)
+        log.error("a file of the server cannot be read or written: %s", error, exc_info=error)
+        sentence = "A file of the server cannot be read or written; the server's log says which."
+        return JSONResponse({"detail": sentence}, 503, {"Retry-After": "1"})
+
+    async def gone(_: Request, error: Exception) -> Response:
+        return Response(status_code=400)  # nobody hears it
 
     async def failed(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": "The server failed; what happened is in its log."}, 500)  # uvicorn logs it
@@ -198,6 +200,7 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(EvenreelError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(OSError, unreadable)
+    app.add_exception_handler(ClientDisconnect, gone)
 
 
 def _sentence(problem: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from evenreel.errors import EncoderError, EvenreelError
+from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
 from evenreel.library.catalog import CATALOG
 from evenreel.server.settings import ServeSettings
@@ -21,8 +21,8 @@ from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
-CACHED = 256
-"""Answers kept; one is some tens of kilobytes."""
+CACHED_BYTES = 32 * 2**20
+"""Of answers that are kept, to be given again."""
 Version = tuple[tuple[int, int, int], ...]
 
 
@@ -63,24 +63,31 @@ class Desk:
     """Asks one library for many visitors.
 
     Each thread has a connection of its own; what they read is of one moment each. The model is loaded once, in the
-    background, and shared.
+    background, and shared; where the library gets another one, that is loaded.
 
     Args:
         library: folder of the library.
         settings: number of threads, of waiting requests, the model's device.
+
+    Attributes:
+        model: `loading`, `ready`, `none` where words alone are searched, or `failed`.
+        trouble: why it failed.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
         self.library, self._settings = library, settings
-        self._pool = ThreadPoolExecutor(settings.searchers, thread_name_prefix="search")
         self._waiting = 0
         self._own = threading.local()
         self._open: list[Library] = []
-        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
+        self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._answer_bytes = 0
         self._lock = threading.Lock()
         self._encoder: SharedEncoder | None = None
-        self.model = "loading"
-        self.trouble = ""
+        self._generation = 0  # of the encoder
+        self._made_with: tuple[str | None, str | None] | None = None
+        self._looked_at: Version | None = None
+        self._warming = False
+        self.model, self.trouble = "loading", ""
 
     def start(self) -> None:
         """Open the library once, to see that it can be, and begin to load its model.
@@ -88,10 +95,9 @@ class Desk:
         Raises:
             LibraryError: it cannot be opened.
         """
-        with open_library(self.library, vision=False) as library:
-            name = library.stats().model if self._settings.vision else None
-        self.model = "none" if name is None else "loading"
-        threading.Thread(target=self._warm_up, args=(name,), name="model", daemon=True).start()
+        open_library(self.library, vision=False).close()
+        self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
+        self._look()
 
     def close(self) -> None:
         """End the threads when their present request is done, and let go of the library."""
@@ -108,61 +114,95 @@ class Desk:
         """
         if self._waiting >= self._settings.waiting + self._settings.searchers:
             raise BusyError("Too many searches are waiting; try again in a moment.")
+        self._look()
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, self._asked, question)
         finally:
             self._waiting -= 1
 
-    async def ask_once(self, key: Hashable, question: Callable[[Library], T]) -> T:
+    async def ask_once(self, key: Hashable, question: Callable[[Library], bytes]) -> bytes:
         """The same, or the answer that was given to this key before, while the library is as it was."""
         key = (self._version(), self.model, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
-                kept: T = self._answers[key]
-                return kept
+                return self._answers[key]
         answer = await self.ask(question)
-        with self._lock:
-            self._answers[key] = answer
-            while len(self._answers) > CACHED:
-                self._answers.popitem(last=False)
+        self._keep(key, answer)
         return answer
 
     def need_model(self) -> None:
         """Raise LoadingError while the model is on its way; without one, words are searched alone."""
+        self._look()
         if self.model == "loading":
             raise LoadingError("The model is still being loaded; try again in a moment.")
 
-    def need_vision(self) -> Encoder:
-        """The model, for questions that cannot do without.
+    def need_vision(self) -> None:
+        """Raise what stands against searching by a picture.
 
         Raises:
-            LoadingError: it is still on its way.
+            LoadingError: the model is still on its way.
             EncoderError: there is none.
         """
         self.need_model()
         if self._encoder is None:
             raise EncoderError(self.trouble or "The library is searched by words alone, so pictures cannot be.")
-        return self._encoder
 
     def notices(self) -> tuple[str, ...]:
         """What every answer has to say beside its own notices."""
-        return (f"Only words were searched: {self.trouble}",) if self.trouble else ()
+        return ("The model could not be loaded, so only words were searched.",) if self.trouble else ()
 
-    def _warm_up(self, name: str | None) -> None:
-        """Load the model and do once what costs more the first time, imports above all."""
+    def _keep(self, key: Hashable, answer: bytes) -> None:
+        with self._lock:
+            self._answer_bytes += len(answer) - len(self._answers.pop(key, b""))
+            self._answers[key] = answer
+            while self._answer_bytes > CACHED_BYTES:
+                _, gone = self._answers.popitem(last=False)
+                self._answer_bytes -= len(gone)
+
+    def _look(self) -> None:
+        """Warm up, if the library has changed since that was done; a change may bring a model, or another one."""
+        version = self._version()
+        with self._lock:
+            if self._warming or version == self._looked_at:
+                return
+            self._warming, self._looked_at = True, version
+        threading.Thread(target=self._warm_up, name="model", daemon=True).start()
+
+    def _warm_up(self) -> None:
+        """Load the model, if it is another than before, and do once what costs more the first time."""
         try:
-            encoder = self._loaded(name) if name else None
-            with open_library(self.library, encoder=encoder, vision=encoder is not None) as library:
-                found = library.search("a first search", k=1)  # which says, too, whether the model is the library's
-                library.favours([hit.clip_id for hit in found.hits])
-            if encoder is not None:
-                self._encoder, self.model = SharedEncoder(encoder), "ready"
+            with open_library(self.library, vision=False) as library:
+                made_with = library.made_with if self._settings.vision else (None, None)
+            if made_with != self._made_with:
+                self._made_with = made_with
+                self._change_model(*made_with)
+        except LibraryError as error:  # locked, or being repaired: the next request looks again
+            log.warning("the library cannot be read just now: %s", error)
+            self._set_model(None, "failed")
+            self._made_with = self._looked_at = None
         except Exception as error:  # whatever it is, words can still be searched
-            self.trouble = str(error) if isinstance(error, EvenreelError) else f"the model failed to load ({error})."
-            self.model = "failed"
-            log.warning("the model cannot be loaded, only words are searched: %s", self.trouble)
+            trouble = str(error) if isinstance(error, EvenreelError) else f"the model failed to load ({error})."
+            self._set_model(None, "failed", trouble)
+            log.warning("the model cannot be loaded, only words are searched: %s", trouble)
+        finally:
+            self._warming = False
+
+    def _change_model(self, name: str | None, weights: str | None) -> None:
+        self._set_model(None, "loading" if name else "none")
+        encoder = self._loaded(name) if name else None
+        if encoder is not None and encoder.weights_hash != weights:
+            raise EncoderError(f"The model {name} is another now than the one that the library was made with.")
+        with open_library(self.library, encoder=encoder, vision=encoder is not None) as library:
+            found = library.search("a first search", k=1)
+            library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
+        if encoder is not None:
+            self._set_model(SharedEncoder(encoder), "ready")
+
+    def _set_model(self, encoder: SharedEncoder | None, state: str, trouble: str = "") -> None:
+        self._generation += self._encoder is not encoder
+        self._encoder, self.model, self.trouble = encoder, state, trouble
 
     def _loaded(self, name: str) -> Encoder:
         from evenreel.encoders import load_encoder
@@ -173,33 +213,34 @@ class Desk:
         return question(self._library())
 
     def _library(self) -> Library:
-        """This thread's own, opened anew where the model has come since or the catalog was replaced by another."""
-        state = (self._encoder is not None, _inode(self.library / CATALOG))
+        """This thread's own, opened anew where the model is another or the catalog was replaced by another."""
+        state, encoder = (self._generation, self._catalog_state()), self._encoder
         if getattr(self._own, "state", None) != state:
-            if hasattr(self._own, "library"):
-                self._let_go(self._own.library)
-                del self._own.library
-            self._own.library = open_library(self.library, encoder=self._encoder, vision=self._encoder is not None)
+            self._own.state = None  # should opening fail
+            self._let_go()
+            self._own.library = open_library(self.library, encoder=encoder, vision=encoder is not None)
             self._own.state = state
             with self._lock:
                 self._open.append(self._own.library)
         library: Library = self._own.library
         return library
 
-    def _let_go(self, library: Library) -> None:
-        with self._lock:
-            self._open.remove(library)
-        library.close()
+    def _let_go(self) -> None:
+        library: Library | None = getattr(self._own, "library", None)
+        if library is not None:
+            self._own.library = None
+            with self._lock:
+                self._open.remove(library)
+            library.close()
+
+    def _catalog_state(self) -> Hashable:
+        """What an open catalog does not see by itself: another file, or any change where it may not be written to."""
+        version = self._version()
+        return version[0][0] if os.access(self.library, os.W_OK) else version
 
     def _version(self) -> Version:
         """Changes with every change of the catalog, whoever made it."""
         return tuple(_stamp(self.library / name) for name in (CATALOG, f"{CATALOG}-wal"))
-
-
-def _inode(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return os.stat(path).st_ino
-    return 0
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -15,9 +15,9 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video
 from evenreel.media.parts import Part
+from evenreel.media.picture import BT709
 from evenreel.media.sampling import EverySeconds
 from evenreel.media.workers import Message
-from evenreel.planted.write import BT709, LIMITED_RANGE
 from evenreel.types import Frame, Pixels
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ PREVIEW_RATE = 30
 JPEG_QUALITY = 82
 LAST_S = 1e-3
 """So long before the end its last frame is still on screen."""
+LIMITED_RANGE = 1
 TICKS = 90_000
 """Of a preview's clock, a second."""
 
@@ -81,20 +82,25 @@ class PictureReader:
         part = Part(task["start_s"], task["end_s"])
         with open_video(task["preview"], self._limits, threads=2) as video:
             frames = video.frames(part.rule(EverySeconds(1 / PREVIEW_RATE)))
-            with av.open(task["out"], "w", format="mp4", options={"movflags": "+faststart"}) as container:
-                yield from _encode(container, frames, task["start_s"])
+            first = next(frames, None)
+            if first is None:
+                raise MediaError("no_frames", "there are no pictures in this part of the video")
+            try:
+                with av.open(task["out"], "w", format="mp4", options={"movflags": "+faststart"}) as container:
+                    yield from _encode(container, itertools.chain([first], _until_damaged(frames)), task["start_s"])
+            except OSError as error:
+                why = error.strerror or "it cannot be written"
+                raise MediaError("unreadable", f"its preview cannot be written ({why.lower()})") from error
 
 
 def _encode(container: OutputContainer, frames: Iterator[Frame], start_s: float) -> Iterator[Message]:
-    first = next(frames, None)
-    if first is None:
-        raise MediaError("no_frames", "there are no pictures in this part of the video")
-    height, width = _preview_size(*first.pixels.shape[:2])
-    stream = _stream(container, width, height)
-    for frame in _until_damaged(itertools.chain([first], frames)):
-        container.mux(stream.encode(_video_frame(frame, start_s, width, height)))
+    stream = None
+    for frame in frames:
+        stream = stream or _stream(container, *_preview_size(*frame.pixels.shape[:2]))
+        container.mux(stream.encode(_video_frame(frame, start_s, stream.width, stream.height)))
         yield {"time_s": frame.time_s}, None
-    container.mux(stream.encode(None))
+    if stream is not None:
+        container.mux(stream.encode(None))
 
 
 def _until_damaged(frames: Iterator[Frame]) -> Iterator[Frame]:
@@ -127,9 +133,9 @@ def _video_frame(frame: Frame, start_s: float, width: int, height: int) -> Any:
 
 
 def _preview_size(height: int, width: int) -> tuple[int, int]:
-    """Even sides, the shorter of at most `PREVIEW_SIDE_PX`."""
+    """Even width and height, the shorter of at most `PREVIEW_SIDE_PX`."""
     factor = min(1.0, PREVIEW_SIDE_PX / min(height, width))
-    return max(2, round(height * factor / 2) * 2), max(2, round(width * factor / 2) * 2)
+    return max(2, round(width * factor / 2) * 2), max(2, round(height * factor / 2) * 2)
 
 
 def _jpeg(pixels: Pixels, width: int) -> bytes:

@@ -7,14 +7,18 @@ import contextlib
 import logging
 import os
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from evenreel.errors import EvenreelError
-from evenreel.files import TEMPORARY_SUFFIX
+from evenreel.errors import MediaError
+from evenreel.features.progress import TRANSIENT
+from evenreel.files import replacing
+from evenreel.library.contents import Located
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError
 from evenreel.server.settings import ServeSettings
@@ -24,16 +28,30 @@ log = logging.getLogger("evenreel")
 READER = "evenreel.server.picture_reader:PictureReader"
 STILL_WIDTHS = (160, 320, 640, 1280)
 PREVIEW_PART_S = 60.0
-WAITING = 400
-"""Pictures that may be waited for: some pages of stills."""
-TRIM_EVERY = 200
-"""Pictures made between two looks at how much is kept."""
+WAITING = 200
+"""Pictures that may be waited for; then those asked for first, of pages that were left, are given up."""
+REMEMBERED_S = 600.0
+"""How long a picture that cannot be made is not tried again."""
+REMEMBERED = 1_000
+TRIM_SHARE = 1 / 16
+"""Of what may be kept is written between two looks at how much is there."""
+
+
+@dataclass(eq=False)
+class _Job:
+    """A picture that is waited for."""
+
+    kept: Path
+    paint: Callable[[Worker], bytes]
+    done: asyncio.Future[bytes]
+    is_preview: bool = False
 
 
 class Pictures:
-    """Makes stills and previews of files and keeps them.
+    """Makes stills and previews of files and keeps them; what was asked for last is made first.
 
-    What is kept is named by the clip's id, which is a digest of its content, so that it never goes stale.
+    What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
+    was indexed before and after, so that it never goes stale.
 
     Args:
         settings: processes, limits, the folder and how much of it may be filled.
@@ -41,15 +59,22 @@ class Pictures:
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
-        self._pool = ThreadPoolExecutor(settings.painters, thread_name_prefix="paint")
         self._idle: SimpleQueue[Worker] = SimpleQueue()
-        limits = settings.limits
-        self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(settings.painters)]
+        self._workers: list[Worker] = []
+        self._under_way: dict[Path, _Job] = {}
+        self._waiting: list[_Job] = []
+        self._painting = self._painting_previews = 0
+        self._failed: OrderedDict[Path, tuple[float, MediaError]] = OrderedDict()
+        self._written = float("inf")  # since the cache was trimmed: look at the start
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Get ready; the processes start when they are needed."""
+        limits = self._settings.limits
+        self._pool = ThreadPoolExecutor(self._settings.painters, thread_name_prefix="paint")
+        self._workers = [Worker(READER, {"limits": asdict(limits)}, limits) for _ in range(self._settings.painters)]
         for worker in self._workers:
             self._idle.put(worker)
-        self._lock = threading.Lock()
-        self._made = 0
-        self._under_way: dict[Path, asyncio.Future[Path | bytes]] = {}
 
     def close(self) -> None:
         """End the processes at once."""
@@ -57,92 +82,152 @@ class Pictures:
             worker.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    async def still(self, clip_id: str, path: str, time_s: float, width: int) -> bytes:
+    async def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
+        """A still that was made before."""
+        with contextlib.suppress(OSError):
+            return await asyncio.to_thread(self._still_path(clip_id, time_s, width).read_bytes)
+        return None
+
+    async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:
         """A JPEG of what is on screen at a time, at most about `width` pixels wide.
 
         Raises:
-            MediaError: the file cannot be read.
+            MediaError: the file cannot be read, or is another one now.
             BusyError: too many pictures are waited for.
         """
-        width = next((known for known in STILL_WIDTHS if known >= width), STILL_WIDTHS[-1])
-        kept = self._place(clip_id, f"{round(time_s * 1000)}-{width}.jpg")
-        with contextlib.suppress(OSError):
-            return await asyncio.to_thread(kept.read_bytes)
-        made = await self._once(kept, lambda: self._paint_still(kept, path, time_s, width))
-        return made if isinstance(made, bytes) else await asyncio.to_thread(made.read_bytes)
+        kept = self._still_path(clip_id, time_s, width)
+        task = {"still": file.path, "time_s": time_s, "width": _round_up(width)}
+        return await self._once(kept, lambda worker: self._paint_still(worker, kept, file, task))
 
-    async def preview(self, clip_id: str, path: str, part: int) -> Path:
+    async def preview(self, clip_id: str, file: Located, part: int) -> Path:
         """An mp4 file of a part of a clip; parts are `PREVIEW_PART_S` long.
 
         Raises:
-            MediaError: the file cannot be read, or ends before this part.
+            MediaError: the file cannot be read, is another one now, or ends before this part.
             BusyError: too many pictures are waited for.
             OSError: the cache cannot be written.
         """
-        kept = self._place(clip_id, f"{part}-preview.mp4")
-        if not await asyncio.to_thread(kept.is_file):
-            await self._once(kept, lambda: self._paint_preview(kept, path, part))
+        kept = self.preview_path(clip_id, part)
+        start_s = part * PREVIEW_PART_S
+        task = {"preview": file.path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S}
+        await self._once(kept, lambda worker: self._paint_preview(worker, kept, file, task), is_preview=True)
         return kept
 
-    async def _once(self, kept: Path, paint: Callable[[], Path | bytes]) -> Path | bytes:
-        """Who asks for what another has asked for already waits for the same picture."""
-        if kept not in self._under_way:
-            if len(self._under_way) >= WAITING:
-                raise BusyError("Too many pictures are waited for; try again in a moment.")
-            future = asyncio.get_running_loop().run_in_executor(self._pool, paint)
-            self._under_way[kept] = future
-            future.add_done_callback(lambda _: self._under_way.pop(kept, None))
-        return await asyncio.shield(self._under_way[kept])
+    def preview_path(self, clip_id: str, part: int) -> Path:
+        """Where a preview is, or would be."""
+        return self._place(clip_id, f"{part}-preview.mp4")
+
+    def _still_path(self, clip_id: str, time_s: float, width: int) -> Path:
+        return self._place(clip_id, f"{round(time_s * 1000)}-{_round_up(width)}.jpg")
 
     def _place(self, clip_id: str, name: str) -> Path:
         return self._settings.cache / clip_id[:2] / f"{clip_id}-{name}"
 
-    def _paint_still(self, kept: Path, path: str, time_s: float, width: int) -> bytes:
+    async def _once(self, kept: Path, paint: Callable[[Worker], bytes], *, is_preview: bool = False) -> bytes:
+        """Who asks for what another has asked for already waits for the same picture."""
+        self._raise_remembered(kept)
+        job = self._under_way.get(kept)
+        if job is None:
+            job = _Job(kept, paint, asyncio.get_running_loop().create_future(), is_preview)
+            self._under_way[kept] = job
+            self._waiting.append(job)
+            self._give_up_oldest()
+            self._go_on()
+        return await asyncio.shield(job.done)
+
+    def _give_up_oldest(self) -> None:
+        if len(self._waiting) > WAITING:
+            job = self._waiting.pop(0)
+            self._finish(job, b"", BusyError("Too many pictures are waited for; try again in a moment."))
+
+    def _go_on(self) -> None:
+        """Start what can be started: the latest first, and stills whatever previews there are."""
+        while self._painting < self._settings.painters and (job := self._next()) is not None:
+            self._waiting.remove(job)
+            self._painting += 1
+            self._painting_previews += job.is_preview
+            future = asyncio.get_running_loop().run_in_executor(self._pool, self._painted, job)
+            future.add_done_callback(lambda painted, job=job: self._painted_one(job, painted))  # type: ignore[misc]
+
+    def _next(self) -> _Job | None:
+        previews = self._painting_previews < max(1, self._settings.painters - 1)
+        return next((job for job in reversed(self._waiting) if previews or not job.is_preview), None)
+
+    def _painted(self, job: _Job) -> bytes:
         worker = self._idle.get()
         try:
-            answers = list(worker.run({"still": path, "time_s": time_s, "width": width}))
+            return job.paint(worker)
         finally:
             self._idle.put(worker)
-        picture = answers[0][1]
-        if picture is None:
-            raise EvenreelError("The picture process sent no picture.")
-        made = picture.tobytes()
+
+    def _painted_one(self, job: _Job, painted: asyncio.Future[bytes]) -> None:
+        self._painting -= 1
+        self._painting_previews -= job.is_preview
+        if painted.cancelled():
+            self._finish(job, b"", BusyError("The server is being ended."))
+            return
+        error = painted.exception()
+        if isinstance(error, MediaError) and error.reason not in TRANSIENT:
+            self._remember(job.kept, error)
+        self._finish(job, b"" if error else painted.result(), error)
+        self._go_on()
+
+    def _finish(self, job: _Job, made: bytes, error: BaseException | None) -> None:
+        self._under_way.pop(job.kept, None)
+        if error is None:
+            job.done.set_result(made)
+        else:
+            job.done.set_exception(error)
+            job.done.exception()  # whoever asked may have gone
+
+    def _remember(self, kept: Path, error: MediaError) -> None:
+        self._failed[kept] = (time.monotonic() + REMEMBERED_S, error)
+        while len(self._failed) > REMEMBERED:
+            self._failed.popitem(last=False)
+
+    def _raise_remembered(self, kept: Path) -> None:
+        until, error = self._failed.get(kept, (0.0, None))
+        if error is not None and time.monotonic() < until:
+            raise error
+
+    def _paint_still(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
+        made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
+        _check_unchanged(file)
         self._keep(kept, made)
         return made
 
-    def _paint_preview(self, kept: Path, path: str, part: int) -> Path:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = kept.with_name(f".{kept.name}{TEMPORARY_SUFFIX}")
-        start_s = part * PREVIEW_PART_S
-        task = {"preview": path, "start_s": start_s, "end_s": start_s + PREVIEW_PART_S, "out": str(unfinished)}
-        worker = self._idle.get()
-        try:
-            for _ in worker.run(task):
+    def _paint_preview(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
+        """Nothing is handed on; the file is what was asked for."""
+        self._make_cache()
+        with replacing(kept) as part:
+            for _ in worker.run({**task, "out": str(part)}):
                 pass
-            unfinished.replace(kept)
-        finally:
-            self._idle.put(worker)
-            unfinished.unlink(missing_ok=True)
-        self._note_made()
-        return kept
+            _check_unchanged(file)
+            size_bytes = part.stat().st_size
+        self._note_written(size_bytes)
+        return b""
 
     def _keep(self, kept: Path, made: bytes) -> None:
         """Keep a picture; a disk that does not take it costs speed, nothing else."""
-        unfinished = kept.with_name(f".{kept.name}{TEMPORARY_SUFFIX}")
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(made)
-            unfinished.replace(kept)
+            self._make_cache()
+            with replacing(kept) as part:
+                part.write_bytes(made)
         except OSError as error:
             log.warning("pictures cannot be kept in %s: %s", self._settings.cache, error.strerror or error)
-        self._note_made()
+        self._note_written(len(made))
 
-    def _note_made(self) -> None:
+    def _make_cache(self) -> None:
+        """Pictures of private videos are for nobody else on this machine."""
+        self._settings.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def _note_written(self, size_bytes: int) -> None:
         with self._lock:
-            self._made += 1
-            due = self._made % TRIM_EVERY == 1
+            self._written += size_bytes
+            due = self._written > self._settings.cache_bytes * TRIM_SHARE
+            self._written = 0 if due else self._written
         if due:
-            trim(self._settings.cache, self._settings.cache_bytes)
+            trim(self._settings.cache, round(self._settings.cache_bytes * (1 - TRIM_SHARE)))
 
 
 def trim(folder: Path, most_bytes: int) -> None:
@@ -162,6 +247,15 @@ def trim(folder: Path, most_bytes: int) -> None:
             excess -= size
 
 
-def part_count(duration_s: float | None) -> int | None:
-    """How many preview parts a clip has; None where its length is not known."""
-    return None if duration_s is None else max(1, -int(-duration_s // PREVIEW_PART_S))
+def _round_up(width: int) -> int:
+    return next((known for known in STILL_WIDTHS if known >= width), STILL_WIDTHS[-1])
+
+
+def _check_unchanged(file: Located) -> None:
+    """What was painted belongs to the clip only if the file was its file until now."""
+    try:
+        unchanged = file.is_unchanged(os.stat(file.path, follow_symlinks=False))
+    except OSError:
+        unchanged = False
+    if not unchanged:
+        raise MediaError("changed_while_reading", "the file has changed since it was indexed")

@@ -211,8 +211,7 @@ class Retry(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the server answers, and whether its model is loaded (`loading`, `ready`, `none` or `failed`)."""
+    """Whether the server answers, and how its model is: `loading`, `ready`, `none` or `failed`."""
 
     status: str
     model: str
-    sentence: str = ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +13,10 @@ from pathlib import Path
 
 from evenreel.library import Library
 from evenreel.server.records import Retry
+
+log = logging.getLogger("evenreel")
+
+FAILED = Retry(state="failed", sentence="The folders could not be looked through; the server's log says why.")
 
 
 class Retrier:
@@ -25,58 +31,79 @@ class Retrier:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._state = Retry(state="idle", sentence="")
+        self._closed = False
 
     def state(self) -> Retry:
         """How the run goes, or how the last one ended."""
         return self._state
 
     def start(self, library: Library) -> Retry:
-        """Begin a run, unless one is under way."""
+        """Begin a run, unless one is under way.
+
+        Raises:
+            LibraryError: the catalog cannot be read just now.
+        """
         with self._lock:
-            if self._state.state != "running":
-                self._state = Retry(state="running", sentence="The folders are looked through again.")
-                threading.Thread(target=self._run, args=(_command(library),), name="retry", daemon=True).start()
+            if self._state.state == "running" or self._closed:
+                return self._state
+            places, gone = _places(library)
+            if not places:
+                self._state = Retry(state="failed", sentence="None of the folders is there; is their disk connected?")
+                return self._state
+            left_out = f" {_count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
+            self._state = Retry(state="running", sentence=f"The folders are looked through again.{left_out}")
+            command = [*_command(library), "--", *places]
+            threading.Thread(target=self._run, args=(command, left_out), name="retry", daemon=True).start()
             return self._state
 
     def close(self) -> None:
         """End the run; what it has finished is kept, and the next one goes on from there."""
-        process = self._process
+        with self._lock:
+            self._closed = True
+            process = self._process
         if process is not None:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
             process.kill()
 
-    def _run(self, command: list[str]) -> None:
+    def _run(self, command: list[str], left_out: str) -> None:
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            )
+            with self._lock:
+                if self._closed:
+                    return
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    errors="replace",
+                )
             said, complained = self._process.communicate()
-            self._state = _outcome(self._process.returncode, said, complained)
-        except OSError as error:
-            self._state = Retry(state="failed", sentence=f"The index command cannot be started: {error}.")
+            self._state = _outcome(self._process.returncode, said, complained, left_out)
+        except Exception:
+            log.exception("trying again what was set aside failed")
+            self._state = FAILED
+
+
+def _places(library: Library) -> tuple[list[str], int]:
+    """The folders and single files that can be looked at again, and how many of the folders are gone."""
+    roots = library.roots()
+    there = [root for root in roots if os.path.isdir(root)]
+    return [*there, *(path for path in library.single_files() if os.path.exists(path))], len(roots) - len(there)
 
 
 def _command(library: Library) -> list[str]:
-    """What a person would type: every folder, with the stages that the library has."""
+    """What a person would type, with the stages that the library has."""
     stats = library.stats()
-    command = [
-        sys.executable,
-        "-m",
-        "evenreel",
-        "--quiet",
-        "index",
-        "--library",
-        str(library.path),
-        "--retry",
-        "--json",
-    ]
+    command = [sys.executable, "-m", "evenreel", "--quiet", "index", "--retry", "--json"]
+    command += ["--library", str(library.path)]
     if stats.clips and not stats.model:
         command.append("--no-vision")
     if stats.clips and not _reads_text(library):
         command.append("--no-ocr")
-    return [*command, "--", *library.roots()]
+    return command
 
 
 def _reads_text(library: Library) -> bool:
@@ -85,14 +112,25 @@ def _reads_text(library: Library) -> bool:
     return any(found.value for values in read for found in values)
 
 
-def _outcome(code: int, said: str, complained: str) -> Retry:
+def _outcome(code: int, said: str, complained: str, left_out: str) -> Retry:
     if code not in {0, 3}:
-        lines = complained.strip().splitlines()
-        return Retry(state="failed", sentence=lines[-1].removeprefix("evenreel: ") if lines else "The run was ended.")
+        log.error("trying again what was set aside failed: %s", complained.strip())
+        return FAILED
     report = json.loads(said)
     back, aside = report["indexed"] + report["recognised"], len(report["set_aside"])
-    return Retry(state="done", sentence=f"{_files(back)} taken in; {_files(aside)} still set aside.")
+    return Retry(
+        state="done", sentence=f"{_count(back, 'file')} taken in; {_count(aside, 'file')} still set aside.{left_out}"
+    )
 
 
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> _count(1, "file"), _count(1234, "file")
+    ('1 file', '1,234 files')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

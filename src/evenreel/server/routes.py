@@ -12,29 +12,38 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
 from fastapi.responses import FileResponse
+from pydantic import BaseModel
 
-from evenreel.config import MediaLimits
 from evenreel.errors import NotFoundError
 from evenreel.library import Library
+from evenreel.library.contents import ClipMedia, Located
 from evenreel.library.image import read_image
 from evenreel.server import answers
+from evenreel.server.answers import Searched
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import OpenedFile, media_type, open_beneath
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS, ServeSettings
-from evenreel.types import SearchResult
 
 log = logging.getLogger("evenreel")
 
 LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
-UPLOADS = 2
-"""Pictures that are received and decoded at a time; decoded, each may take some hundred megabytes."""
+LONGEST_QUERY = 10_000
+RECEIVING, DECODING = 8, 2
+"""Pictures at a time; decoded, each may take some hundred megabytes."""
+EVERYWHERE = (400, 401, 403, 422, 503)
+"""Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """A clip's id is a digest of its content, so what is made from it never changes."""
+PICTURE = {
+    "required": True,
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+}
+"""What `POST /api/search/image` takes, in the words of OpenAPI."""
 
 ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
@@ -56,70 +65,64 @@ class Api:
 
     def __init__(self, desk: Desk, pictures: Pictures, retrier: Retrier, settings: ServeSettings) -> None:
         self._desk, self._pictures, self._retrier, self._settings = desk, pictures, retrier, settings
-        self._uploads = 0
+        self._receiving, self._decoding = _Places(RECEIVING), _Places(DECODING)
 
     def router(self) -> APIRouter:
         """All routes below `/api`."""
         router = APIRouter(prefix="/api")
-        for path, endpoint, about in (
-            ("/search", self.search, _about("Clips that answer a sentence, best first.", 400, 503)),
-            (
-                "/clips/{clip_id}/similar",
-                self.similar,
-                _about("Clips that look like a moment of a clip.", 400, 404, 503),
-            ),
-            ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", 404, 503)),
-            ("/clips/{clip_id}/media", self.media, _about("The clip's file, or ranges of it.", 404, 503)),
-            ("/clips/{clip_id}/still", self.still, _about("A JPEG of what is on screen at a time.", 404, 503)),
-            ("/clips/{clip_id}/preview", self.preview, _about("A small silent mp4 of a part of it.", 404, 503)),
-            ("/stats", self.stats, _about("What the library holds and can be filtered by.", 503)),
-            ("/files", self.files, _about("Files of the library, also those that were set aside.", 503)),
-            ("/retry", self.retry_state, _about("How trying again goes.")),
-            ("/health", self.health, _about("Whether the server answers and its model is loaded.")),
-        ):
+        for path, endpoint, about in self._reading():
             router.add_api_route(path, endpoint, methods=["GET"], **about)
             router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
-        router.add_api_route(
-            "/search/image",
-            self.search_image,
-            methods=["POST"],
-            openapi_extra={"requestBody": PICTURE},
-            **_about("Clips with a frame that looks like a picture.", 400, 408, 413, 415, 503),
-        )
-        router.add_api_route(
-            "/retry", self.retry, methods=["POST"], status_code=202, **_about("Try again what was set aside.", 503)
-        )
+        about = _about("Clips with a frame that looks like a picture.", SearchAnswer, 408, 413, 415)
+        about["openapi_extra"] = {"requestBody": PICTURE}
+        router.add_api_route("/search/image", self.search_image, methods=["POST"], **about)
+        about = _about("Try again what was set aside.", Retry)
+        router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **about)
         return router
+
+    def _reading(self) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
+        media = _about("The clip's file, or ranges of it.", "video/*", 404, 416)
+        media["responses"][206] = {**media["responses"][200], "description": "Ranges of the file."}
+        return [
+            ("/search", self.search, _about("Clips that answer a sentence, best first.", SearchAnswer)),
+            ("/clips/{clip_id}/similar", self.similar, _about("Clips that look like a clip.", SearchAnswer, 404)),
+            ("/clips/{clip_id}", self.clip, _about("All that is known of a clip.", Clip, 404)),
+            ("/clips/{clip_id}/media", self.media, media),
+            ("/clips/{clip_id}/still", self.still, _about("What is on screen at a time.", "image/jpeg", 404)),
+            ("/clips/{clip_id}/preview", self.preview, _about("A part of it, small and silent.", "video/mp4", 404)),
+            ("/stats", self.stats, _about("What the library holds and can be filtered by.", Stats)),
+            ("/files", self.files, _about("Files of the library, also those that were set aside.", Files)),
+            ("/retry", self.retry_state, _about("How trying again goes.", Retry)),
+            ("/health", self.health, _about("Whether the server answers and its model is loaded.", Health)),
+        ]
 
     async def search(
         self,
-        q: Annotated[str, Query(description="What is to be seen, or read on screen.")],
+        q: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to be seen, or read on screen.")],
         where: Where = None,
         k: Count = 20,
-    ) -> SearchAnswer:
+    ) -> Response:
         """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
-        return await self._found(("text", q, where, k), where, lambda library: library.search(q, k, where))
+        return await self._found(
+            lambda library: Searched(library.search(q, k, where), where), key=("text", q, where, k)
+        )
 
-    async def search_image(self, request: Request, where: Where = None, k: Count = 20) -> SearchAnswer:
+    async def search_image(self, request: Request, where: Where = None, k: Count = 20) -> Response:
         """Clips by a picture, which is the body of the request."""
         self._desk.need_vision()
-        if self._uploads >= UPLOADS:
-            raise BusyError("Other pictures are being searched for; try again in a moment.")
-        self._uploads += 1
-        try:
+        with self._receiving:
             picture = await self._received(request)
-            pixels = await asyncio.to_thread(read_image, picture, MediaLimits())
-            return await self._found(None, where, lambda library: library.search_pixels(pixels, k, where))
-        finally:
-            self._uploads -= 1
+        with self._decoding:
+            pixels = await asyncio.to_thread(read_image, picture, self._settings.limits)
+            return await self._found(lambda library: Searched(library.search_pixels(pixels, k, where), where))
 
-    async def similar(
-        self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20
-    ) -> SearchAnswer:
+    async def similar(self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20) -> Response:
         """Clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
-        key = ("similar", clip_id, t, where, k)
-        return await self._found(key, where, lambda library: library.similar(clip_id, t, k, where))
+        return await self._found(
+            lambda library: Searched(library.similar(clip_id, t, k, where), where, left_out=clip_id),
+            key=("similar", clip_id, t, where, k),
+        )
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """A clip with its files, its signs and what was noted about it."""
@@ -127,23 +130,36 @@ class Api:
 
     async def media(self, clip_id: ClipId) -> Response:
         """The file as it is, for a player."""
-        detail = await self._desk.ask(lambda library: library.clip(clip_id))
-        path, descriptor = await self._opened(clip_id)
-        return OpenedFile(descriptor, media_type(detail.container, detail.codec), answers.clean(PurePath(path).name))
+        clip = await self._desk.ask(lambda library: library.locate(clip_id))
+        file, descriptor = await _opened(clip)
+        name = answers.clean(PurePath(file.path).name)
+        return OpenedFile(descriptor, media_type(clip.container, clip.codec), name)
 
     async def still(self, clip_id: ClipId, t: Seconds = 0.0, width: Width = 320) -> Response:
-        """What is on screen at a time."""
-        picture = await self._pictures.still(clip_id, await self._readable(clip_id), t, width)
+        """What is on screen at a time, or last where the clip ends before it."""
+        clip = await self._desk.ask(lambda library: library.locate(clip_id))
+        time_s = t if clip.duration_s is None else min(t, clip.duration_s)
+        picture = await self._pictures.kept_still(clip_id, time_s, width)
+        if picture is None:
+            picture = await self._pictures.still(clip_id, await _unchanged(clip), time_s, width)
         return Response(picture, media_type="image/jpeg", headers=FOR_EVER)
 
     async def preview(self, clip_id: ClipId, part: PartNumber = 0) -> Response:
         """For browsers that cannot show the file: made once, then kept."""
-        made = await self._pictures.preview(clip_id, await self._readable(clip_id), part)
+        clip = await self._desk.ask(lambda library: library.locate(clip_id))
+        made = self._pictures.preview_path(clip_id, part)
+        if not await asyncio.to_thread(made.is_file):
+            made = await self._pictures.preview(clip_id, await _unchanged(clip), part)
         return FileResponse(made, media_type="video/mp4", headers=FOR_EVER)
 
-    async def stats(self) -> Stats:
+    async def stats(self) -> Response:
         """Totals and facets."""
-        return await self._desk.ask_once("stats", answers.stats_answer)
+        vision = self._desk.model == "ready"
+
+        def question(library: Library) -> bytes:
+            return answers.stats_answer(library, vision=vision).model_dump_json().encode()
+
+        return _json(await self._desk.ask_once("stats", question))
 
     async def files(
         self,
@@ -167,36 +183,19 @@ class Api:
 
     async def health(self) -> Health:
         """For a machine that watches over this one."""
-        return Health(status="ok", model=self._desk.model, sentence=answers.clean(self._desk.trouble))
+        return Health(status="ok", model=self._desk.model)
 
-    async def _found(self, key: Hashable, where: str | None, search: Callable[[Library], SearchResult]) -> SearchAnswer:
+    async def _found(self, search: Callable[[Library], Searched], key: Hashable = None) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
-        began, notices = time.perf_counter(), self._desk.notices()
+        notices = self._desk.notices()
 
-        def question(library: Library) -> SearchAnswer:
-            return answers.search_answer(library, search(library), where, notices)
+        def question(library: Library) -> bytes:
+            began = time.perf_counter()
+            searched = search(library)
+            took_ms = 1000 * (time.perf_counter() - began)
+            return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
 
-        answer = await (self._desk.ask(question) if key is None else self._desk.ask_once(key, question))
-        return answer.model_copy(update={"took_ms": 1000 * (time.perf_counter() - began)})
-
-    async def _readable(self, clip_id: str) -> str:
-        """The path of a file of a clip that is there and may be read."""
-        path, descriptor = await self._opened(clip_id)
-        os.close(descriptor)
-        return path
-
-    async def _opened(self, clip_id: str) -> tuple[str, int]:
-        """The path of a file of a clip, and its descriptor, which the caller closes.
-
-        Raises:
-            NotFoundError: no file of it is there any more.
-        """
-        for place in await self._desk.ask(lambda library: library.locate(clip_id)):
-            try:
-                return place.path, await asyncio.to_thread(open_beneath, place.root, place.path)
-            except OSError as error:
-                log.info("%s cannot be opened: %s", answers.clean(place.path), error.strerror or error)
-        raise NotFoundError("The file is not there any more; is its disk connected? `evenreel index` looks again.")
+        return _json(await (self._desk.ask(question) if key is None else self._desk.ask_once(key, question)))
 
     async def _received(self, request: Request) -> bytes:
         """The body of a request, within the limits of size and time."""
@@ -213,14 +212,63 @@ class Api:
             raise HTTPException(408, "The picture came too slowly; send it again.") from error
 
 
-PICTURE = {
-    "required": True,
-    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-}
+def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:
+    """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
+    refusals: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (*EVERYWHERE, *problems)}
+    if isinstance(answer, str):
+        sent = {"description": summary, "content": {answer: {"schema": {"type": "string", "format": "binary"}}}}
+        return {"summary": summary, "response_class": Response, "responses": {200: sent, **refusals}}
+    return {"summary": summary, "response_model": answer, "responses": refusals}
 
 
-def _about(summary: str, *problems: int) -> dict[str, Any]:
-    return {"summary": summary, "responses": {code: {"model": Problem} for code in (*problems, 422)}}
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
+
+
+class _Places:
+    """A few places; who finds them taken does not wait."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+
+    def __enter__(self) -> None:
+        if not self._free:
+            raise BusyError("Other pictures are being searched for; try again in a moment.")
+        self._free -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._free += 1
+
+
+async def _opened(clip: ClipMedia) -> tuple[Located, int]:
+    """A file of a clip that is the one that was indexed, and its descriptor, which the caller closes.
+
+    Raises:
+        NotFoundError: there is none any more.
+    """
+    found = "is not there any more; is its disk connected?"
+    for file in clip.files:
+        try:
+            descriptor = await asyncio.to_thread(open_beneath, file.root, file.path)
+        except (OSError, ValueError) as error:
+            log.info("%s cannot be opened: %s", answers.clean(file.path), error)
+            continue
+        if file.is_unchanged(os.fstat(descriptor)):
+            return file, descriptor
+        os.close(descriptor)
+        found = "has changed since it was indexed."
+    raise NotFoundError(f"The file {found} `evenreel index` looks again.")
+
+
+async def _unchanged(clip: ClipMedia) -> Located:
+    """A file of a clip that is the one that was indexed and may be read.
+
+    Raises:
+        NotFoundError: there is none any more.
+    """
+    file, descriptor = await _opened(clip)
+    os.close(descriptor)
+    return file
 
 
 async def _body(request: Request, most: int) -> bytes:
