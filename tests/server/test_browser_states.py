@@ -147,6 +147,20 @@ def test_the_page_begins_with_the_search_box_and_examples(rendered_visits: Visit
     assert page.locator("mark").all_inner_texts() == ["HARBOUR"] * 4
 
 
+def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visits) -> None:
+    page = rendered_visits.blank()
+    held: list[Route] = []
+    page.route("**/static/app.js", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright takes no built-in
+    page.goto(rendered_visits.address, wait_until="commit")
+    expect(page.locator("#query")).to_be_focused()
+    page.keyboard.type("harbour")
+    held[0].continue_()
+    expect(page.locator(".welcome")).to_be_visible()
+    page.keyboard.press("Enter")
+    settled(page)
+    assert len(names(page)) == 4
+
+
 def test_nothing_moves_while_pictures_arrive(rendered_visits: Visits) -> None:
     page = rendered_visits.open(STAR)
     settled(page)
@@ -296,7 +310,7 @@ def test_a_visitor_without_the_token_is_asked_for_it(token_visits: Visits) -> No
     page.wait_for_url(f"{token_visits.address}/")
     page.get_by_label("Token").fill(TOKEN)
     page.keyboard.press("Enter")
-    expect(page.locator("#query")).to_be_focused()
+    expect(page.locator(".welcome")).to_be_visible()
     search(page, "harbour")
     assert names(page)
 

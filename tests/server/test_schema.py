@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from evenreel.server.records import Retry
 from evenreel.server.retry import Retrier
 
+Operation = APIOperation[Any, Any, Any, Any]
 EXAMPLES = 25
 PLAIN = ("/api/stats", "/api/health", "/api/retry")
 ASKED = ("/api/search", "/api/search/image", "/api/files")
@@ -52,9 +53,7 @@ def api(client: TestClient) -> Iterator[schemathesis.BaseSchema]:
         yield schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
 
 
-def ask(
-    client: TestClient, operations: Iterable[APIOperation[Any, Any, Any, Any]], mode: GenerationMode, clip_id: str | None
-) -> None:
+def ask(client: TestClient, operations: Iterable[Operation], mode: GenerationMode, clip_id: str | None) -> None:
     """Generated requests to one address; where a clip's id is given, it stands for the generated one."""
     for operation in operations:
 

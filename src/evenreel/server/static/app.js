@@ -16,7 +16,9 @@ const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START
 
 let place = here();
 let vision = true;
-let typing = false; // whether the latest entry of the history was made by typing, and may be replaced
+// Whether what is in the field was typed since the latest entry of the history, which may then be replaced; words can
+// be there before this script is.
+let typing = byId("query").value !== "";
 let timer = 0;
 let thumbnail = null;
 
