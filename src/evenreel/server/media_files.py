@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import cast
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 TYPES = {
     "mp4": "video/mp4",
@@ -75,8 +78,29 @@ def _checked(descriptor: int) -> int:
     raise FileNotFoundError("not a regular file")
 
 
-class OpenedFile(FileResponse):
-    """A file that is open already, whole or in the ranges that are asked for (RFC 9110, section 14).
+class RangedFile(FileResponse):
+    """A file, whole or in the ranges that are asked for (RFC 9110, section 14); what it refuses is one sentence."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it.
+
+        Raises:
+            HTTPException: the ranges make no sense, or begin behind the end of the file.
+        """
+
+        async def send_or_refuse(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 416:
+                beyond = {"content-range": Headers(raw=message["headers"])["content-range"]}
+                raise HTTPException(416, "The range begins behind the end of the file.", beyond)
+            if message["type"] == "http.response.start" and message["status"] == 400:
+                raise HTTPException(400, "The Range header makes no sense; write it as 'bytes=0-99'.")
+            await send(message)
+
+        await super().__call__(_in_bytes(scope), receive, send_or_refuse)
+
+
+class OpenedFile(RangedFile):
+    """A file that is open already.
 
     Args:
         descriptor: of the file; closed when the answer has been sent or its receiver has gone.
@@ -87,17 +111,43 @@ class OpenedFile(FileResponse):
     def __init__(self, descriptor: int, kind: str, name: str) -> None:
         self._descriptor = descriptor
         super().__init__(
-            f"/dev/fd/{descriptor}",
+            name,
             stat_result=os.fstat(descriptor),
             media_type=kind,
             filename=name,
             content_disposition_type="inline",
             headers={"cache-control": "private, no-cache"},
         )
+        self.path = cast("os.PathLike[str]", _Again(descriptor))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
+        by_descriptor = {**scope, "extensions": {}}  # one of them sends a file by its path
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(by_descriptor, receive, send)
         finally:
             os.close(self._descriptor)
+
+
+class _Again:
+    """What `open` takes for a descriptor: another one of the same file, at its start, made at that very moment.
+
+    A name (/dev/fd/7) is not there on every system, and a name of the file may be another file's by now.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __index__(self) -> int:
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return os.dup(self._descriptor)
+
+
+def _in_bytes(scope: Scope) -> Scope:
+    """The request; without its Range header where that counts in a unit other than bytes (section 14.2)."""
+    unit, _, _ = Headers(scope=scope).get("range", "bytes=").partition("=")
+    if unit.strip().lower() == "bytes":
+        return scope
+    headers = MutableHeaders(raw=list(scope["headers"]))
+    del headers["range"]
+    return {**scope, "headers": headers.raw}

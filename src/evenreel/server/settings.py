@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from evenreel.errors import UsageError
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
+HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def default_cache() -> Path:
@@ -37,12 +39,16 @@ class ServeSettings:
         painters: processes that make stills and previews.
         max_upload_bytes: largest picture that may be sent.
         upload_timeout_s: how long sending it may take.
+        idle_s: how long a connection may take to bring a whole request before it is closed.
+        connections: how many may be open at a time; past that the answer is 503. Each may have two files open beside
+            it, of the 1,024 that a process usually gets.
         cache: folder of stills and previews.
         cache_bytes: how much of them is kept.
         limits: what making one of them may cost.
 
     Raises:
-        UsageError: the address is open to others and there is no token, or the token is short.
+        UsageError: the address is open to others and there is no token, the token is short, or one of
+            `allowed_hosts` is no name of a host.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +62,8 @@ class ServeSettings:
     painters: int = 2
     max_upload_bytes: int = 20 * 2**20
     upload_timeout_s: float = 30.0
+    idle_s: float = 15.0
+    connections: int = 500
     cache: Path = field(default_factory=default_cache)
     cache_bytes: int = 2 * 2**30
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
@@ -68,6 +76,11 @@ class ServeSettings:
                 f"{self.host} can be reached by others, so a token is needed: --token, or EVENREEL_TOKEN in the "
                 "environment; without one, leave --host out to serve this machine only."
             )
+        for name in self.allowed_hosts:
+            if not HOST_NAME.fullmatch(name) and not _is_number(name):
+                raise UsageError(
+                    f"'{name}' is no name of a host; give it without scheme, port and path: films.example."
+                )
 
 
 def is_loopback(host: str) -> bool:
@@ -92,11 +105,15 @@ def is_known_host(name: str, settings: ServeSettings) -> bool:
     name, and what the operator names.
     """
     name = name.lower().rstrip(".")
-    if is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts}:
+    if is_loopback(name) or name.strip("[]") in {_plain(allowed) for allowed in settings.allowed_hosts}:
         return True
     if is_loopback(settings.host):
         return False
     return name in {settings.host.lower(), socket.gethostname().lower()} or _is_number(name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().rstrip(".").strip("[]")
 
 
 def _is_number(name: str) -> bool:

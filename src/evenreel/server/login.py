@@ -1,0 +1,206 @@
+"""Who knows the token: in a header, in the cookie, once in the address, or typed into a page."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import html
+from dataclasses import dataclass, field
+from importlib import resources
+from urllib.parse import parse_qs, parse_qsl, quote, unquote_plus, urlencode
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request, cookie_parser
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope
+
+from evenreel.server.settings import ServeSettings
+
+COOKIE = "evenreel_session"
+SESSION = "/session"
+OPEN_TO_ALL = ("/api/health", "/static/")
+LOGIN_BYTES = 4_096
+WRONG_TOKEN_DELAY_S = 0.5
+LONGEST_LINE = 10
+ACTION = f'action="{SESSION}"'
+PROBLEM = '<p id="problem" role="alert">'
+
+
+@dataclass
+class Line:
+    """Requests of one address that wait for their answer, and whose turn it is."""
+
+    length: int = 0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Guesses:
+    """Makes guessing slow: the wrong tokens of an address are answered one after another.
+
+    While some are waited out, a right one from there waits in the same line, so that the time taken does not tell it
+    from them. Whoever comes from elsewhere never waits.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, Line] = {}
+
+    async def wait(self, address: str, right: bool) -> bool:
+        """Wait until an answer may be given; False, at once, where too many wait already.
+
+        Args:
+            address: where the request comes from.
+            right: whether its token is the right one.
+        """
+        if right and address not in self._lines:
+            return True
+        line = self._lines.setdefault(address, Line())
+        if line.length >= LONGEST_LINE:
+            return False
+        line.length += 1
+        try:
+            async with line.turn:
+                if not right:
+                    await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+        finally:
+            line.length -= 1
+            if not line.length:
+                del self._lines[address]
+        return True
+
+
+class Login:
+    """Lets in who knows the token, and asks the others for it; without a token it lets in everyone.
+
+    Args:
+        settings: the token, and how long typing it in may take to arrive.
+    """
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._token, self._timeout_s = settings.token, settings.upload_timeout_s
+        self._guesses = Guesses()
+        self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
+
+    async def answer(self, scope: Scope, receive: Receive) -> Response | None:
+        """What a request gets instead of what it asks for; None where it may go on."""
+        path = scope["path"]
+        if path == SESSION:
+            return await self._log_in(Request(scope, receive))
+        if path.startswith(OPEN_TO_ALL):
+            return None
+        if path.startswith("/api/"):
+            return await self._to_a_program(scope)
+        return await self._to_a_visitor(scope)
+
+    async def _to_a_program(self, scope: Scope) -> Response | None:
+        known = self._knows(Headers(scope=scope))
+        if known is not None and not await self._guesses.wait(_sender(scope), known):
+            return _problem(429, "Too many wrong tokens come from your address; try again in a moment.")
+        return (
+            None if known else _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
+        )
+
+    async def _to_a_visitor(self, scope: Scope) -> Response | None:
+        """Let in who brings the token in the address, and take it out of there; ask the others for it."""
+        asked, given = _address(scope)
+        known = self._knows(Headers(scope=scope), given)
+        if known is not None and not await self._guesses.wait(_sender(scope), known):
+            return self._crowded(asked)
+        if not known:
+            return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
+        return None if given is None else self._with_session(RedirectResponse(asked, 303))
+
+    async def _log_in(self, request: Request) -> Response:
+        """Give the cookie to who types the token, and go on to the page that was asked for."""
+        asked = own_page(request.query_params.get("next", "/"))
+        if request.method != "POST" or self._token is None:
+            return RedirectResponse(asked, 303)
+        right = same_secret(await self._typed(request), self._token)
+        if not await self._guesses.wait(_sender(request.scope), right):
+            return self._crowded(asked)
+        if right:
+            return self._with_session(RedirectResponse(asked, 303))
+        return self._page(asked, "That is not the token of this server.")
+
+    def _knows(self, headers: Headers, in_address: str | None = None) -> bool | None:
+        """Whether a request shows the token; None where it shows nothing that could be it."""
+        if self._token is None:
+            return True
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        shown = [same_secret(given.strip(), self._token)] if kind.lower() == "bearer" else []
+        shown += [] if cookie is None else [same_secret(cookie, session_of(self._token))]
+        shown += [] if in_address is None else [same_secret(in_address, self._token)]
+        return any(shown) if shown else None
+
+    async def _typed(self, request: Request) -> str:
+        """The token of a form; nothing where it is too long, comes too slowly, or its sender leaves."""
+
+        async def received() -> bytes:
+            body = b""
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LOGIN_BYTES:
+                    return b""
+            return body
+
+        try:
+            body = await asyncio.wait_for(received(), self._timeout_s)
+        except (asyncio.TimeoutError, ClientDisconnect):
+            return ""
+        return parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+
+    def _page(self, asked: str, problem: str, status: int = 401) -> Response:
+        """The page that asks for the token and goes on to `asked`."""
+        action = html.escape(f"{SESSION}?{urlencode({'next': asked})}")
+        filled = self._html.replace(ACTION, f'action="{action}"').replace(PROBLEM, PROBLEM + html.escape(problem))
+        return HTMLResponse(filled, status)
+
+    def _crowded(self, asked: str) -> Response:
+        return self._page(asked, "Too many wrong tokens come from your address; try again in a moment.", 429)
+
+    def _with_session(self, response: Response) -> Response:
+        """The response, with the cookie that lets its receiver in from now on.
+
+        It comes along from links of other sites too (lax): what they can open changes nothing.
+        """
+        if self._token is not None:
+            response.set_cookie(COOKIE, session_of(self._token), max_age=30 * 86_400, httponly=True, samesite="lax")
+        return response
+
+
+def same_secret(given: str, secret: str) -> bool:
+    """Compare without telling by the time taken how much was right."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())
+
+
+def session_of(token: str) -> str:
+    """What the cookie holds: it proves the token without being it."""
+    return hmac.new(token.encode(), b"evenreel session", hashlib.sha256).hexdigest()
+
+
+def own_page(address: str) -> str:
+    r"""An address of this server, or its first page for one that a browser may take for another server's.
+
+    >>> own_page("/?q=a+star"), own_page("//evil.example"), own_page("/\\evil.example"), own_page("https://evil.example")
+    ('/?q=a+star', '/', '/', '/')
+    """
+    elsewhere = address.startswith(("//", "/\\")) or not address.startswith("/")
+    return "/" if elsewhere or not address.isprintable() else address
+
+
+def _address(scope: Scope) -> tuple[str, str | None]:
+    """The address that was asked for without the token, and the token."""
+    query = scope["query_string"].decode("latin-1")
+    rest = "&".join(part for part in query.split("&") if unquote_plus(part.partition("=")[0]) != "token")
+    path = quote(scope["path"])
+    given = dict(parse_qsl(query, keep_blank_values=True)).get("token")
+    return own_page(f"{path}?{rest}" if rest else path), given
+
+
+def _sender(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
+
+
+def _problem(status: int, sentence: str) -> Response:
+    return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if status == 429 else None)
