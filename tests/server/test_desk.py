@@ -1,0 +1,203 @@
+"""The desk: few threads, one model, answers that are never stale, and a library that changes beneath it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from evenreel.errors import EncoderError, LibraryError
+from evenreel.library import Library
+from evenreel.library import catalog as catalogs
+from evenreel.server import ServeSettings, make_app
+from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
+from tests.library.fakes import WordsEncoder, on_disk
+from tests.server.conftest import Served
+
+WORDS_ONLY = ServeSettings(vision=False, searchers=2, waiting=2)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A library of one clip, without model."""
+    made = on_disk(tmp_path / "library")
+    made.connection.execute("DELETE FROM meta WHERE key IN ('model', 'encoder_id', 'weights_hash', 'dimension')")
+    made.add_clip("sea")
+    made.add_file("/v/sea.mp4", "sea")
+    made.connection.close()
+    return tmp_path / "library"
+
+
+@contextmanager
+def open_desk(place: Path, settings: ServeSettings = WORDS_ONLY) -> Iterator[Desk]:
+    desk = Desk(place, settings)
+    desk.start()
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it did not come to hold")
+
+
+def clips(library: Library) -> bytes:
+    return str(library.stats().clips).encode()
+
+
+def test_an_answer_is_kept_until_the_library_changes(place: Path) -> None:
+    asked: list[int] = []
+
+    def counting(library: Library) -> bytes:
+        asked.append(1)
+        return clips(library)
+
+    async def three_times(desk: Desk) -> list[bytes]:
+        first = await desk.ask_once("clips", counting)
+        again = await desk.ask_once("clips", counting)
+        connection = catalogs.open_for_writing(place)
+        connection.execute(
+            "INSERT INTO clips SELECT 'bus', container, codec, width, height, duration_s, fps, has_vision,"
+            " has_text, notes, shard_hash FROM clips"
+        )
+        connection.close()
+        return [first, again, await desk.ask_once("clips", counting)]
+
+    with open_desk(place) as desk:
+        wait_until(lambda: desk.model == "none")
+        assert asyncio.run(three_times(desk)) == [b"1", b"1", b"2"]
+    assert len(asked) == 2
+
+
+def test_kept_answers_are_bounded_by_their_size(place: Path) -> None:
+    with open_desk(place) as desk:
+        for number in range(5):
+            asyncio.run(desk.ask_once(number, lambda library: bytes(CACHED_BYTES // 3)))
+        assert len(desk._answers) == 3
+        assert desk._answer_bytes == sum(map(len, desk._answers.values())) <= CACHED_BYTES
+
+
+def test_more_than_may_wait_are_told_to_come_back(place: Path) -> None:
+    gate = threading.Event()
+
+    async def crowd(desk: Desk) -> list[bytes | BaseException]:
+        asked = [asyncio.create_task(desk.ask(lambda library: b"x" if gate.wait(30) else b"")) for _ in range(6)]
+        await asyncio.sleep(0.2)
+        gate.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    with open_desk(place) as desk:
+        answers = asyncio.run(crowd(desk))
+    assert [isinstance(answer, BusyError) for answer in answers] == [False] * 4 + [True] * 2
+
+
+def test_a_catalog_that_goes_and_comes_back(place: Path) -> None:
+    catalog, away = place / catalogs.CATALOG, place / "away.sqlite"
+    with open_desk(place, replace(WORDS_ONLY, searchers=1)) as desk:
+        assert asyncio.run(desk.ask(clips)) == b"1"
+        catalog.rename(away)
+        with pytest.raises(LibraryError):
+            asyncio.run(desk.ask(clips))
+        away.rename(catalog)
+        assert asyncio.run(desk.ask(clips)) == b"1"
+
+
+def test_a_catalog_that_another_takes_the_place_of(place: Path, tmp_path: Path) -> None:
+    other = on_disk(tmp_path / "other")
+    for clip_id in ("one", "two", "three"):
+        other.add_clip(clip_id)
+    other.connection.close()
+    with open_desk(place) as desk:
+        assert asyncio.run(desk.ask(clips)) == b"1"
+        os.replace(tmp_path / "other" / catalogs.CATALOG, place / catalogs.CATALOG)
+        assert asyncio.run(desk.ask(clips)) == b"3"
+
+
+def test_a_model_that_comes_later_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = WordsEncoder()
+    monkeypatch.setattr(Desk, "_loaded", lambda self, name: encoder)
+    with open_desk(place, replace(WORDS_ONLY, vision=True)) as desk:
+        wait_until(lambda: desk.model == "none")
+        with pytest.raises(EncoderError):
+            desk.need_vision()
+        connection = catalogs.open_for_writing(place)
+        catalogs.set_meta(connection, {"model": "words", "encoder_id": "words", "weights_hash": encoder.weights_hash})
+        connection.close()
+        asyncio.run(desk.ask(clips))
+        wait_until(lambda: desk.model == "ready")
+        desk.need_vision()
+
+
+@pytest.mark.parametrize("error", [EncoderError("It is not there."), RuntimeError("odd")])
+def test_without_its_model_words_are_searched_and_it_is_said(
+    served: Served, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Desk, name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(Desk, "_loaded", fail)
+    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
+        wait_until(lambda: visitor.get("/api/health").json()["model"] == "failed")
+        answer = visitor.get("/api/search", params={"q": "harbour"}).json()
+        assert answer["hits"][0]["on_screen"][0]["text"] == "HARBOUR"
+        assert answer["notices"][0] == "The model could not be loaded, so only words were searched."
+        assert visitor.get("/api/stats").json()["vision"] is False
+        refused = visitor.post("/api/search/image", content=b"x", headers={"content-type": "image/png"})
+        assert refused.status_code == 400
+        clip_id = answer["hits"][0]["clip_id"]
+        assert visitor.get(f"/api/clips/{clip_id}/similar").json()["hits"]  # the stored frames are enough
+
+
+def test_a_model_that_has_changed_since_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Desk, "_loaded", lambda self, name: WordsEncoder("another"))
+    with open_desk(served.library, served.settings) as desk:
+        wait_until(lambda: desk.model == "failed")
+        assert "another now" in desk.trouble
+
+
+def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
+    def slow(self: Desk, name: str) -> WordsEncoder:
+        gate.wait(30)
+        raise EncoderError("It was not to be.")
+
+    monkeypatch.setattr(Desk, "_loaded", slow)
+    with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1") as visitor:
+        refused = visitor.get("/api/search", params={"q": "star"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert visitor.get("/api/stats").status_code == 200
+        gate.set()
+
+
+def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: Path) -> None:
+    from evenreel.config import IndexSettings
+    from evenreel.library import index_folders
+
+    (tmp_path / "videos").mkdir()
+    settings = IndexSettings(model="builtin", read_text=False, workers=1)
+    index_folders([tmp_path / "videos"], tmp_path / "library", settings)
+    with TestClient(make_app(tmp_path / "library", served.settings), base_url="http://127.0.0.1") as visitor:
+        wait_until(lambda: visitor.get("/api/health").json()["model"] == "none")
+        assert visitor.get("/api/search", params={"q": "a red star"}).json()["hits"] == []
+        shutil.copy(served.videos / "star.mp4", tmp_path / "videos")
+        index_folders([tmp_path / "videos"], tmp_path / "library", settings)
+        visitor.get("/api/stats")
+        wait_until(lambda: visitor.get("/api/health").json()["model"] == "ready")
+        answer = visitor.get("/api/search", params={"q": "a red star"}).json()
+        assert [hit["name"] for hit in answer["hits"]] == ["star.mp4"]
+        assert "seen" in answer["hits"][0]["scores"]
