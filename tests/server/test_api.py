@@ -223,7 +223,7 @@ def test_the_media_are_the_file(client: TestClient, served: Served) -> None:
         ("bytes=99999999-", 416, 0, 0),
         ("bytes=" + ",".join("0-0" for _ in range(10_000)), 200, 0, None),
         ("bytes=x-y", 400, 0, 0),
-        ("lines=0-1", 400, 0, 0),
+        ("lines=0-1", 200, 0, None),
     ],
     ids=["range", "from", "suffix", "reversed", "beyond", "10,000", "words", "other unit"],
 )
@@ -235,6 +235,8 @@ def test_hazard_52_ranges(
     assert sent.status_code == status
     if status in {200, 206}:
         assert sent.content == (served.videos / "star.mp4").read_bytes()[start:stop]
+    else:
+        assert sent.json()["detail"]
 
 
 def test_hazard_52_several_ranges_and_if_range(client: TestClient, served: Served) -> None:

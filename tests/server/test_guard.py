@@ -95,6 +95,12 @@ def test_a_weak_token_is_refused(token: str) -> None:
         ServeSettings(token=token)
 
 
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_does_not_exist_is_refused(port: int) -> None:
+    with pytest.raises(UsageError, match="the last one is 65535"):
+        ServeSettings(port=port)
+
+
 @pytest.mark.parametrize("name", ["films.local:8765", "http://films.local", "films.local/", "", "cafe:80", "[::1]:80"])
 def test_a_host_is_named_without_scheme_and_port(name: str) -> None:
     with pytest.raises(UsageError, match="without scheme, port and path"):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from starlette.responses import Response
+from starlette.testclient import TestClient
 
-from evenreel.server.media_files import media_type, open_beneath
+from evenreel.server.media_files import OpenedFile, RangedFile, media_type, open_beneath
 
 
 @pytest.fixture
@@ -71,3 +75,74 @@ def test_what_a_browser_is_asked_about() -> None:
     assert media_type("mp4", "hevc") == 'video/mp4; codecs="hvc1.1.6.L120.90"'
     assert media_type("matroska", "h264") == 'video/x-matroska; codecs="avc1.640028"'
     assert media_type("flv", "flv") == "application/octet-stream"
+
+
+def sender(make: Callable[[], Response]) -> TestClient:
+    """A visitor who is sent a file at /."""
+    app = FastAPI()
+
+    async def send() -> Response:
+        return make()
+
+    app.add_api_route("/", send, methods=["GET", "HEAD"])
+    return TestClient(app)
+
+
+@pytest.fixture(params=["by its descriptor", "by its name"])
+def visitor(root: Path, request: pytest.FixtureRequest) -> TestClient:
+    """A visitor who is sent a file of six bytes, `inside`."""
+    path = root / "trams" / "a.mp4"
+    if request.param == "by its name":
+        return sender(lambda: RangedFile(path))
+    return sender(lambda: OpenedFile(open_beneath(str(root), str(path)), "video/mp4", "a.mp4"))
+
+
+def test_an_open_file_is_sent_though_its_name_is_anothers_by_now(root: Path) -> None:
+    path = root / "trams" / "a.mp4"
+    before = len(os.listdir("/proc/self/fd"))
+
+    def make() -> Response:
+        descriptor = open_beneath(str(root), str(path))
+        assert os.read(descriptor, 3) == b"ins"  # wherever it stands, it is sent from its start
+        path.unlink()
+        path.write_bytes(b"another file")
+        return OpenedFile(descriptor, "video/mp4", "a.mp4")
+
+    assert sender(make).get("/").content == b"inside"
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("asked", ["bytes=0-1", "bytes=9-", "bytes=x", "bytes=0-1,3-4", "lines=0-1", ""])
+def test_sending_leaves_nothing_open(root: Path, asked: str) -> None:
+    path = root / "trams" / "a.mp4"
+    visitor = sender(lambda: OpenedFile(open_beneath(str(root), str(path)), "video/mp4", "a.mp4"))
+    before = len(os.listdir("/proc/self/fd"))
+    for method in ("GET", "HEAD"):
+        visitor.request(method, "/", headers={"range": asked})
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "sent"),
+    [
+        ("bytes=1-3", 206, b"nsi"),
+        ("Bytes=-2", 206, b"de"),
+        ("lines=0-1", 200, b"inside"),
+        ("lines=9-", 200, b"inside"),
+        ("nonsense", 200, b"inside"),
+    ],
+)
+def test_ranges_in_bytes_are_sent_and_other_units_ignored(
+    visitor: TestClient, asked: str, status: int, sent: bytes
+) -> None:
+    answer = visitor.get("/", headers={"range": asked})
+    assert (answer.status_code, answer.content) == (status, sent)
+
+
+@pytest.mark.parametrize(("asked", "status"), [("bytes=6-", 416), ("bytes=3-1", 400), ("bytes=x-y", 400)])
+def test_ranges_that_cannot_be_sent_are_one_sentence(visitor: TestClient, asked: str, status: int) -> None:
+    refused = visitor.get("/", headers={"range": asked})
+    assert refused.status_code == status
+    assert list(refused.json()) == ["detail"]
+    assert refused.json()["detail"].endswith(".")
+    assert refused.headers.get("content-range") == ("bytes */6" if status == 416 else None)

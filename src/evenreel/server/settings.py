@@ -13,6 +13,7 @@ from evenreel.errors import UsageError
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
+LAST_PORT = 65_535
 HOST_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -47,8 +48,8 @@ class ServeSettings:
         limits: what making one of them may cost.
 
     Raises:
-        UsageError: the address is open to others and there is no token, the token is short, or one of
-            `allowed_hosts` is no name of a host.
+        UsageError: there is no such port; the address is open to others and there is no token; the token is short;
+            one of `allowed_hosts` is no name of a host.
     """
 
     host: str = "127.0.0.1"
@@ -69,6 +70,8 @@ class ServeSettings:
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= LAST_PORT:
+            raise UsageError(f"There is no port {self.port}; the last one is {LAST_PORT}.")
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
             raise UsageError(f"The token needs at least {SHORTEST_TOKEN} ASCII characters; take a longer one.")
         if self.token is None and not is_loopback(self.host):

@@ -1,0 +1,169 @@
+"""What the application says when something goes wrong, and where it listens."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request
+from starlette.testclient import TestClient
+
+from evenreel.errors import (
+    CorpusError,
+    EncoderError,
+    EvenreelError,
+    LibraryError,
+    MediaError,
+    NotFoundError,
+    UsageError,
+)
+from evenreel.server import ServeSettings, make_app
+from evenreel.server import app as server_app
+from evenreel.server.desk import BusyError, LoadingError
+
+SECRET = "/home/ana/films"
+
+
+def failing(folder: Path, error: Exception) -> TestClient:
+    """A visitor of an application with an address that raises an error."""
+    app = make_app(folder, ServeSettings(cache=folder))
+
+    async def fail() -> None:
+        raise error
+
+    app.add_api_route("/api/fail", fail)
+    return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (LibraryError(f"{SECRET} is damaged."), 503),
+        (EncoderError(f"The model in {SECRET} is not complete."), 400),
+        (CorpusError(f"{SECRET} breaks a rule."), 503),
+        (EvenreelError(f"{SECRET} sent no picture."), 503),
+        (PermissionError(13, "Permission denied", SECRET), 503),
+        (ValueError(SECRET), 500),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failure_is_a_sentence_that_does_not_tell_how_the_disk_is_laid_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, status: int
+) -> None:
+    answer = failing(tmp_path, error).get("/api/fail")
+    assert answer.status_code == status
+    assert set(answer.json()) == {"detail"}
+    assert SECRET not in answer.text
+    assert answer.json()["detail"].endswith(".")
+    assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-cache"
+    assert status == 500 or SECRET in caplog.text  # a 500 is logged by what serves us
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UsageError("The filter ends too early."), 400),
+        (NotFoundError("There is no such clip."), 404),
+        (MediaError("damaged", "The video is damaged."), 404),
+        (BusyError("Too many wait."), 503),
+        (LoadingError("The model is still being loaded."), 503),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_for_visitors_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, status: int
+) -> None:
+    answer = failing(tmp_path, error).get("/api/fail")
+    assert (answer.status_code, answer.json()) == (status, {"detail": str(error)})
+    assert not caplog.records
+
+
+def test_a_visitor_who_leaves_while_sending_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(tmp_path, ServeSettings(cache=tmp_path))
+
+    async def take(request: Request) -> int:
+        return len(await request.body())
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        del message
+
+    app.add_api_route("/api/take", take, methods=["POST"])
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/take",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+    }
+    asyncio.run(app(scope, receive, send))
+    assert not caplog.records
+
+
+def test_the_application_tells_what_it_answers(tmp_path: Path) -> None:
+    app = make_app(tmp_path, ServeSettings(cache=tmp_path))
+    assert isinstance(app, FastAPI)
+    assert "/api/search" in app.openapi()["paths"]
+
+
+def test_nothing_can_be_put_before_the_guard(tmp_path: Path) -> None:
+    app = make_app(tmp_path, ServeSettings(cache=tmp_path))
+    with pytest.raises(RuntimeError):
+        app.add_middleware(lambda app: app)
+
+
+class FakeServer:
+    """Takes what uvicorn would run."""
+
+    configs: list[uvicorn.Config]
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self.configs.append(config)
+
+    def run(self, sockets: list[socket.socket]) -> None:
+        assert sockets[0].getsockname()[1]
+
+
+def test_the_limits_of_the_settings_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeServer.configs = []
+    monkeypatch.setattr(uvicorn, "Server", FakeServer)
+    monkeypatch.setattr(server_app.evenreel, "open_library", lambda *_, **__: io.BytesIO())
+    settings = ServeSettings(port=0, cache=tmp_path, idle_s=7.5, connections=33)
+    for _ in range(2):
+        server_app.serve(tmp_path, settings, on_ready=lambda _: None)
+    config: Any = FakeServer.configs[-1]
+    assert (config.http.idle_s, config.limit_concurrency) == (7.5, 33)
+    assert logging.getLogger("uvicorn.error").filters.count(server_app._is_no_hurried_end) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        lambda port: ServeSettings(port=port),
+        lambda _: ServeSettings(host="192.0.2.1", token="long enough"),
+        lambda _: ServeSettings(host="a" * 70 + ".example", token="long enough"),
+    ],
+    ids=["taken", "not ours", "no name"],
+)
+def test_an_address_that_cannot_be_had_is_one_sentence_and_leaves_nothing_open(
+    settings: Callable[[int], ServeSettings],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(UsageError, match="choose another with --port or --host") as caught:
+            server_app._listening(settings(taken.getsockname()[1]))
+        assert "\n" not in str(caught.value)
+    del caught
+    gc.collect()  # a socket that was left open warns here, and warnings fail
