@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 import evenreel
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import Library
-from evenreel.library.contents import MAX_SIGNS, ClipFile, FileQuery, LibraryFile, Located, list_files, locate, root_of
+from evenreel.library.contents import (
+    MAX_SIGNS,
+    ClipFile,
+    Examples,
+    FileQuery,
+    LibraryFile,
+    Located,
+    examples,
+    list_files,
+    locate,
+    root_of,
+)
 from evenreel.types import TextHit
 
 from .fakes import Library as Fake
@@ -201,3 +212,18 @@ def test_a_catalog_without_its_tables_is_said_to_be_damaged(tmp_path: Path) -> N
 
 def test_listing_needs_no_more_than_the_catalog() -> None:
     assert list_files(empty_catalog(), FileQuery(text="x")).total == 0
+
+
+def test_examples_are_of_the_library(library: Library, tmp_path: Path) -> None:
+    assert library.examples() == Examples(None, "FIRST")
+    made = Fake(tmp_path)
+    for clip_id, sign in (("a", "GATE 7"), ("b", "HARBOUR"), ("c", "HARBOUR"), ("d", "12345"), ("e", "12345")):
+        made.add_clip(clip_id)
+        made.add_track(clip_id, sign)
+        made.add_file(
+            f"/v/{clip_id}.mp4", clip_id, {"caption": "x" * 61} if clip_id == "a" else {"caption": "a red bus"}
+        )
+    for clip_id in "abc":
+        made.add_track(clip_id, "UNSURE", confidence=0.5)
+    assert examples(made.connection) == Examples("a red bus", "HARBOUR")
+    assert examples(empty_catalog()) == Examples(None, None)

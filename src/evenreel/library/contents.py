@@ -25,6 +25,10 @@ MAX_SIGNS = 500
 """On-screen texts that are told of one clip; a ticker has thousands."""
 
 
+LONGEST_EXAMPLE = 60
+"""Characters of a search that is offered as an example."""
+
+
 @dataclass(frozen=True)
 class ClipFile:
     """A file that has the content of a clip; `folder` is '' at the top of an indexed folder."""
@@ -79,6 +83,14 @@ class Files:
 
     total: int
     files: tuple[LibraryFile, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Searches that find something in a library: a caption that was given, words that were read; None without."""
+
+    seen: str | None
+    read: str | None
 
 
 @dataclass(frozen=True)
@@ -201,7 +213,24 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
         "SELECT path, size, mtime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
     )
     found = ((loaded_path(stored), *stamp) for stored, *stamp in rows)
-    return ClipMedia(*about, tuple(Located(path, root_of(path, known), *stamp) for path, *stamp in found))
+    container, codec, duration_s = about
+    files = tuple(Located(path, root_of(path, known), *stamp) for path, *stamp in found)
+    return ClipMedia(container, codec, duration_s, files)
+
+
+def examples(connection: sqlite3.Connection) -> Examples:
+    """The first short caption by path, and the surely read words that most clips show."""
+    seen = connection.execute(
+        "SELECT json_extract(metadata, '$.caption') AS caption FROM files WHERE state = 'indexed'"
+        " AND length(caption) BETWEEN 8 AND ? ORDER BY path LIMIT 1",
+        (LONGEST_EXAMPLE,),
+    ).fetchone()
+    read = connection.execute(
+        "SELECT text FROM tracks WHERE confidence > 0.9 AND length(text) BETWEEN 4 AND ? AND text GLOB '*[^0-9 .,:/-]*'"
+        " GROUP BY text ORDER BY count(DISTINCT clip_id) DESC, text LIMIT 1",
+        (LONGEST_EXAMPLE,),
+    ).fetchone()
+    return Examples(*(printable(str(found[0])) if found else None for found in (seen, read)))
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:

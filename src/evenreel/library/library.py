@@ -15,7 +15,7 @@ from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.progress import SetAside
 from evenreel.library import catalog, contents
-from evenreel.library.contents import ClipDetail, ClipMedia, FileQuery, Files
+from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
 from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
@@ -252,6 +252,15 @@ class Library:
         """
         with self._reading():
             return contents.locate(self._connection, clip_id)
+
+    def examples(self) -> Examples:
+        """Searches that find something here.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        with self._reading():
+            return contents.examples(self._connection)
 
     def facets(self) -> list[Facet]:
         """What the library can be filtered by.

@@ -17,6 +17,7 @@ from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
     Clip,
     ClipFile,
+    Examples,
     Facet,
     Favours,
     Files,
@@ -95,6 +96,7 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
         model=clean(stats.model) if stats.model else None,
         sampling=stats.rule,
         vision=vision,
+        examples=Examples(**asdict(library.examples())),
         facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],
     )
 

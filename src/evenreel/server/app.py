@@ -179,7 +179,8 @@ def _add_errors(app: FastAPI) -> None:
         if not isinstance(error, TOLD):
             log.error("not answered: %s", error, exc_info=error)
         sentence = str(error) if isinstance(error, TOLD) else SECRET[status]
-        return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if status == 503 else None)
+        passing = isinstance(error, (BusyError, LoadingError))
+        return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if passing else None)
 
     async def invalid(_: Request, error: Exception) -> Response:
         problems = error.errors() if isinstance(error, RequestValidationError) else []
@@ -188,7 +189,7 @@ def _add_errors(app: FastAPI) -> None:
     async def unreadable(_: Request, error: Exception) -> Response:
         log.error("a file of the server cannot be read or written: %s", error, exc_info=error)
         sentence = "A file of the server cannot be read or written; the server's log says which."
-        return JSONResponse({"detail": sentence}, 503, {"Retry-After": "1"})
+        return JSONResponse({"detail": sentence}, 503)
 
     async def gone(_: Request, error: Exception) -> Response:
         return Response(status_code=400)  # nobody hears it

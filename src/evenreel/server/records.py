@@ -166,8 +166,15 @@ class Facet(BaseModel):
     high: float | None = None
 
 
+class Examples(BaseModel):
+    """Searches that find something in this library: a caption that was given, words that were read."""
+
+    seen: str | None
+    read: str | None
+
+
 class Stats(BaseModel):
-    """What the library holds."""
+    """What the library holds; `vision` says whether pictures can be searched for."""
 
     name: str
     files: int
@@ -181,6 +188,7 @@ class Stats(BaseModel):
     sampling: str | None
     vision: bool
     facets: list[Facet]
+    examples: Examples
 
 
 class LibraryFile(BaseModel):

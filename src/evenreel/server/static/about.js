@@ -1,7 +1,7 @@
 // What is known of a clip, beside its video.
 
 import { element, marked, still } from "./dom.js";
-import { clock, shown } from "./format.js";
+import { clock, length, shown } from "./format.js";
 
 /**
  * @param {import("./api.js").Clip} clip
@@ -59,7 +59,7 @@ function facts(clip) {
       file.state === "indexed" ? "File" : `File (${file.state.replace("_", " ")})`,
       inFolder(file),
     ]),
-    ["Length", clip.duration_s === null ? "unknown" : clock(clip.duration_s)],
+    ["Length", clip.duration_s === null ? "unknown" : length(clip.duration_s)],
     ["Picture", `${clip.width} × ${clip.height}${rate}`],
     ["Format", `${clip.codec} in ${clip.container}`],
     ...Object.entries(clip.metadata)

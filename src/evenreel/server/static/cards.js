@@ -1,7 +1,7 @@
 // The cards of a result: what was found, when, and why.
 
 import { element, icon, marked, still } from "./dom.js";
-import { clock, percent } from "./format.js";
+import { clock, length, percent } from "./format.js";
 
 const SIGNS_SHOWN = 3;
 const CHANNELS = {
@@ -93,7 +93,7 @@ function times(hit, time) {
   const said = (text) => element("span", { class: "unseen" }, text);
   return [
     element("span", { class: "time" }, icon("play"), said("Best moment at "), clock(time)),
-    hit.duration_s === null ? null : element("span", { class: "length" }, said("Length "), clock(hit.duration_s)),
+    hit.duration_s === null ? null : element("span", { class: "length" }, said("Length "), length(hit.duration_s)),
   ];
 }
 

@@ -14,6 +14,16 @@ export function clock(seconds) {
 }
 
 /**
+ * The length of a clip: 0.4 s, 0:07, 12:30.
+ *
+ * @param {number} seconds
+ * @returns {string}
+ */
+export function length(seconds) {
+  return seconds < 1 ? `${number(seconds, 1)} s` : clock(seconds);
+}
+
+/**
  * A length in the unit that suits it: 42 seconds, 5.0 minutes, 3.2 hours.
  *
  * @param {number} hours

@@ -2,7 +2,7 @@
 
 import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
 import { announce, byId, element, fill, icon, still } from "./dom.js";
-import { clock, count, number, span } from "./format.js";
+import { count, length, number, span } from "./format.js";
 import { failure } from "./results.js";
 
 const PAGE_FILES = 50;
@@ -111,7 +111,7 @@ export class LibraryView {
       still(file.still),
       element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, file.folder) : null),
       element("span", { class: `badge ${file.state}` }, STATES[file.state] ?? file.state),
-      element("span", { class: "length" }, file.duration_s === null ? "" : clock(file.duration_s)),
+      element("span", { class: "length" }, file.duration_s === null ? "" : length(file.duration_s)),
       file.sentence ? why(file) : null,
     );
   }

@@ -11,10 +11,6 @@ import { count, number, span } from "./format.js";
 import { pictureOf } from "./pictures.js";
 
 const MOST_CLIPS = 200;
-const EXAMPLES = [
-  ["Say what is seen", "a red star on a beach"],
-  ["Write what is to be read on screen", "harbour"],
-];
 
 /**
  * @typedef {object} Wishes what the results ask of the page
@@ -137,8 +133,11 @@ export class Results {
   }
 
   #welcome() {
-    const { clips, hours, vision, name } = this.stats;
-    const examples = vision ? EXAMPLES : EXAMPLES.slice(1);
+    const { clips, hours, vision, name, examples } = this.stats;
+    const searches = [
+      ["Say what is seen", vision ? examples.seen : null],
+      ["Write what is to be read on screen", examples.read],
+    ].filter(([, q]) => q);
     return element(
       "div",
       { class: "welcome" },
@@ -147,7 +146,7 @@ export class Results {
       element(
         "ul",
         {},
-        examples.map(([what, q]) => hint(what, `“${q}”`, () => this.wishes.go({ q }))),
+        searches.map(([what, q]) => hint(what, `“${q}”`, () => this.wishes.go({ q }))),
         vision
           ? hint("Show a picture", "Drop one anywhere, or choose a file", () => byId("choose-picture").click())
           : null,
