@@ -21,7 +21,7 @@ from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
-CACHED_BYTES = 32 * 2**20
+CACHED_BYTES = 8 * 2**20
 """Of answers that are kept, to be given again."""
 Version = tuple[tuple[int, int, int], ...]
 

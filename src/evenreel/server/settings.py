@@ -35,7 +35,7 @@ class ServeSettings:
         allowed_hosts: names, besides the usual ones, by which browsers may call the server.
         vision: False searches by words alone and loads no model.
         device: where the model runs.
-        searchers: threads that search at the same time.
+        searchers: threads that search at the same time; with more than half the cores they wait for each other.
         waiting: requests that may wait for one of them; more are told to come back.
         painters: processes that make stills and previews.
         max_upload_bytes: largest picture that may be sent.
@@ -58,7 +58,7 @@ class ServeSettings:
     allowed_hosts: tuple[str, ...] = ()
     vision: bool = True
     device: str = "auto"
-    searchers: int = field(default_factory=lambda: min(4, usable_cores()))
+    searchers: int = field(default_factory=lambda: max(1, min(4, usable_cores() // 2)))
     waiting: int = 64
     painters: int = 2
     max_upload_bytes: int = 20 * 2**20
