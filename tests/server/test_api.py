@@ -148,7 +148,7 @@ def test_hazard_47_a_huge_query_is_refused(client: TestClient) -> None:
     assert refused.json()["detail"].startswith("q: ")
 
 
-@pytest.mark.parametrize("q", ["x" * 5_000, "star \x00 beach", "⭐" * 40, "звезда на пляже", "a " * 400, 'NEAR("* OR'])
+@pytest.mark.parametrize("q", ["x" * 1_900, "star \x00 beach", "⭐" * 40, "звезда на пляже", "a " * 400, 'NEAR("* OR'])
 def test_hazard_47_an_odd_query_is_answered(client: TestClient, q: str) -> None:
     assert ask(client, "/api/search", q=q)["hits"]
 

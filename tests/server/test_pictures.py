@@ -121,7 +121,7 @@ def test_who_asks_at_the_same_time_waits_for_the_same_picture(
     assert painted == [2.0]
 
 
-def test_what_was_asked_for_last_is_made_first(
+def test_the_page_that_was_turned_to_last_is_made_first_from_its_top(
     pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     painted: list[float] = []
@@ -133,11 +133,18 @@ def test_what_was_asked_for_last_is_made_first(
 
     monkeypatch.setattr(Pictures, "_paint_still", quick)
 
-    async def crowd() -> None:
-        await asyncio.gather(*(pictures.still("6" * 32, located(video), float(number), 160) for number in range(5)))
+    monkeypatch.setattr("evenreel.server.pictures.PAGE_GAP_S", 0.01)
 
-    asyncio.run(crowd())
-    assert painted == [0.0, 4.0, 3.0, 2.0, 1.0]
+    def page(*times_s: float) -> list[asyncio.Task[bytes]]:
+        return [asyncio.create_task(pictures.still("6" * 32, located(video), time_s, 160)) for time_s in times_s]
+
+    async def two_pages() -> None:
+        first = page(0.0, 1.0, 2.0, 3.0)
+        await asyncio.sleep(0.03)
+        await asyncio.gather(*first, *page(10.0, 11.0))
+
+    asyncio.run(two_pages())
+    assert painted == [0.0, 10.0, 11.0, 1.0, 2.0, 3.0]
 
 
 def test_previews_leave_a_painter_to_the_stills(

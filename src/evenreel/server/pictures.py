@@ -30,6 +30,8 @@ STILL_WIDTHS = (160, 320, 640, 1280)
 PREVIEW_PART_S = 60.0
 WAITING = 200
 """Pictures that may be waited for; then those asked for first, of pages that were left, are given up."""
+PAGE_GAP_S = 0.3
+"""Who asks after a longer silence has turned a page."""
 REMEMBERED_S = 600.0
 """How long a picture that cannot be made is not tried again."""
 REMEMBERED = 1_000
@@ -44,11 +46,12 @@ class _Job:
     kept: Path
     paint: Callable[[Worker], bytes]
     done: asyncio.Future[bytes]
+    page: int
     is_preview: bool = False
 
 
 class Pictures:
-    """Makes stills and previews of files and keeps them; what was asked for last is made first.
+    """Makes stills and previews of files and keeps them; those of the page that was turned to last are made first.
 
     What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
     was indexed before and after, so that it never goes stale.
@@ -64,6 +67,7 @@ class Pictures:
         self._under_way: dict[Path, _Job] = {}
         self._waiting: list[_Job] = []
         self._painting = self._painting_previews = 0
+        self._page, self._asked_at = 0, 0.0
         self._failed: OrderedDict[Path, tuple[float, MediaError]] = OrderedDict()
         self._written = float("inf")  # since the cache was trimmed: look at the start
         self._lock = threading.Lock()
@@ -128,12 +132,18 @@ class Pictures:
         self._raise_remembered(kept)
         job = self._under_way.get(kept)
         if job is None:
-            job = _Job(kept, paint, asyncio.get_running_loop().create_future(), is_preview)
+            job = _Job(kept, paint, asyncio.get_running_loop().create_future(), self._page_now(), is_preview)
             self._under_way[kept] = job
             self._waiting.append(job)
             self._give_up_oldest()
             self._go_on()
         return await asyncio.shield(job.done)
+
+    def _page_now(self) -> int:
+        now = time.monotonic()
+        self._page += now - self._asked_at > PAGE_GAP_S
+        self._asked_at = now
+        return self._page
 
     def _give_up_oldest(self) -> None:
         if len(self._waiting) > WAITING:
@@ -141,7 +151,7 @@ class Pictures:
             self._finish(job, b"", BusyError("Too many pictures are waited for; try again in a moment."))
 
     def _go_on(self) -> None:
-        """Start what can be started: the latest first, and stills whatever previews there are."""
+        """Start what can be started: the latest page first, and stills whatever previews there are."""
         while self._painting < self._settings.painters and (job := self._next()) is not None:
             self._waiting.remove(job)
             self._painting += 1
@@ -151,7 +161,8 @@ class Pictures:
 
     def _next(self) -> _Job | None:
         previews = self._painting_previews < max(1, self._settings.painters - 1)
-        return next((job for job in reversed(self._waiting) if previews or not job.is_preview), None)
+        ready = (job for job in self._waiting if previews or not job.is_preview)
+        return max(ready, key=lambda job: job.page, default=None)
 
     def _painted(self, job: _Job) -> bytes:
         worker = self._idle.get()

@@ -32,7 +32,7 @@ log = logging.getLogger("evenreel")
 LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
-LONGEST_QUERY = 10_000
+LONGEST_QUERY = 2_000
 RECEIVING, DECODING = 8, 2
 """Pictures at a time; decoded, each may take some hundred megabytes."""
 EVERYWHERE = (400, 401, 403, 422, 503)
@@ -154,7 +154,7 @@ class Api:
 
     async def stats(self) -> Response:
         """Totals and facets."""
-        vision = self._desk.model == "ready"
+        vision = self._desk.model in {"loading", "ready"}
 
         def question(library: Library) -> bytes:
             return answers.stats_answer(library, vision=vision).model_dump_json().encode()
