@@ -141,6 +141,12 @@ def test_hazard_55_others_are_not_served_without_a_token(served: Served) -> None
     assert "--token" in complained
 
 
+def test_a_host_with_a_port_is_refused(served: Served) -> None:
+    code, complained = refused("--library", str(served.library), "--allow-host", "films.example:8765")
+    assert (code, complained.count("\n")) == (2, 1)
+    assert "without scheme, port and path" in complained
+
+
 def test_a_port_that_is_taken_is_one_sentence(served: Served) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

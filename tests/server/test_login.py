@@ -106,7 +106,7 @@ def test_a_neighbours_cookie_hides_nothing(visitor: TestClient, neighbour: str) 
     ],
 )
 def test_anything_else_is_no_token(visitor: TestClient, headers: dict[str, str]) -> None:
-    raw = {name: value.encode("latin-1") for name, value in headers.items()}
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     assert visitor.get("/api/search", headers=raw).status_code == 401
 
 

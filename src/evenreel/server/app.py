@@ -42,7 +42,7 @@ STATUS: dict[type[EvenreelError], int] = {
 TOLD = (UsageError, NotFoundError, MediaError, BusyError, LoadingError)
 """Errors whose sentences are for visitors; the others may tell how the disk is laid out, so they go into the log."""
 SECRET = {
-    400: "The library's model cannot answer this, so only words can be searched; the server's log says why.",
+    400: "The server has no model that can answer this; only words can be searched.",
     503: "The library cannot be used at the moment; the server's log says why.",
 }
 
@@ -177,7 +177,7 @@ def _add_errors(app: FastAPI) -> None:
     async def refused(_: Request, error: Exception) -> Response:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
         if not isinstance(error, TOLD):
-            log.error("not answered: %s", error, exc_info=error)
+            log.log(logging.ERROR if status == 503 else logging.INFO, "not answered: %s", error)
         sentence = str(error) if isinstance(error, TOLD) else SECRET[status]
         passing = isinstance(error, (BusyError, LoadingError))
         return JSONResponse({"detail": sentence}, status, {"Retry-After": "1"} if passing else None)
@@ -187,7 +187,7 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"detail": "; ".join(map(_sentence, problems)) or "The request is wrong."}, 422)
 
     async def unreadable(_: Request, error: Exception) -> Response:
-        log.error("a file of the server cannot be read or written: %s", error, exc_info=error)
+        log.error("a file of the server cannot be read or written: %s", error)
         sentence = "A file of the server cannot be read or written; the server's log says which."
         return JSONResponse({"detail": sentence}, 503)
 
