@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
-from fastapi.responses import FileResponse
 from pydantic import BaseModel
 
 from evenreel.errors import NotFoundError
@@ -150,7 +149,9 @@ class Api:
         made = self._pictures.preview_path(clip_id, part)
         if not await asyncio.to_thread(made.is_file):
             made = await self._pictures.preview(clip_id, await _unchanged(clip), part)
-        return FileResponse(made, media_type="video/mp4", headers=FOR_EVER)
+        # From here on it is open, should the cache be trimmed while it is sent.
+        descriptor = os.open(made, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        return OpenedFile(descriptor, "video/mp4", made.name)
 
     async def stats(self) -> Response:
         """Totals and facets."""
