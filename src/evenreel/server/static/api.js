@@ -7,7 +7,7 @@
  * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, confidence: number | null, scores: Record<string, number>, moments: Moment[], on_screen: Sign[],
- *   metadata: Record<string, any>, other_files: string[], media: string, media_type: string}} FoundClip
+ *   metadata: Record<string, any>, other_files: string[]}} FoundClip
  * @typedef {{query: string, fits: boolean, notices: string[], hits: FoundClip[], favours: object,
  *   took_ms: number}} SearchAnswer
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
