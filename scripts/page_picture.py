@@ -16,6 +16,9 @@ from playwright.sync_api import sync_playwright
 
 QUERY = "harbour"
 WIDTH, HEIGHT, COLOURS = 1500, 860, 256
+SEEN = """() => [...document.querySelectorAll('.cards img')]
+    .filter((still) => still.getBoundingClientRect().top < innerHeight)
+    .every((still) => still.complete && still.naturalWidth)"""
 
 
 def main(demo: Path, picture: Path) -> None:
@@ -39,7 +42,7 @@ def photograph(address: str, picture: Path) -> None:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(f"{address}?q={QUERY}")
         page.wait_for_selector(".cards img")
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SEEN)
         page.screenshot(path=f"{folder}/page.png")
         browser.close()
         Image.open(f"{folder}/page.png").convert("RGB").quantize(COLOURS).save(picture, optimize=True)

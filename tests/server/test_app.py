@@ -58,7 +58,7 @@ def failing(folder: Path, error: Exception) -> TestClient:
 def test_a_failure_is_a_sentence_that_does_not_tell_how_the_disk_is_laid_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, status: int
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "evenreel")
     answer = failing(tmp_path, error).get("/api/fail")
     assert answer.status_code == status
     assert set(answer.json()) == {"detail"}
