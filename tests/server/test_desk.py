@@ -83,6 +83,14 @@ def test_an_answer_is_kept_until_the_library_changes(place: Path) -> None:
     assert len(asked) == 2
 
 
+def test_without_vision_nobody_waits_for_a_model(served: Served) -> None:
+    with TestClient(
+        make_app(served.library, replace(served.settings, vision=False)), base_url="http://127.0.0.1"
+    ) as one:
+        answer = one.get("/api/search", params={"q": "harbour"})
+        assert (answer.status_code, answer.json()["notices"]) == (200, [])
+
+
 def test_kept_answers_are_bounded_by_their_size(place: Path) -> None:
     with open_desk(place) as desk:
         for number in range(5):

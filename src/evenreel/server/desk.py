@@ -95,7 +95,9 @@ class Desk:
         Raises:
             LibraryError: it cannot be opened.
         """
-        open_library(self.library, vision=False).close()
+        with open_library(self.library, vision=False) as library:
+            name, _ = library.made_with
+        self.model = "loading" if name and self._settings.vision else "none"
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
         self._look()
 
