@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import httpx2
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -65,7 +66,11 @@ def ask(client: TestClient, operations: Iterable[Operation], mode: GenerationMod
             request = case.as_transport_kwargs(base_url=str(client.base_url))
             request["content"] = request.pop("data", None)
             # A filter that fits the schema is still refused where it is no sentence of the filter language.
-            case.validate_response(client.request(**request), excluded_checks=[positive_data_acceptance])
+            try:
+                answer = client.request(**request)
+            except httpx2.InvalidURL:  # an address that is too long for the client to send
+                return
+            case.validate_response(answer, excluded_checks=[positive_data_acceptance])
 
         answered()
 
