@@ -108,7 +108,8 @@ def _words(corpus: Path) -> DataFrame:
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
+    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.library.report import count
 
     if as_json:
         print_json(report.to_json())

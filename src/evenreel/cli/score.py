@@ -66,7 +66,7 @@ def _check_table(out: Path, loaded: CorpusFeatures) -> None:
         ScoresError: the disk has no room for it.
         UsageError: its file names no ids, and some clips are left out.
     """
-    from evenreel.cli.show import count
+    from evenreel.library.report import count
 
     if out.suffix == ".npy" and loaded.set_aside:
         raise UsageError(
@@ -83,7 +83,8 @@ def _check_table(out: Path, loaded: CorpusFeatures) -> None:
 
 
 def _show(out: Path, loaded: CorpusFeatures, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
+    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.library.report import count
 
     captions, clips, aside = len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside
     if as_json:

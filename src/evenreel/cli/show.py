@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from evenreel.library.catalog import printable
+from evenreel.library.report import count
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
@@ -180,12 +181,3 @@ def show_done(done: Sequence[str], as_json: bool) -> None:
         return
     for sentence in done:
         console().print(safe(sentence))
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> count(1, "file"), count(1234, "file")
-    ('1 file', '1,234 files')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

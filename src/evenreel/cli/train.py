@@ -117,8 +117,9 @@ def _in_short(figures: Mapping[str, float]) -> str:
 
 
 def _show(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
-    from evenreel.cli.show import console, count, list_clips_aside, print_json, safe
+    from evenreel.cli.show import console, list_clips_aside, print_json, safe
     from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, validation_figures
+    from evenreel.library.report import count
 
     measured = validation_figures(trained)
     if as_json:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from evenreel.library import Library
+from evenreel.library.report import count
 from evenreel.server.records import Retry
 
 log = logging.getLogger("evenreel")
@@ -50,7 +51,7 @@ class Retrier:
             if not places:
                 self._state = Retry(state="failed", sentence="None of the folders is there; is their disk connected?")
                 return self._state
-            left_out = f" {_count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
+            left_out = f" {count(gone, 'folder')} cannot be reached and {_are(gone)} left out." if gone else ""
             self._state = Retry(state="running", sentence=f"The folders are looked through again.{left_out}")
             command = [*_command(library), "--", *places]
             threading.Thread(target=self._run, args=(command, left_out), name="retry", daemon=True).start()
@@ -119,17 +120,8 @@ def _outcome(code: int, said: str, complained: str, left_out: str) -> Retry:
     report = json.loads(said)
     back, aside = report["indexed"] + report["recognised"], len(report["set_aside"])
     return Retry(
-        state="done", sentence=f"{_count(back, 'file')} taken in; {_count(aside, 'file')} still set aside.{left_out}"
+        state="done", sentence=f"{count(back, 'file')} taken in; {count(aside, 'file')} still set aside.{left_out}"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> _count(1, "file"), _count(1234, "file")
-    ('1 file', '1,234 files')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _are(number: int) -> str:
