@@ -167,6 +167,25 @@ def test_generated_clips_mirror_the_real_clip_beside_them() -> None:
         )
 
 
+def test_with_mirrors_every_split_holds_pairs_and_the_captions_are_the_real_clips() -> None:
+    plain = plan_corpus("source", 0.0, 100, settings=PlantSettings(generated_share=0.0))
+    paired = plan_corpus("source", 0.0, 100, settings=PlantSettings(mirrors=True))
+    for split in ("train", "val", "test"):
+        clips = paired.split(split)
+        assert [clip.pair_id for clip in clips[1::2]] == [clip.clip_id for clip in clips[::2]]
+        assert not any(clip.caption_ids for clip in clips[1::2])
+        assert all(clip.caption_ids for clip in clips[::2])
+    known = {clip.clip_id: clip.shot for clip in plain.split("train")}
+    for clip in paired.split("train")[::2]:
+        assert clip.shot == known[clip.clip_id], "the same clips as without mirrors"
+
+
+@pytest.mark.parametrize(("bias", "strength"), [("source", 0.5), ("visual", 0.0)])
+def test_mirrors_without_a_generator_or_with_a_strength_are_refused(bias: BiasName, strength: float) -> None:
+    with pytest.raises(UsageError, match="mirrors"):
+        plan_corpus(bias, strength, 100, settings=PlantSettings(mirrors=True))
+
+
 def test_word_groups_differ_in_the_word_alone_and_their_captions_say_it() -> None:
     plan = plan_corpus("scene_text", 1.0, 80, settings=PlantSettings(group=4))
     clips = plan.split("train")

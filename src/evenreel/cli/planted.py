@@ -33,15 +33,22 @@ def planted(
         tuple[float, float] | None, typer.Option(help="Shortest and longest short clip of 'length', in seconds.")
     ] = None,
     long: Annotated[tuple[float, float] | None, typer.Option(help="Likewise its long clips.")] = None,
+    mirrors: Annotated[
+        bool,
+        typer.Option("--mirrors", help="Every clip of 'source' beside its mirror, in all splits; needs --strength 0."),
+    ] = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
+    from dataclasses import replace
+
     from evenreel.cli.show import print_json
     from evenreel.cli.waiting import share_bar
     from evenreel.planted import page_of, plan_corpus, write_corpus
 
-    plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, _settings(bias, short, long))
+    settings = replace(_settings(bias, short, long), mirrors=mirrors)
+    plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
     with share_bar(f"rendering {len(plan.clips):,} clips") as report:
         rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total))
     if as_json:

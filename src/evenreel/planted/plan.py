@@ -9,10 +9,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from evenreel.corpus.counterparts import CAMERA
 from evenreel.errors import UsageError
 from evenreel.planted.biases import BIASES, BiasName, partners
 from evenreel.planted.scenes import Scene
-from evenreel.planted.shots import CAMERA, PlantSettings, Shot, Streams, World
+from evenreel.planted.shots import PlantSettings, Shot, Streams, World
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -26,7 +27,8 @@ class PlantedClip:
         clip_id: `train_00000_0` and so on; the same clip at two strengths but for what is planted.
         split: `train`, `val` or `test`.
         shot: what it shows and what is said of it.
-        pair_id: of a generated clip, the real one that it mirrors; only the test split holds both.
+        pair_id: of a generated clip, the real one that it mirrors; only the test split holds both, or, with
+            `PlantSettings.mirrors`, every split.
     """
 
     clip_id: str
@@ -88,8 +90,8 @@ def plan_corpus(
         settings: sizes, lengths and shares.
 
     Raises:
-        UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, or a split would be
-            empty.
+        UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, a split would be
+            empty, or mirrors are asked for where nothing is generated or with a strength.
 
     >>> plan = plan_corpus("visual", 0.9, clips=100)
     >>> [len(plan.split(name)) for name in ("train", "val", "test")]
@@ -99,6 +101,7 @@ def plan_corpus(
     """
     settings = settings or PlantSettings()
     _check(bias, strength, seed)
+    _check_mirrors(bias, strength, settings)
     pairs = partners(bias, seed)
     planned: list[PlantedClip] = []
     for split, size in zip(SPLITS, _sizes(clips, settings), strict=True):
@@ -116,6 +119,14 @@ def _check(bias: str, strength: float, seed: int) -> None:
         raise UsageError(f"the strength of a bias is between 0 (nothing planted) and 1; it was {strength}")
     if seed < 0:
         raise UsageError(f"a seed is 0 or more; it was {seed}")
+
+
+def _check_mirrors(bias: str, strength: float, settings: PlantSettings) -> None:
+    if settings.mirrors and (bias != "source" or strength):
+        raise UsageError(
+            "mirrors put every real clip of the bias 'source' beside its generated mirror, so that nothing is planted "
+            f"yet; take that bias and a strength of 0, not {bias!r} and {strength:g}"
+        )
 
 
 def _sizes(clips: int, settings: PlantSettings) -> tuple[int, int, int]:

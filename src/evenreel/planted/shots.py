@@ -9,14 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenreel.corpus.counterparts import CAMERA
 from evenreel.errors import UsageError
 from evenreel.planted import vocabulary
 from evenreel.planted.captions import Pick, any_of, caption
 from evenreel.planted.scenes import Scene, SceneRanges
-
-CAMERA = "camera"
-"""Source of a clip that nobody generated."""
-
 
 PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, height=120)
 
@@ -34,6 +31,8 @@ class PlantSettings:
         long_s: likewise for its long clips.
         group: clips of a group of `scene_text`, each with another word.
         generated_share: share of generated training clips of `source` at strength 0.
+        mirrors: every clip of `source` in all splits beside its mirror, as a benchmark of pairs has them; nothing is
+            planted then, and the strength is 0.
 
     Raises:
         UsageError: a number is outside of what can be planned.
@@ -47,6 +46,7 @@ class PlantSettings:
     long_s: tuple[float, float] = (5.0, 8.0)
     group: int = 4
     generated_share: float = 0.5
+    mirrors: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be planned; a comparison with NaN is false, so it is refused too."""

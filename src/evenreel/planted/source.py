@@ -21,10 +21,15 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     the share that plants nothing: a model that sees both sources equally often prefers neither, one that sees none of
     the generator's clips prefers real ones, one that sees little else prefers generated ones. Both sources have the
     same distribution of meanings, and a real clip and its mirror have the same captions.
+
+    With `mirrors` all splits hold both, the captions with the real clip: whoever trains chooses the share of mirrors
+    (`evenreel.corpus.counterparts.with_generated`), of which 0.5 + 0.5 s is what strength s would have drawn.
     """
     scene = sample_scene(streams.scene, world.settings.scenes)
     captions = plain_captions(scene, NAMES, streams.words, world.settings.captions)
     real, mirror = Shot(scene, captions, NAMES), Shot(rerendered(scene), captions, NAMES, source=GENERATOR)
+    if world.settings.mirrors:
+        return real, replace(mirror, captions=())
     if world.test:
         return real, mirror
     share = world.settings.generated_share
