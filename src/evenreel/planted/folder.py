@@ -22,6 +22,7 @@ from evenreel.corpus import save_corpus, save_texts
 from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
+from evenreel.media.encode import clip_bytes
 from evenreel.planted import vocabulary
 from evenreel.planted.biases import BIASES
 from evenreel.planted.draw import draw_clip
@@ -29,7 +30,6 @@ from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Scene, Sign
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
-from evenreel.planted.write import clip_bytes
 
 if TYPE_CHECKING:
     from polars import DataFrame
