@@ -34,7 +34,7 @@ def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed
         figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
         figure.add_scatter(
             x=depths, y=low, mode="lines", line_width=0, showlegend=False, hoverinfo="skip", fill="tonexty",
-            fillcolor=_faded(colour),
+            fillcolor=faded(colour),
         )  # fmt: skip
         figure.add_scatter(
             x=depths, y=recall, mode="lines", line_color=colour, name=shown,
@@ -162,6 +162,42 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
     )
 
 
-def _faded(colour: str) -> str:
+def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3) -> go.Layout:
+    """The look of a chart of several panels, each with axes of its own: `x`, `y`, then `x2`, `y2` and so on.
+
+    Args:
+        titles: of the panels, in the order they are read.
+        x: title of every horizontal axis.
+        units: title of each vertical axis.
+        columns: most panels in a row; a page puts fewer where it is narrow.
+    """
+    layout = axes(x, units[0])
+    columns = min(columns, len(titles))
+    layout.grid = {
+        **{"rows": -(-len(titles) // columns), "columns": columns, "pattern": "independent"},
+        **{"xgap": 0.24, "ygap": 0.36},
+    }
+    layout.meta = {"panels": len(titles), "columns": columns}
+    first_x, first_y = layout.xaxis.to_plotly_json(), layout.yaxis.to_plotly_json()
+    for number, unit in enumerate(units[1:], start=2):
+        layout[f"xaxis{number}"] = first_x
+        layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": unit}}
+    for number, title in enumerate(titles, start=1):
+        place = "" if number == 1 else str(number)
+        layout.annotations += (
+            go.layout.Annotation(
+                text=f"<b>{plain(title)}</b>", x=0, y=1, xanchor="left", yanchor="bottom", showarrow=False,
+                xref=f"x{place} domain", yref=f"y{place} domain",
+            ),
+        )  # fmt: skip
+    return layout
+
+
+def faded(colour: str) -> str:
+    """One of `COLOURS` as a band or an area behind lines.
+
+    >>> faded("#2f7fd1")
+    'rgba(47,127,209,0.18)'
+    """
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.18)"

@@ -1,21 +1,39 @@
 "use strict";
 (() => {
+  const NARROWEST_PANEL_PX = 300, PANEL_PX = 270, AROUND_PX = 90;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const themed = () => {
-    const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zerolinecolor: colour("--line") };
+  const themed = (chart) => {
+    const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zerolinecolor: colour("--faint") };
     const paint = { "font.color": colour("--ink"), "hoverlabel.bgcolor": colour("--paper"),
                     "hoverlabel.font.color": colour("--ink"), "hoverlabel.bordercolor": colour("--faint") };
-    for (const side of ["xaxis", "yaxis"])
+    for (const side of Object.keys(chart.layout).filter((name) => /^[xy]axis\d*$/.test(name)))
       for (const [key, value] of Object.entries(axis)) paint[`${side}.${key}`] = value;
     return paint;
   };
+  // Panels go below each other where there is no room for them in a row.
+  const arranged = (chart, { panels, columns: wanted }) => {
+    const columns = Math.max(1, Math.min(wanted, Math.floor(chart.clientWidth / NARROWEST_PANEL_PX)));
+    const rows = Math.ceil(panels / columns);
+    chart.style.height = `${rows * PANEL_PX + AROUND_PX}px`;
+    return { rows, columns };
+  };
+  const draw = (chart) => {
+    const { data, layout } = JSON.parse(document.getElementById(`${chart.id}-data`).textContent);
+    if (layout.meta?.panels) Object.assign(layout.grid, arranged(chart, layout.meta));
+    return Plotly.newPlot(chart, data, layout, { responsive: true, displaylogo: false, displayModeBar: false })
+      .then(() => Plotly.relayout(chart, themed(chart)));
+  };
+  const rearrange = (chart) => {
+    const meta = chart.layout?.meta;
+    if (!meta?.panels) return;
+    const { rows, columns } = arranged(chart, meta);
+    if (columns !== chart.layout.grid.columns)
+      Plotly.relayout(chart, { "grid.rows": rows, "grid.columns": columns, autosize: true });
+  };
   const charts = [...document.querySelectorAll(".chart")];
-  const drawn = charts.map((chart) => {
-    const figure = JSON.parse(document.getElementById(`${chart.id}-data`).textContent);
-    return Plotly.newPlot(chart, figure.data, figure.layout, { responsive: true, displaylogo: false, displayModeBar: false })
-      .then(() => Plotly.relayout(chart, themed()));
-  });
-  const repaint = () => charts.forEach((chart) => Plotly.relayout(chart, themed()));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  const drawn = charts.map(draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    charts.forEach((chart) => Plotly.relayout(chart, themed(chart))));
+  addEventListener("resize", () => charts.forEach(rearrange));
   Promise.all(drawn).then(() => document.documentElement.setAttribute("data-drawn", String(charts.length)));
 })();

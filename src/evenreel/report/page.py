@@ -26,18 +26,27 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words, as many in each as there are columns; the first column is set left."""
+    """Rows of words, as many in each as there are columns; the first column is set left.
+
+    The title stands above it and keeps its place where a narrow screen scrolls the table; the caption moves with it.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure of Plotly. Words that it shows from outside must be escaped: its labels know some tags."""
+    """A figure of Plotly. Words that it shows from outside must be escaped: its labels know some tags.
+
+    The title is plain text. A figure of several panels says in `layout.meta` how many there are and how many it wants
+    in a row (`evenreel.report.figures.panels`), and the page gives it fewer where it is narrow.
+    """
 
     figure: go.Figure
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +59,7 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A title, the main result in a sentence, and the sections."""
+    """A title, the main result in a sentence or in several, a line each, and the sections."""
 
     title: str
     lead: str
@@ -77,8 +86,12 @@ def render(page: Page) -> str:
         for section in page.sections
     )
     return Template(_file("page.html")).substitute(
-        title=escape(page.title), lead=escape(page.lead), style=_file("page.css"), body=body, scripts=_scripts(charts)
+        title=escape(page.title), lead=_lead(page.lead), style=_file("page.css"), body=body, scripts=_scripts(charts)
     )
+
+
+def _lead(lines: str) -> str:
+    return "\n".join(f'<p class="lead">{escape(line)}</p>' for line in lines.splitlines())
 
 
 def _part(part: Text | Table | Chart, charts: list[str]) -> str:
@@ -92,14 +105,20 @@ def _part(part: Text | Table | Chart, charts: list[str]) -> str:
     # Plotly writes "<" as \u003c in its JSON, so that no word in it can end the element.
     data = part.figure.to_json()
     charts.append(f'<script type="application/json" id="{name}-data">{data}</script>')
-    return f'<div class="chart" id="{name}"></div>'
+    label = f' role="img" aria-label="{escape(part.title)}"' if part.title else ""
+    return f'{_heading(part.title)}<div class="chart" id="{name}"{label}></div>'
+
+
+def _heading(title: str) -> str:
+    return f"<h3>{escape(title)}</h3>\n" if title else ""
 
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(word)}</th>' for word in table.columns)
     rows = "\n".join("<tr>" + "".join(f"<td>{escape(word)}</td>" for word in row) + "</tr>" for row in table.rows)
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     return (
-        f'<div class="scroll"><table><caption>{escape(table.caption)}</caption>\n'
+        f'{_heading(table.title)}<div class="scroll" tabindex="0"><table>{caption}\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 

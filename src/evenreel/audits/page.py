@@ -1,0 +1,122 @@
+"""The page of `evenreel audit`: the sentences, then figures, then tables, then how everything was calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evenreel.audits.result import AuditResult, AuditTable
+from evenreel.audits.words import DASH, cell, effect_interval, verdict
+from evenreel.errors import UsageError
+from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.words import p_value
+
+if TYPE_CHECKING:
+    from evenreel.audits.result import Effect
+
+MOST_ROWS = 200
+"""Rows of a table on the page: it is read by people, and JSON has them all."""
+
+
+def audit_page(results: Sequence[AuditResult]) -> Page:
+    """One or several audits of one or several systems on one page.
+
+    Args:
+        results: in the order they are read; those of several systems say whose they are.
+
+    Raises:
+        UsageError: there is no result.
+    """
+    if not results:
+        raise UsageError("There is no audit to write a page of; give at least one result.")
+    titles = list(dict.fromkeys(one.title for one in results))
+    sections = [*_notices(results), *(_comparison(results) if len(results) > 1 else ())]
+    sections += [_section(one, alone=len(results) == 1) for one in results]
+    sections.append(Section("How it was calculated", list(_method(results))))
+    return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", "\n".join(lead_lines(results)), sections)
+
+
+def lead_lines(results: Sequence[AuditResult]) -> list[str]:
+    """The sentence of each result, behind the system's name where there are several systems."""
+    return [f"{_whose(one, results)}{one.sentence}" for one in results]
+
+
+def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
+    several = len({one.system for one in results}) > 1
+    return f"{result.system}: " if several and result.system else ""
+
+
+def _notices(results: Sequence[AuditResult]) -> Iterator[Section]:
+    """What is to be known of all systems alike is said once."""
+    said = list(dict.fromkeys(f"{_whose(one, results)}{notice}" for one in results for notice in one.notices))
+    if said:
+        yield Section("What to know first", [Text(sentence, "notice") for sentence in said])
+
+
+def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
+    """The effects below each other: as a figure for each audit of several systems, and as a table of all."""
+    from evenreel.audits.figures import effect_intervals
+
+    parts: list[Text | Table | Chart] = []
+    for name in dict.fromkeys(one.name for one in results):
+        own = [one for one in results if one.name == name]
+        if len(own) > 1 and all(one.system for one in own):
+            figure = effect_intervals({one.system: one.effect for one in own})
+            parts.append(Chart(figure, f"{own[0].title}: {len(own)} systems"))
+    parts.append(Table(SUMMARY_COLUMNS, [_summary_row(one) for one in results], title="Every effect"))
+    yield Section("In short", parts)
+
+
+SUMMARY_COLUMNS = ("audit", "system", "effect", "value", "interval", "p", "verdict")
+
+
+def _summary_row(result: AuditResult) -> list[str]:
+    effect = result.effect
+    ends = effect_interval(effect)
+    return [
+        result.name,
+        result.system or DASH,
+        effect.name,
+        cell(effect.value, 2),
+        f"{ends} ({result.confidence:.0%})" if ends else DASH,
+        _p(effect),
+        verdict(effect),
+    ]
+
+
+def _p(effect: Effect) -> str:
+    return DASH if effect.p_value is None else p_value(effect.p_value)
+
+
+def _section(result: AuditResult, *, alone: bool) -> Section:
+    parts: list[Text | Table | Chart] = [] if alone else [Text(result.sentence)]
+    for figure in result.figures:
+        parts.append(Chart(figure.draw(), figure.title))
+        parts += [Text(figure.note, "note")] if figure.note else []
+    for table in result.tables:
+        parts.append(_table(table))
+        parts += [Text(note, "note") for note in (table.note, _left_out(table)) if note]
+    title = "What was found" if alone else result.title
+    return Section(f"{title}: {result.system}" if result.system else title, parts)
+
+
+def _table(table: AuditTable) -> Table:
+    rows = [[cell(value, table.digits) for value in row] for row in table.rows[:MOST_ROWS]]
+    return Table(table.columns, rows, title=table.title)
+
+
+def _left_out(table: AuditTable) -> str:
+    more = len(table.rows) - MOST_ROWS
+    return f"The first {MOST_ROWS:,} of {len(table.rows):,} rows; --json has them all." if more > 0 else ""
+
+
+def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
+    """A paragraph that several audits share is said once, and each audit's own behind its title."""
+    several = len({one.name for one in results}) > 1
+    said: set[str] = set()
+    for result in results:
+        new = [words for words in result.method if words not in said]
+        if new and several:
+            yield Text(f"{result.title}:", "note")
+        yield from (Text(words) for words in new)
+        said.update(new)
