@@ -6,15 +6,22 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from evenreel.features.clip_reader import ClipReader
+
+class Closable(Protocol):
+    """What holds a process."""
+
+    def close(self) -> None:
+        """End the process, from any thread, more than once."""
+
 
 Item = TypeVar("Item")
+Reader = TypeVar("Reader", bound=Closable)
 
 
-class ReaderPool(Generic[Item]):
-    """Works through a queue with several `ClipReader`s, each with its own thread and killable process.
+class ReaderPool(Generic[Reader, Item]):
+    """Works through a queue with several readers, each with its own thread and killable process.
 
     An exception that `read`, or anything handed over, raises ends the whole run.
 
@@ -25,12 +32,10 @@ class ReaderPool(Generic[Item]):
         readers: threads.
     """
 
-    def __init__(
-        self, new_reader: Callable[[], ClipReader], read: Callable[[ClipReader, Item], None], readers: int
-    ) -> None:
+    def __init__(self, new_reader: Callable[[], Reader], read: Callable[[Reader, Item], None], readers: int) -> None:
         self._new_reader, self._read, self._count = new_reader, read, readers
         self._queue: deque[Item] = deque()
-        self._readers: list[ClipReader] = []
+        self._readers: list[Reader] = []
         self._failure: BaseException | None = None
         self._activity = Activity()
         self._finisher = ThreadPoolExecutor(1, thread_name_prefix="finisher")
