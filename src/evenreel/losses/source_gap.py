@@ -1,0 +1,67 @@
+"""What a preference for generated videos costs (Generative Ghost, arXiv 2502.07327, section 5.1).
+
+The gap of a pair is `r(G, C) - r(R, C)`: how much better a caption C is matched by the generated video G than by the real
+video R that G mirrors. Both answer the caption equally well, so whatever the gap is, it is not relevance.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+Reduction = Literal["sum", "mean"]
+
+
+def source_hinge(
+    real: Tensor, generated: Tensor, kept: Tensor, margin: float = 0.0, reduction: Reduction = "sum"
+) -> Tensor:
+    """`sum_i m_i [r(G_i, C_i) - r(R_i, C_i) + margin]_+`, the published term: generated videos may not lead.
+
+    It does not mind how far real videos lead, so that training with it can end in a preference for them.
+
+    Args:
+        real: (B,) scores of captions and their real videos.
+        generated: (B,) scores of the same captions and the mirrors of these videos.
+        kept: (B,) True = takes part, the paper's `m`.
+        margin: by how much real videos have to lead for nothing to be paid.
+        reduction: `sum`, which grows with the batch, or `mean` over the pairs that take part.
+
+    Returns:
+        A number in float32; 0 where no pair takes part.
+
+    >>> import torch
+    >>> real, generated = torch.tensor([0.5, 0.2, 0.1]), torch.tensor([0.3, 0.6, 0.9])
+    >>> round(source_hinge(real, generated, torch.tensor([True, True, False])).item(), 4)  # 0.6 - 0.2 alone
+    0.4
+    """
+    gap = generated.float() - real.float()
+    return _reduced((gap + margin).relu(), kept, reduction)
+
+
+def source_neutral(real: Tensor, generated: Tensor, kept: Tensor, reduction: Reduction = "mean") -> Tensor:
+    """`mean_i |r(G_i, C_i) - r(R_i, C_i)|` over the pairs that take part: neither may lead.
+
+    Absolute and not squared, so that its slope is that of `source_hinge` however large the gap is: pairs that differ in
+    more than their source, of which any collection has some, do not outweigh all others.
+
+    Args:
+        real: (B,) scores of captions and their real videos.
+        generated: (B,) scores of the same captions and the mirrors of these videos.
+        kept: (B,) True = takes part.
+        reduction: `mean`, or `sum`, which grows with the batch.
+
+    Returns:
+        A number in float32; 0 where no pair takes part.
+
+    >>> import torch
+    >>> real, generated = torch.tensor([0.5, 0.2, 0.1]), torch.tensor([0.3, 0.6, 0.9])
+    >>> round(source_neutral(real, generated, torch.tensor([True, True, False])).item(), 4)  # the mean of 0.2 and 0.4
+    0.3
+    """
+    return _reduced((generated.float() - real.float()).abs(), kept, reduction)
+
+
+def _reduced(costs: Tensor, kept: Tensor, reduction: Reduction) -> Tensor:
+    total = costs.masked_fill(~kept, 0.0).sum()
+    return total if reduction == "sum" else total / kept.sum().clamp(min=1)
