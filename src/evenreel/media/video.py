@@ -79,6 +79,10 @@ class Video:
         """Close the file; safe to call twice."""
         self._source.close()
 
+    def length_s(self) -> float:
+        """How long it is: as its header says where its last packets bear that out, else measured; decodes nothing."""
+        return self._true_end_s(self._source)
+
     def frames(self, rule: SamplingRule) -> Iterator[Frame]:
         """The frames that a rule asks for, in rising time, each at most once.
 

@@ -1,0 +1,224 @@
+"""What the headers of a corpus's videos say: codec, picture size, rate and length of each clip."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evenreel.config import MediaLimits, usable_cores
+from evenreel.corpus import make_corpus
+from evenreel.errors import CorpusError, MediaError
+from evenreel.features.clips import NO_PATH, Clip, clips_of
+from evenreel.features.pool import ReaderPool
+from evenreel.features.progress import TRANSIENT
+from evenreel.features.settings import ClipAside
+from evenreel.files import replacing
+from evenreel.media.content import FileStamp, stamp
+from evenreel.media.parts import WHOLE
+from evenreel.media.workers import Worker
+from evenreel.types import Corpus
+
+FACTS = "video_facts.parquet"
+"""Usual name of what `clip_facts` keeps; a line a video, not a clip."""
+
+READER = "evenreel.media.headers:HeaderReader"
+FACT_COLUMNS: dict[str, pl.DataType] = {
+    "codec": pl.String(),
+    "width": pl.Int64(),
+    "height": pl.Int64(),
+    "fps": pl.Float64(),
+    "duration_s": pl.Float64(),
+    "frame_count": pl.Int64(),
+}
+_FILE_COLUMNS: dict[str, pl.DataType] = {
+    "path": pl.String(),
+    "size": pl.Int64(),
+    "mtime_ns": pl.Int64(),
+    "ctime_ns": pl.Int64(),
+    **FACT_COLUMNS,
+    "reason": pl.String(),
+    "sentence": pl.String(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ClipFacts:
+    """What is known of the clips of a corpus.
+
+    Attributes:
+        table: `clip_id, codec, width, height, fps, duration_s, frame_count`, a row for each clip whose video can be
+            read, in the corpus's order. `width` and `height` are as shown; `frame_count` is the header's, and none for
+            a clip that is a part of its file.
+        set_aside: the other clips.
+    """
+
+    table: pl.DataFrame
+    set_aside: tuple[ClipAside, ...] = ()
+
+
+@dataclass(frozen=True)
+class FactSettings:
+    """How headers are read.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin.
+        cache: file in which facts are kept for the next time; None for none.
+        workers: reader processes; 0 means one for each core.
+        limits: what one file may cost.
+    """
+
+    videos: Path = Path()
+    cache: Path | None = None
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+
+def clip_facts(
+    corpus: Corpus, settings: FactSettings, progress: Callable[[float], object] = lambda share: None
+) -> ClipFacts:
+    """Look at each video of a corpus once, in processes that can be killed; a file known already is not opened.
+
+    Args:
+        corpus: whose clips.
+        settings: where the videos are, and what looking at one may cost.
+        progress: called with the share of the files that is done.
+    """
+    clips = list(clips_of(corpus))
+    known = _load(settings.cache)
+    reading = _Reading(settings, known, progress)
+    try:
+        reading.run(list(dict.fromkeys(clip.path for clip in clips if clip.path)))
+    finally:
+        _save(settings.cache, reading.found)
+    rows: list[dict[str, Any]] = []
+    aside: list[ClipAside] = []
+    for clip in clips:
+        try:
+            rows.append(_facts(clip, reading.found))
+        except MediaError as error:
+            aside.append(ClipAside(clip.clip_id, clip.path, error.reason, str(error)))
+    return ClipFacts(pl.DataFrame(rows, schema={"clip_id": pl.String(), **FACT_COLUMNS}), tuple(aside))
+
+
+def with_facts(corpus: Corpus, facts: ClipFacts) -> Corpus:
+    """The corpus with what the headers say in columns `codec, width, height, fps, duration_s, frame_count`.
+
+    A value of the corpus stays where the headers say nothing.
+
+    Raises:
+        CorpusError: a column of the corpus's own by one of these names holds something else.
+    """
+    clips, new = corpus.clips, facts.table
+    joined = clips.select("clip_id").join(new, on="clip_id", how="left", maintain_order="left")
+    try:
+        filled = [
+            joined[name].fill_null(clips[name].cast(kind)) if name in clips.columns else joined[name]
+            for name, kind in FACT_COLUMNS.items()
+        ]
+    except pl.exceptions.PolarsError as error:
+        raise CorpusError(
+            f"A column of the clips has the name of a fact of their videos and holds something else ({error}); rename "
+            "it."
+        ) from error
+    return make_corpus(clips.with_columns(filled), corpus.captions)
+
+
+class _Reading:
+    """One look at the files of a corpus.
+
+    Attributes:
+        found: a row a path, by `_FILE_COLUMNS`.
+    """
+
+    def __init__(
+        self, settings: FactSettings, known: Mapping[str, dict[str, Any]], progress: Callable[[float], object]
+    ) -> None:
+        self._settings, self._progress = settings, progress
+        self.found = dict(known)
+        self._pool = ReaderPool(self._new_reader, self._read, settings.workers or usable_cores())
+        self._files = self._done = 0
+
+    def run(self, paths: list[str]) -> None:
+        """Look at the files that are not known as they are now."""
+        new = [path for path in paths if not self._is_known(path)]
+        self._files = len(new)
+        self._pool.run(new)
+
+    def _is_known(self, path: str) -> bool:
+        row = self.found.get(path)
+        try:
+            now = stamp(str(self._settings.videos / path))
+        except MediaError:
+            return False
+        known = row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
+        return known and row is not None and row["reason"] not in TRANSIENT
+
+    def _new_reader(self) -> Worker:
+        return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
+
+    def _read(self, worker: Worker, path: str) -> None:
+        place = str(self._settings.videos / path)
+        row: dict[str, Any] = {"path": path}
+        try:
+            row |= asdict(stamp(place))
+            for info, _ in worker.run({"path": place}):
+                row |= {name: info[name] for name in FACT_COLUMNS}
+        except MediaError as error:
+            if self._pool.stopping:  # a worker that was ended by us is no fault of the file
+                return
+            row |= {"reason": error.reason, "sentence": str(error)}
+        self.found[path] = row
+        self._done += 1
+        self._progress(self._done / self._files)
+
+
+def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The row of a clip.
+
+    Raises:
+        MediaError: its file cannot be read, or ends before it begins.
+    """
+    if not clip.path:
+        raise MediaError(*NO_PATH)
+    row = found[clip.path]
+    if row.get("reason"):
+        raise MediaError(row["reason"], row["sentence"])
+    facts = {name: row[name] for name in FACT_COLUMNS}
+    if clip.part != WHOLE:
+        length_s = clip.part.length_s(row["duration_s"])
+        if not length_s:
+            raise MediaError(
+                "no_frames",
+                f"it begins at {clip.part.start_s:g} s of a video that ends at {row['duration_s']:.2f} s; is it "
+                "another cut?",
+            )
+        facts |= {"duration_s": length_s, "frame_count": None}
+    return {"clip_id": clip.clip_id, **facts}
+
+
+def _load(cache: Path | None) -> dict[str, dict[str, Any]]:
+    """Rows by path; none where there is no file that can be read, which costs time alone."""
+    if cache is None or not cache.is_file():
+        return {}
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+        return {row["path"]: row for row in _rows(pl.read_parquet(cache))}
+    return {}
+
+
+def _rows(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    if table.schema == pl.Schema(_FILE_COLUMNS):
+        yield from table.iter_rows(named=True)
+
+
+def _save(cache: Path | None, found: Mapping[str, dict[str, Any]]) -> None:
+    """A folder that cannot be written costs the next run its time, and no result."""
+    if cache is None or not found:
+        return
+    table = pl.DataFrame(list(found.values()), schema=_FILE_COLUMNS).sort("path")
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError), replacing(cache) as part:
+        table.write_parquet(part)

@@ -1,0 +1,28 @@
+"""The untrusted half of looking at a video without reading it through, run in a killable worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from evenreel.config import MediaLimits
+from evenreel.media import open_video
+from evenreel.media.workers import Message
+
+
+class HeaderReader:
+    """Answers `{"path"}` with one message, the fields of `VideoInfo`; its `duration_s` is what the packets bear out.
+
+    Args:
+        limits: fields of `MediaLimits`.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Look at one file."""
+        with open_video(task["path"], self._limits) as video:
+            info = replace(video.info, duration_s=video.length_s(), notes=tuple(video.notes))
+        yield asdict(info), None
