@@ -1,0 +1,322 @@
+"""The p-vector: how debiasing moves the vectors of videos, and what adding that to real clips does.
+
+Generative Ghost, section 5.2 and Tables 7 and 8. With h_i the vector that the original model gives clip i, and h^d_i
+that of the debiased model for the same input, p_i = h^d_i - h_i; p is the mean of all p_i. It is added to the vectors
+of real clips in the original model's space, and the ranking among real and generated clips is measured again.
+
+The paper's text takes p_i of real clips and adds it; its released code takes p_i of generated clips, subtracts it, and
+scores moved clips with the captions of another model than the others. Both are presets here, and the captions are those
+of the original model for every clip. For p with frames in random order (the paper's p_random), give both models videos
+that `evenreel.audits.frame_order.reordered` has changed.
+
+That all p_i look alike shows no trace of a generator by itself: fine-tuning moves every vector, by much the same.
+`diagnose` therefore takes the same differences of a control, a model fine-tuned on real pairs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.counterparts import counterparts
+from evenreel.errors import UsageError
+from evenreel.types import Corpus, TextFeatures, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.matchers import Matcher
+    from evenreel.similarity.states import Encoded
+
+Array = NDArray[Any]
+Source = Literal["real", "generated"]
+
+
+@dataclass(frozen=True)
+class PVector:
+    """Which p-vector, and what is done with it.
+
+    Attributes:
+        source: the clips whose vectors the two models are compared on.
+        sign: 1 adds it to the vectors of real clips, -1 subtracts it.
+        normalised: bring all vectors to unit length, before the models are compared and after clips were moved, so that
+            scores are cosines. Otherwise vectors are taken as they come and scores are dot products: then moving
+            all real clips by p adds one number, the caption's product with p, to all their scores.
+    """
+
+    source: Source = "real"
+    sign: Literal[1, -1] = 1
+    normalised: bool = False
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(Source):
+            raise UsageError(f"The source of a p-vector is {self.source!r}; it must be real or generated.")
+        if self.sign not in (1, -1):
+            raise UsageError(f"The sign of a p-vector is {self.sign}; it must be 1 or -1.")
+
+    def __str__(self) -> str:
+        verb, preposition = ("added", "to") if self.sign == 1 else ("subtracted", "from")
+        return f"the p-vector of {self.source} clips {verb} {preposition} real ones"
+
+
+PRESETS: Mapping[str, PVector] = MappingProxyType(
+    {"paper": PVector("real", 1), "release": PVector("generated", -1)},
+)
+"""The paper's formula, and what its released code does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Captions or videos as one vector each.
+
+    Attributes:
+        ids: N ids.
+        values: (N, D).
+    """
+
+    ids: Sequence[str]
+    values: Array
+
+    def of(self, ids: Sequence[str]) -> Vectors:
+        """Those of some, in their order.
+
+        Raises:
+            UsageError: one is not there.
+        """
+        places = {name: row for row, name in enumerate(self.ids)}
+        if missing := [name for name in ids if name not in places]:
+            raise UsageError(
+                f"{len(missing):,} of {len(ids):,} clips have no vector ({missing[0]!r} for one); encode all of them, "
+                "or leave out their counterparts too."
+            )
+        return Vectors(tuple(ids), self.values[[places[name] for name in ids]])
+
+
+@dataclass(frozen=True, eq=False)
+class VectorScores:
+    """Dot products of captions and videos, calculated when they are asked for; it is a `ScoreBlocks`.
+
+    Attributes:
+        captions: Q captions.
+        videos: V videos.
+        uses: see `evenreel.types.Scores`.
+    """
+
+    captions: Vectors
+    videos: Vectors
+    uses: tuple[str, ...] = ()
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the rows."""
+        return self.captions.ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the columns."""
+        return self.videos.ids
+
+    def block(self, captions: slice, videos: slice) -> Array:
+        """See `ScoreBlocks.block`."""
+        return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
+
+
+def video_vectors(matcher: Matcher, features: VideoFeatures) -> Vectors:
+    """The vectors that a matcher compares captions with.
+
+    Raises:
+        UsageError: it keeps more than one vector a video, or the features are not its own.
+    """
+    from evenreel.matchers.scoring import encode_videos
+
+    return _single(encode_videos(matcher, features), "video")
+
+
+def caption_vectors(matcher: Matcher, features: TextFeatures) -> Vectors:
+    """The vectors that a matcher compares videos with.
+
+    Raises:
+        UsageError: it keeps more than one vector a caption, or the features are not its own.
+    """
+    from evenreel.matchers.scoring import encode_texts
+
+    return _single(encode_texts(matcher, features), "caption")
+
+
+def p_vectors(original: Array, debiased: Array, normalised: bool = False) -> Array:
+    """p_i = h^d_i - h_i, (V, D) in double precision.
+
+    Args:
+        original: (V, D) vectors of some clips by the original model.
+        debiased: (V, D) those of the same clips, or of the same clips changed alike, by the debiased model.
+        normalised: compare them at unit length.
+
+    Raises:
+        UsageError: they are not of the same number of clips, or not of the same length, or not finite.
+    """
+    if original.ndim != 2 or original.shape != debiased.shape or not original.size:
+        raise UsageError(
+            f"The original vectors have the shape {original.shape}, the debiased ones {debiased.shape}; give both "
+            "models' vectors of the same clips, one a row."
+        )
+    before, after = _prepared(original, normalised), _prepared(debiased, normalised)
+    return after - before
+
+
+def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
+    """(V, D) vectors moved by p, (D,), as the settings say; in their own type.
+
+    Raises:
+        UsageError: p has another length than the vectors.
+    """
+    if p.shape != vectors.shape[1:]:
+        raise UsageError(f"A p-vector of the shape {p.shape} cannot be added to vectors of {vectors.shape[1:]}.")
+    moved = _prepared(vectors, settings.normalised) + settings.sign * p
+    return _prepared(moved, settings.normalised).astype(vectors.dtype)
+
+
+def shifted_scores(captions: Vectors, real: Vectors, generated: Vectors, p: Array, settings: PVector) -> VectorScores:
+    """Scores of real clips moved by p, and of generated ones as they are: (Q, V real + V generated).
+
+    Args:
+        captions: by the original model.
+        real: likewise; these are moved.
+        generated: likewise.
+        p: (D,), the mean of `p_vectors`.
+        settings: sign, and whether scores are cosines.
+
+    Raises:
+        UsageError: p has another length than the vectors, or a vector is zero and has no cosine.
+    """
+    prepared = _prepared(generated.values, settings.normalised).astype(generated.values.dtype)
+    values = np.concatenate([shifted(real.values, p, settings), prepared])
+    sentences = _prepared(captions.values, settings.normalised).astype(captions.values.dtype)
+    return VectorScores(
+        Vectors(captions.ids, sentences), Vectors((*real.ids, *generated.ids), values), uses=(str(settings),)
+    )
+
+
+def corrected_scores(
+    captions: Vectors, models: tuple[Vectors, Vectors], corpus: Corpus, settings: PVector, group: str | None = None
+) -> VectorScores:
+    """The paper's experiment in one step: p of a corpus's clips, and the scores after real ones were moved by it.
+
+    p is then taken from the very clips that are measured, as in the paper; for what it does to clips it has not seen,
+    take it from another split with `p_vectors` and call `shifted_scores`.
+
+    Args:
+        captions: of the corpus, by the original model.
+        models: vectors of its clips by the original and by the debiased model.
+        corpus: says which clips are real and which mirror them; others take no part.
+        settings: a p-vector.
+        group: only generated clips of this one, see `evenreel.corpus.counterparts.groups_of`.
+
+    Raises:
+        UsageError: there is no pair of clips, or one has no vector.
+    """
+    pairs = counterparts(corpus, group)
+    ids = {"real": pairs["clip_id"].unique(maintain_order=True).to_list(), "generated": pairs["generated_id"].to_list()}
+    if not ids["real"]:
+        raise UsageError("The corpus has no real clip with a generated counterpart; say in pair_id which they mirror.")
+    original, debiased = models
+    chosen = ids[settings.source]
+    p = p_vectors(original.of(chosen).values, debiased.of(chosen).values, settings.normalised).mean(axis=0)
+    return shifted_scores(captions, original.of(ids["real"]), original.of(ids["generated"]), p, settings)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """How alike the p_i of some clips are.
+
+    Attributes:
+        count: clips whose vector moved at all; the others have no direction and are left out.
+        length: mean length of p_i over all clips.
+        cosine: mean cosine between the p_i of two clips: 1 where all point the same way, 0 by chance; NaN for fewer
+            than two.
+        share_along_mean: of the squared lengths, what lies along their mean; about 1 / count + 1 / D by chance. NaN
+            where the mean is zero.
+    """
+
+    count: int
+    length: float
+    cosine: float
+    share_along_mean: float
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Several sets of p_i beside each other.
+
+    Attributes:
+        alike: by the name of each set.
+        cosines: (S, S) between the means of the sets, in the order of `alike`; NaN where one is zero.
+    """
+
+    alike: dict[str, Alike]
+    cosines: NDArray[np.float64]
+
+    def cosine(self, one: str, other: str) -> float:
+        """Between the means of two sets."""
+        names = list(self.alike)
+        return float(self.cosines[names.index(one), names.index(other)])
+
+
+def diagnose(sets: Mapping[str, Array]) -> Diagnosis:
+    """How alike the p_i of each set are, and whether the sets point the same way.
+
+    Useful sets are p_i of real clips and of generated ones, and both of a control that was fine-tuned on real pairs
+    alone. Debiasing that tells the two apart has a cosine near -1 between real and generated; near 1, all clips were
+    moved alike, which favours neither. What the control has too is due to fine-tuning.
+
+    Args:
+        sets: each (V, D), from `p_vectors`; V may differ.
+    """
+    means = np.stack([p.mean(axis=0) for p in sets.values()])
+    lengths = np.linalg.norm(means, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = (means @ means.T) / np.outer(lengths, lengths)
+    return Diagnosis({name: alike(p) for name, p in sets.items()}, np.clip(cosines, -1, 1))
+
+
+def alike(p: Array) -> Alike:
+    """How alike the rows of (V, D) are, in time and memory that grow with V alone.
+
+    >>> alike(np.array([[1.0, 0.0], [2.0, 0.0]])).cosine
+    1.0
+    """
+    lengths = np.linalg.norm(p, axis=1)
+    moved = lengths > 0
+    count = int(moved.sum())
+    total = (p[moved] / lengths[moved, None]).sum(axis=0)
+    cosine = (total @ total - count) / (count * (count - 1)) if count > 1 else np.nan  # sum over pairs of two clips
+    mean = p.mean(axis=0)
+    across = (mean @ mean) * (lengths**2).sum()
+    share = ((p @ mean) ** 2).sum() / across if across else np.nan
+    return Alike(count, float(lengths.mean()), float(cosine), float(share))
+
+
+def _single(encoded: Encoded, what: str) -> Vectors:
+    if len(encoded.state) != 1 or encoded.state[0].dim() != 2:
+        raise UsageError(
+            f"A p-vector needs matchers that keep one vector a {what}, such as mean_pool and temporal; this one keeps "
+            f"{' and '.join(type(encoded.state)._fields)}."
+        )
+    return Vectors(encoded.ids, encoded.state[0].float().numpy())
+
+
+def _prepared(vectors: Array, normalised: bool) -> NDArray[np.float64]:
+    """In double precision, and at unit length where that is asked for."""
+    values = vectors.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise UsageError(f"Vector {int(np.argwhere(~np.isfinite(values))[0, 0])} has a component that is no number.")
+    if not normalised:
+        return values
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    if not lengths.all():
+        raise UsageError(
+            f"Vector {int(np.argmin(lengths))} is zero and has no direction; compare vectors as they come."
+        )
+    return np.asarray(values / lengths)
