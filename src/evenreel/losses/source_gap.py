@@ -1,7 +1,7 @@
 """What a preference for generated videos costs (Generative Ghost, arXiv 2502.07327, section 5.1).
 
-The gap of a pair is `r(G, C) - r(R, C)`: how much better a caption C is matched by the generated video G than by the real
-video R that G mirrors. Both answer the caption equally well, so whatever the gap is, it is not relevance.
+The gap of a pair is `r(G, C) - r(R, C)`: by how much the generated video G fits a caption C better than the real video
+R that G mirrors. Both answer the caption equally well, so whatever the gap is, it is not relevance.
 """
 
 from __future__ import annotations

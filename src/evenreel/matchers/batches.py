@@ -54,6 +54,21 @@ class VideoBatch:
 
 
 @dataclass(frozen=True, eq=False)
+class Counterparts:
+    """The other video of each pair: the generated one that mirrors the batch's own, or the real one that it mirrors.
+
+    Attributes:
+        video: B videos at the places of the captions; where there is no counterpart, any video.
+        present: (B,) True = there is one.
+        generated: (B,) True = the batch's own video is the generated one of the two.
+    """
+
+    video: VideoBatch
+    present: Tensor
+    generated: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class PairBatch:
     """B captions, each with the video at the same place.
 
@@ -61,11 +76,14 @@ class PairBatch:
         text: the captions.
         video: the videos; one that several captions describe stands there several times.
         same: (B, B) True where caption i describes video j, as it does on the diagonal.
+        counterpart: the other videos, for losses that compare the two (`evenreel.debias.source`); None for all others.
+            They are negatives of nothing.
     """
 
     text: TextBatch
     video: VideoBatch
     same: Tensor
+    counterpart: Counterparts | None = None
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:

@@ -1,0 +1,170 @@
+"""Training against a preference for generated videos: Generative Ghost (arXiv 2502.07327), section 5.1.
+
+    L = L_retrieval(V_R, C) + weight * sum_i m_i [r(G_i, C_i) - r(R_i, C_i)]_+
+
+for triplets of a real video R_i, the generated video G_i that mirrors it, and the caption C_i of both. The published
+term does not mind how far real videos lead: the model trained with it never finds a generated video first (table 6),
+which is the same fault the other way round. The form `neutral` minds a gap on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from evenreel.errors import UsageError
+from evenreel.losses import source_hinge, source_neutral
+from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.ranges import AT_LEAST_0, check_settings, number, one_of
+from evenreel.similarity.states import State, row_count, take_rows
+from evenreel.similarity.tiles import evaluating
+
+ROWS_AT_ONCE = 8
+"""Pairs whose scores are calculated together: 8 x 8 scores for 8 that are wanted. Matchers for which a pair is a vector
+then hold less than their own loss of a batch does, and those for which it is a number need few small products."""
+
+
+@dataclass(frozen=True)
+class SourceDebias:
+    """The term that is added to a matcher's loss; the defaults are those of the preset `neutral`.
+
+    Attributes:
+        form: `hinge`, generated videos may not lead, as published; `neutral`, neither may.
+        weight: of the term, lambda.
+        share: of the batch that takes part, drawn anew at each step.
+        on: `logit`, scores times the logit scale, as the contrastive loss has them; `cosine`, the scores themselves.
+            The scale is taken as a constant, or the term would fall by a flatter softmax with the same ranking.
+        reduction: `mean` over the pairs that take part, or `sum`, which grows with the batch.
+        margin: of `hinge`: by how much real videos have to lead, in the unit of `on`.
+    """
+
+    form: Literal["hinge", "neutral"] = "neutral"
+    weight: float = 1.0
+    share: float = 1.0
+    on: Literal["logit", "cosine"] = "logit"
+    reduction: Literal["sum", "mean"] = "mean"
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "form": one_of("hinge", "neutral"),
+            "weight": AT_LEAST_0,
+            "share": number("above 0 and at most 1", lambda value: 0 < value <= 1),
+            "on": one_of("logit", "cosine"),
+            "reduction": one_of("sum", "mean"),
+            "margin": AT_LEAST_0,
+        }
+        check_settings("debias", self, allowed)
+        if self.margin and self.form == "neutral":
+            raise UsageError("debias.margin is of the form hinge; set it to 0 for neutral, which lets neither lead.")
+
+
+PRESETS: Mapping[str, SourceDebias] = {
+    "paper": SourceDebias("hinge", weight=1.0, share=1.0, on="cosine", reduction="sum"),
+    "release": SourceDebias("hinge", weight=0.002, share=0.5, on="logit", reduction="sum"),
+    "neutral": SourceDebias(),
+}
+"""`paper`: what is printed. It has no weight and does not say how pairs add up; r is the score as the model gives it.
+
+`release`: the code published with it, but for the logit scale, which there learns from the term too.
+
+`neutral`: ours. A gap in logits is the logarithm of the odds that a softmax gives one video over the other, so the term
+has the unit of the contrastive loss; and as a mean its slope by a pair's score is 1 over the batch size, the most that
+the contrastive loss has. So at weight 1 neither outweighs the other, whatever the batch size and the temperature.
+"""
+
+
+class Debiased(nn.Module):
+    """A matcher in training against a preference for a source: a matcher itself, whose loss has one term more.
+
+    Args:
+        matcher: a `torch.nn.Module`; it encodes and scores as it does alone, so that it can be used without this
+            wrapper once it is trained.
+        settings: of the term.
+    """
+
+    def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
+        super().__init__()
+        self.matcher = matcher
+        self.limits = matcher.limits
+        self.settings = settings
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """That of the wrapped matcher."""
+        return self.matcher.logit_scale
+
+    def encode_text(self, text: TextBatch) -> Any:
+        """The wrapped matcher's state of captions."""
+        return self.matcher.encode_text(text)
+
+    def encode_video(self, video: VideoBatch) -> Any:
+        """The wrapped matcher's state of videos."""
+        return self.matcher.encode_video(video)
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """The wrapped matcher's similarities, (Q, V)."""
+        return self.matcher.score(text, video)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The wrapped matcher's terms, and the term `source`.
+
+        Which pairs take part is drawn from torch's global random state on the CPU, alike on all devices.
+
+        Raises:
+            UsageError: the batch has no counterparts.
+        """
+        if batch.counterpart is None:
+            raise UsageError("Training with debias needs the counterparts of the videos, and the batch has none.")
+        terms = self.matcher.loss(replace(batch, counterpart=None))
+        real, generated = self._scores(batch, batch.counterpart)
+        kept = self._drawn(batch.counterpart.present)
+        return {**terms, "source": self.settings.weight * self._term(real, generated, kept)}
+
+    def _scores(self, batch: PairBatch, other: Counterparts) -> tuple[Tensor, Tensor]:
+        """Of each caption with the real and with the generated video of its pair, (B,) each.
+
+        They are the scores that a search gives, in evaluation mode and in full precision: the gap is a small difference
+        of two scores, and different dropout or rounding of the two is no preference.
+        """
+        with evaluating(self.matcher), torch.autocast(batch.text.sentence.device.type, enabled=False):
+            text = self.matcher.encode_text(batch.text)
+            own, counterpart = (
+                paired_scores(self.matcher, text, self.matcher.encode_video(video))
+                for video in (batch.video, other.video)
+            )
+        if self.settings.on == "logit":
+            scale = self.logit_scale.detach().exp()
+            own, counterpart = scale * own, scale * counterpart
+        return torch.where(other.generated, counterpart, own), torch.where(other.generated, own, counterpart)
+
+    def _drawn(self, present: Tensor) -> Tensor:
+        """The pairs that take part in this step, (B,)."""
+        if self.settings.share == 1:
+            return present
+        size = len(present)
+        kept = torch.randperm(size) < max(1, round(self.settings.share * size))
+        return present & kept.to(present.device)
+
+    def _term(self, real: Tensor, generated: Tensor, kept: Tensor) -> Tensor:
+        settings = self.settings
+        if settings.form == "neutral":
+            return source_neutral(real, generated, kept, settings.reduction)
+        return source_hinge(real, generated, kept, settings.margin, settings.reduction)
+
+
+def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
+    """Scores of each caption with the video at its place, (B,); the other pairs are not calculated, or soon forgotten.
+
+    Args:
+        matcher: whose `score` it is.
+        text: state of B captions.
+        video: state of B videos.
+    """
+    parts = [slice(start, start + ROWS_AT_ONCE) for start in range(0, row_count(text), ROWS_AT_ONCE)]
+    return torch.cat([matcher.score(take_rows(text, rows), take_rows(video, rows)).diagonal() for rows in parts])
