@@ -1,0 +1,158 @@
+"""Which form all clips of a corpus can be given so that nothing has to be made up, and what that form leaves to see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+
+from evenreel.config import MediaLimits
+from evenreel.corpus.counterparts import CAMERA, groups_of
+from evenreel.errors import CorpusError, UsageError
+from evenreel.features.facts import ClipFacts
+from evenreel.features.settings import ClipAside
+from evenreel.media.same_form import Fit, Form, inner_size
+from evenreel.types import Corpus
+
+_RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin
+_ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
+
+
+@dataclass(frozen=True)
+class EqualiseSettings:
+    """What all clips are to have in common; what is None follows from the corpus.
+
+    Attributes:
+        videos: folder in which the paths of the clips begin.
+        fps: frames a second; else the lowest among the groups' medians.
+        height: of the picture; else the lowest among the groups' medians, made even.
+        width: likewise; else from the height by the shape of that group's pictures.
+        duration_s: length of every clip, those that are shorter being set aside; else that of the shortest of a real
+            clip and its mirrors.
+        fit: `pad` keeps the whole picture, with black bars where its shape is another one; `crop` fills the frame.
+        crf: x264's constant rate factor, 0 to 51.
+        workers: processes; 0 means one for each core.
+        limits: what one clip may cost.
+        retry: try clips again that were set aside before.
+    """
+
+    videos: Path = Path()
+    fps: float | None = None
+    height: int | None = None
+    width: int | None = None
+    duration_s: float | None = None
+    fit: Fit = "pad"
+    crf: int = 23
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+    retry: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps <= 240:
+            raise UsageError(f"{self.fps:g} frames a second are asked for; give more than 0 and at most 240.")
+        if self.duration_s is not None and not 0 < self.duration_s < math.inf:
+            raise UsageError(f"A duration of {self.duration_s:g} s is asked for; give more than 0.")
+        for name, side in (("height", self.height), ("width", self.width)):
+            if side is not None and not (16 <= side <= self.limits.max_side_px and side % 2 == 0):
+                raise UsageError(
+                    f"A {name} of {side} is asked for; give an even number of 16 to {self.limits.max_side_px:,}, as "
+                    "H.264 with 4:2:0 needs."
+                )
+        if self.fit not in ("pad", "crop"):
+            raise UsageError(f"{self.fit!r} is no way to fit a picture; there are: pad, crop.")
+        if not 0 <= self.crf <= 51:
+            raise UsageError(f"A constant rate factor of {self.crf} is asked for; x264 has 0 to 51.")
+
+
+def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) -> Form:
+    """The form of all clips: as asked for, else the lowest rate and picture among the groups' medians.
+
+    A group is real clips, or the clips of a generator in a setting. A median is that of a real clip, not the middle
+    between two.
+
+    Raises:
+        CorpusError: the headers tell no rate, or there is no clip whose video can be read.
+    """
+    table = grouped(corpus, facts)
+    if table.is_empty():
+        raise CorpusError("The video of no clip can be read; name the folder that their paths begin in (--videos).")
+    fps = settings.fps or _lowest(table, "fps")
+    if fps is None:
+        raise CorpusError("The headers of the videos tell no frame rate; give one (--fps).")
+    smallest = (
+        table.with_columns(aspect=pl.col("width") / pl.col("height"))
+        .group_by("group", maintain_order=True)
+        .agg(pl.col("height", "aspect").quantile(0.5, "lower"))
+        .sort("height", maintain_order=True)
+    )
+    height = settings.height or _even(smallest["height"][0])
+    width = settings.width or _even(height * smallest["aspect"][0])
+    return Form(Fraction(fps).limit_denominator(_RATES), width, height, settings.fit, settings.crf)
+
+
+def frame_counts(
+    corpus: Corpus, facts: ClipFacts, form: Form, duration_s: float | None
+) -> tuple[dict[str, int], list[ClipAside]]:
+    """How many frames each clip gets, and the clips that are too short for the duration asked for."""
+    table = facts.table.select("clip_id", "duration_s").join(
+        corpus.clips.select("clip_id", "path", family=pl.coalesce("pair_id", "clip_id")), on="clip_id", how="left"
+    )
+    if duration_s is None:
+        shortest = table.with_columns(pl.col("duration_s").min().over("family"))
+        return {clip: _frames(length_s, form) for clip, length_s in shortest.select("clip_id", "duration_s").rows()}, []
+    counts, aside = {}, []
+    for clip, length_s, path in table.select("clip_id", "duration_s", "path").iter_rows():
+        if length_s + _ROUNDING_S < duration_s:
+            why = f"it is {length_s:.2f} s long, and {duration_s:g} s are asked for (--duration)"
+            aside.append(ClipAside(clip, path, "failed", why))
+        else:
+            counts[clip] = _frames(duration_s, form)
+    return counts, aside
+
+
+def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
+    """What the form makes up or leaves to tell a group by."""
+    table = grouped(corpus, facts)
+    if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
+        yield f"{slower:,} clips have fewer frames a second than {float(form.fps):g}; frames of theirs are repeated."
+    sizes = table.select("height", "width").rows()
+    inner = [inner_size(width, height, form) for height, width in sizes]
+    if smaller := sum(new[0] > old[0] for new, old in zip(inner, sizes, strict=True)):
+        yield f"{smaller:,} clips have a smaller picture than {form.width} x {form.height}; it is enlarged."
+    if form.fit == "pad":
+        yield from _of_bars(table["group"], [size != (form.height, form.width) for size in inner])
+
+
+def _of_bars(groups: pl.Series, barred: list[bool]) -> Iterator[str]:
+    table = pl.DataFrame({"group": groups, "barred": barred})
+    shares = table.group_by("group", maintain_order=True).agg(pl.col("barred").mean() * 100)
+    if shares["barred"].n_unique() > 1:
+        listed = ", ".join(f"{group} {share:.0f} %" for group, share in shares.iter_rows())
+        yield (
+            f"Pictures of another shape get black bars, which tell groups apart: {listed} of the clips have some. "
+            "--fit crop leaves none, at the cost of their edges."
+        )
+
+
+def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
+    """The facts with the column `group`: the generator and its setting, and `camera` for real clips."""
+    names = groups_of(corpus)
+    group = pl.Series("group", [names.get(clip, CAMERA) for clip in facts.table["clip_id"]], dtype=pl.String)
+    return facts.table.with_columns(group)
+
+
+def _lowest(table: pl.DataFrame, column: str) -> float | None:
+    medians = table.drop_nulls(column).group_by("group").agg(pl.col(column).quantile(0.5, "lower"))
+    return None if medians.is_empty() else float(medians[column].to_numpy().min())
+
+
+def _frames(length_s: float, form: Form) -> int:
+    return max(1, math.floor((length_s + _ROUNDING_S) * form.fps))
+
+
+def _even(side: float) -> int:
+    return max(16, int(side) // 2 * 2)
