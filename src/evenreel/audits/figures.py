@@ -22,7 +22,8 @@ from evenreel.report.figures import COLOURS, MOST_POINTS, axes, faded, panels, p
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
-_LABEL_WIDTH = 14
+_GROUP_WIDTH, _SYSTEM_WIDTH = 10, 18
+"""Letters in a line of a name below an axis, and beside one."""
 
 Line = Sequence[tuple[float, Interval]]
 """(share in percent, figure) along a sweep; a single one is drawn as a point."""
@@ -48,7 +49,7 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
     figure.update_layout(barmode="group", bargap=0.25)
     for number, (series, by_group) in enumerate(deltas.items()):
         figure.add_bar(
-            x=[_label(group) for group in by_group], y=[_known(one.value) for one in by_group.values()],
+            x=[_label(group, _GROUP_WIDTH) for group in by_group], y=[_known(one.value) for one in by_group.values()],
             error_y=_ends(by_group.values()), name=plain(series), marker_color=COLOURS[number % len(COLOURS)],
             customdata=[_said(one) for one in by_group.values()], hovertemplate="%{x}: %{customdata}",
         )  # fmt: skip
@@ -67,10 +68,12 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     figure = go.Figure(layout=axes(plain(first.name), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
     figure.add_scatter(
-        x=[_known(one.value) for one in effects.values()], y=[_label(name) for name in effects], mode="markers",
-        marker={"size": 11, "color": COLOURS[0]}, error_x=_ends(effects.values()), showlegend=False,
+        x=[_known(one.value) for one in effects.values()], y=[_label(name, _SYSTEM_WIDTH) for name in effects],
+        mode="markers", marker={"size": 11, "color": COLOURS[0]}, showlegend=False,
+        error_x={**_ends(effects.values()), "color": COLOURS[0]},
         customdata=[_said(one) for one in effects.values()], hovertemplate="%{y}: %{customdata}<extra></extra>",
     )  # fmt: skip
+    figure.update_xaxes(zeroline=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     return figure
 
@@ -154,8 +157,8 @@ def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str]
             },
             customdata=[wrapped(names[row]) for row in own], hovertemplate="%{customdata}",
         )  # fmt: skip
-    figure.update_xaxes(showticklabels=False, zeroline=False)
-    figure.update_yaxes(showticklabels=False, zeroline=False, scaleanchor="x")
+    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+    figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, scaleanchor="x")
     return figure, len(rows)
 
 
@@ -184,7 +187,7 @@ def _ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
     """Lengths of both halves of the intervals; where one has none, nothing is drawn."""
     known = list(figures)
     return {
-        "type": "data", "symmetric": False, "thickness": 1.5,
+        "type": "data", "symmetric": False, "thickness": 1.5, "color": COLOURS[-1],
         "array": [None if one.high is None else _known(one.high - one.value) for one in known],
         "arrayminus": [None if one.low is None else _known(one.value - one.low) for one in known],
     }  # fmt: skip
@@ -201,7 +204,7 @@ def _known(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _label(words: str) -> str:
-    """A name below an axis: escaped and in short lines."""
-    lines = textwrap.wrap(words, _LABEL_WIDTH, break_on_hyphens=False) or [""]
+def _label(words: str, width: int) -> str:
+    """A name as a mark of an axis: escaped and in short lines."""
+    lines = textwrap.wrap(words, width, break_long_words=width > _GROUP_WIDTH) or [""]
     return "<br>".join(plain(line) for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from evenreel.audits.result import AuditResult, AuditTable
@@ -47,14 +48,19 @@ def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
 
 
 def _notices(results: Sequence[AuditResult]) -> Iterator[Section]:
-    """What is to be known of all systems alike is said once."""
-    said = list(dict.fromkeys(f"{_whose(one, results)}{notice}" for one in results for notice in one.notices))
+    """What is to be known of the data; of all systems alike, it is said once."""
+    systems = {one.system for one in results}
+    said: list[str] = []
+    for result in results:
+        for notice in result.notices:
+            alike = {one.system for one in results if notice in one.notices} == systems
+            said.append(notice if alike else f"{_whose(result, results)}{notice}")
     if said:
-        yield Section("What to know first", [Text(sentence, "notice") for sentence in said])
+        yield Section("What to know first", [Text(sentence, "notice") for sentence in dict.fromkeys(said)])
 
 
 def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
-    """The effects below each other: as a figure for each audit of several systems, and as a table of all."""
+    """The effects beside each other: as a figure for each audit of several systems, and as a table of all."""
     from evenreel.audits.figures import effect_intervals
 
     parts: list[Text | Table | Chart] = []
@@ -62,26 +68,26 @@ def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
         own = [one for one in results if one.name == name]
         if len(own) > 1 and all(one.system for one in own):
             figure = effect_intervals({one.system: one.effect for one in own})
-            parts.append(Chart(figure, f"{own[0].title}: {len(own)} systems"))
-    parts.append(Table(SUMMARY_COLUMNS, [_summary_row(one) for one in results], title="Every effect"))
+            parts.append(Chart(figure, f"{own[0].effect.name}, by system"))
+    parts.append(_summary(results))
     yield Section("In short", parts)
 
 
-SUMMARY_COLUMNS = ("audit", "system", "effect", "value", "interval", "p", "verdict")
-
-
-def _summary_row(result: AuditResult) -> list[str]:
-    effect = result.effect
-    ends = effect_interval(effect)
-    return [
-        result.name,
-        result.system or DASH,
-        effect.name,
-        cell(effect.value, 2),
-        f"{ends} ({result.confidence:.0%})" if ends else DASH,
-        _p(effect),
-        verdict(effect),
+def _summary(results: Sequence[AuditResult]) -> Table:
+    """An effect a row; what is the same in all rows is left out."""
+    sure = {f"{one.confidence:.0%} " for one in results}
+    names = ("audit", "system", "effect")
+    named = [(one.name, one.system or DASH, one.effect.name) for one in results]
+    kept = [place for place in range(len(names)) if len({row[place] for row in named}) > 1] or [0]
+    columns = [*(names[place] for place in kept), "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p"]
+    rows = [
+        [*(words[place] for place in kept), *_effect_row(one.effect)] for words, one in zip(named, results, strict=True)
     ]
+    return Table([*columns, "verdict"], rows, title="Every effect", left=len(kept))
+
+
+def _effect_row(effect: Effect) -> list[str]:
+    return [cell(effect.value, 2), effect_interval(effect) or DASH, _p(effect), verdict(effect)]
 
 
 def _p(effect: Effect) -> str:
@@ -96,13 +102,20 @@ def _section(result: AuditResult, *, alone: bool) -> Section:
     for table in result.tables:
         parts.append(_table(table))
         parts += [Text(note, "note") for note in (table.note, _left_out(table)) if note]
-    title = "What was found" if alone else result.title
-    return Section(f"{title}: {result.system}" if result.system else title, parts)
+    title = f"{result.system}: {result.title}" if result.system else result.title
+    return Section("What was found" if alone else title, parts)
 
 
 def _table(table: AuditTable) -> Table:
     rows = [[cell(value, table.digits) for value in row] for row in table.rows[:MOST_ROWS]]
-    return Table(table.columns, rows, title=table.title)
+    return Table(table.columns, rows, title=table.title, left=words_columns(table))
+
+
+def words_columns(table: AuditTable) -> int:
+    """How many columns from the left hold words, and at least the first."""
+    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
+    words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
+    return max(1, len(list(words)))
 
 
 def _left_out(table: AuditTable) -> str:

@@ -22,6 +22,9 @@ CURVE_RESAMPLES = 200
 
 _EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001)
 _HOVER_WORDS = 240
+_ACROSS, _UPWARDS = 40, 28
+"""Letters of an axis title that a phone has room for in one line."""
+_PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed: int) -> go.Figure:
@@ -157,8 +160,25 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
         font={"family": "system-ui, sans-serif", "size": 14},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         showlegend=True,
-        xaxis={"title": {"text": x}, "type": "log" if log_x else "-", "dtick": 1 if log_x else None},
-        yaxis={"title": {"text": y, "standoff": 12}, "automargin": True, "exponentformat": "power"},
+        xaxis={
+            "title": {"text": _lines(x, _ACROSS), "standoff": 8, "font": {"size": 14}},
+            "automargin": True,
+            "type": "log" if log_x else "-",
+            "dtick": 1 if log_x else None,
+        },
+        yaxis={
+            "title": {"text": _lines(y, _UPWARDS), "standoff": 12, "font": {"size": 14}},
+            "automargin": True,
+            "exponentformat": "power",
+        },
+    )
+
+
+def _lines(title: str, width: int) -> str:
+    return "<br>".join(
+        line
+        for part in title.split("<br>")
+        for line in textwrap.wrap(part, width, break_long_words=False, break_on_hyphens=False)
     )
 
 
@@ -171,17 +191,16 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
         units: title of each vertical axis.
         columns: most panels in a row; a page puts fewer where it is narrow.
     """
-    layout = axes(x, units[0])
+    layout = axes(_lines(x, _UPWARDS), units[0])
     columns = min(columns, len(titles))
-    layout.grid = {
-        **{"rows": -(-len(titles) // columns), "columns": columns, "pattern": "independent"},
-        **{"xgap": 0.24, "ygap": 0.36},
-    }
+    rows = -(-len(titles) // columns)
+    layout.grid = {"rows": rows, "columns": columns, "pattern": "independent", "xgap": 0.24, "ygap": 0.4}
+    layout.legend.y = 1 + _PANEL_TITLE_PX / (_PANEL_PX * rows)
     layout.meta = {"panels": len(titles), "columns": columns}
     first_x, first_y = layout.xaxis.to_plotly_json(), layout.yaxis.to_plotly_json()
     for number, unit in enumerate(units[1:], start=2):
         layout[f"xaxis{number}"] = first_x
-        layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": unit}}
+        layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": _lines(unit, _UPWARDS)}}
     for number, title in enumerate(titles, start=1):
         place = "" if number == 1 else str(number)
         layout.annotations += (

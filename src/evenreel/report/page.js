@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const NARROWEST_PANEL_PX = 300, PANEL_PX = 270, AROUND_PX = 90;
+  const NARROWEST_PANEL_PX = 300, PANEL_PX = 270, PANEL_TITLE_PX = 30, AROUND_PX = 100;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const themed = (chart) => {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zerolinecolor: colour("--faint") };
@@ -15,20 +15,24 @@
     const columns = Math.max(1, Math.min(wanted, Math.floor(chart.clientWidth / NARROWEST_PANEL_PX)));
     const rows = Math.ceil(panels / columns);
     chart.style.height = `${rows * PANEL_PX + AROUND_PX}px`;
-    return { rows, columns };
+    return { rows, columns, legendY: 1 + PANEL_TITLE_PX / (PANEL_PX * rows) };
   };
   const draw = (chart) => {
     const { data, layout } = JSON.parse(document.getElementById(`${chart.id}-data`).textContent);
-    if (layout.meta?.panels) Object.assign(layout.grid, arranged(chart, layout.meta));
+    if (layout.meta?.panels) {
+      const { rows, columns, legendY } = arranged(chart, layout.meta);
+      Object.assign(layout.grid, { rows, columns });
+      layout.legend.y = legendY;
+    }
     return Plotly.newPlot(chart, data, layout, { responsive: true, displaylogo: false, displayModeBar: false })
       .then(() => Plotly.relayout(chart, themed(chart)));
   };
   const rearrange = (chart) => {
     const meta = chart.layout?.meta;
     if (!meta?.panels) return;
-    const { rows, columns } = arranged(chart, meta);
+    const { rows, columns, legendY } = arranged(chart, meta);
     if (columns !== chart.layout.grid.columns)
-      Plotly.relayout(chart, { "grid.rows": rows, "grid.columns": columns, autosize: true });
+      Plotly.relayout(chart, { "grid.rows": rows, "grid.columns": columns, "legend.y": legendY, autosize: true });
   };
   const charts = [...document.querySelectorAll(".chart")];
   const drawn = charts.map(draw);

@@ -26,15 +26,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words, as many in each as there are columns; the first column is set left.
+    """Rows of words, as many in each as there are columns.
 
     The title stands above it and keeps its place where a narrow screen scrolls the table; the caption moves with it.
+    The first `left` columns hold words and are set left; the others hold numbers.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     title: str = ""
+    left: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +116,14 @@ def _heading(title: str) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(word)}</th>' for word in table.columns)
-    rows = "\n".join("<tr>" + "".join(f"<td>{escape(word)}</td>" for word in row) + "</tr>" for row in table.rows)
+    kinds = [' class="words"' if place < table.left else "" for place in range(len(table.columns))]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(word)}</th>' for kind, word in zip(kinds, table.columns, strict=True)
+    )
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(word)}</td>" for kind, word in zip(kinds, row, strict=True)) + "</tr>"
+        for row in table.rows
+    )
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     return (
         f'{_heading(table.title)}<div class="scroll" tabindex="0"><table>{caption}\n'
