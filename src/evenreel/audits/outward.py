@@ -1,0 +1,149 @@
+"""Outward properties of clips, which say nothing of what is shown: codec, frame rate, picture size, duration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+MOST_NAMES = 20
+"""A property with more names than that is none of a few kinds: hardly two clips would share one."""
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something in which clips can be alike.
+
+    Attributes:
+        name: as people say it.
+        columns: of `outward_table`; numbers that multiply to its size, or one of names.
+        tolerance: clips are alike where each number of one is at most this share larger than the other's; None for
+            names, which are alike where they are equal.
+        unit: behind a number.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    tolerance: float | None = None
+    unit: str = ""
+
+    @property
+    def alike(self) -> str:
+        """What counts as alike, in words."""
+        return "the same" if self.tolerance is None else f"within {self.tolerance:.0%}"
+
+
+PROPERTIES = (
+    Property("codec", ("codec",)),
+    Property("frame rate", ("fps",), 0.01, " fps"),
+    Property("picture size", ("width", "height"), 0.01),
+    Property("duration", ("duration_s",), 0.1, " s"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One property of n pairs.
+
+    Attributes:
+        known: (n,) whether it is known of both clips.
+        alike: (n,) whether it is known and alike.
+        difference: (n,) of the generated clip from the real one: the logarithm of the ratio of their sizes, or for
+            names 1 where they differ; NaN where it is not known.
+        real, generated: what is typical of each side, in words.
+        names: how many different names there are; 0 for numbers.
+    """
+
+    known: NDArray[np.bool_]
+    alike: NDArray[np.bool_]
+    difference: NDArray[np.float64]
+    real: str
+    generated: str
+    names: int = 0
+
+
+def outward_table(corpus: Corpus) -> pl.DataFrame:
+    """`clip_id, codec, fps, width, height, duration_s` of every clip, null where the corpus does not say.
+
+    The duration is the column `duration_s` where there is one, else from the clip's times, else from its frames.
+
+    Raises:
+        CorpusError: a column of one of these names holds something else.
+    """
+    clips = corpus.clips
+    try:
+        numbers = [_number(clips, name) for name in ("fps", "width", "height", "duration_s")]
+        table = clips.select("clip_id", "start_s", "end_s", "frame_count", _own(clips, "codec", pl.String()), *numbers)
+    except pl.exceptions.PolarsError as error:
+        raise CorpusError(
+            f"The clips have a column codec, width, height or duration_s that holds something else ({error}); write "
+            "what their videos say with `evenreel corpus overview --keep-facts`."
+        ) from error
+    from_times = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
+    duration = pl.coalesce("duration_s", from_times, pl.col("frame_count") / pl.col("fps"))
+    return table.select("clip_id", "codec", "fps", "width", "height", duration.alias("duration_s"))
+
+
+def compare(table: pl.DataFrame, one: Property, real: Sequence[str], generated: Sequence[str]) -> Compared:
+    """A property of pairs of clips.
+
+    Args:
+        table: of `outward_table`.
+        one: the property.
+        real: n ids of clips.
+        generated: those of their mirrors.
+    """
+    row = {clip: place for place, clip in enumerate(table["clip_id"])}
+    sides = [table.select(one.columns)[[row[clip] for clip in side]] for side in (real, generated)]
+    if one.tolerance is None:
+        return _compare_names(*(side.to_series().to_list() for side in sides))
+    return _compare_numbers(one, *(side.to_numpy().astype(np.float64) for side in sides))
+
+
+def _compare_names(real: list[str | None], generated: list[str | None]) -> Compared:
+    known = np.array([a is not None and b is not None for a, b in zip(real, generated, strict=True)], dtype=np.bool_)
+    alike = np.array([a == b for a, b in zip(real, generated, strict=True)], dtype=np.bool_) & known
+    difference = np.where(known, 1.0 - alike, np.nan)
+    return Compared(known, alike, difference, _usual(real), _usual(generated), len({*real, *generated} - {None}))
+
+
+def _compare_numbers(one: Property, real: NDArray[np.float64], generated: NDArray[np.float64]) -> Compared:
+    """(n, c) numbers above 0, NaN where they are not known."""
+    ratios = np.log(generated / real)
+    known = np.asarray(~np.isnan(ratios).any(axis=1))
+    alike = known & (np.abs(ratios) <= math.log1p(one.tolerance or 0.0) + 1e-9).all(axis=1)
+    return Compared(known, alike, ratios.sum(axis=1), _middle(real, one.unit), _middle(generated, one.unit))
+
+
+def _usual(names: list[Any]) -> str:
+    """The most frequent name, and how frequent it is where there are others."""
+    counts = Counter(name for name in names if name is not None)
+    if not counts:
+        return ""
+    name, count = counts.most_common(1)[0]
+    return str(name) if len(counts) == 1 else f"{name} ({count / counts.total():.0%})"
+
+
+def _middle(values: NDArray[np.float64], unit: str) -> str:
+    """The median of each number; of two in the middle the lower, so that it is one that a clip has."""
+    known = values[~np.isnan(values).any(axis=1)]
+    return " x ".join(f"{median_low(column):.4g}" for column in known.T) + unit if len(known) else ""
+
+
+def _number(clips: pl.DataFrame, name: str) -> pl.Expr:
+    own = _own(clips, name, pl.Float64())
+    return pl.when(own > 0).then(own).alias(name)  # 0 x 0 is what some tools write of what they do not know
+
+
+def _own(clips: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
+    return pl.col(name).cast(kind) if name in clips.columns else pl.lit(None, kind).alias(name)
