@@ -1,0 +1,75 @@
+"""Any gallery with real and generated clips, as an audit that needs no pairs reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.ordered_rows import Marks
+from evenreel.audits.pairs import generated_groups, scenes_of
+from evenreel.errors import CorpusError
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.types import Corpus, ScoreBlocks
+
+EVERY_GROUP = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Clips and captions as one pass needs them.
+
+    Attributes:
+        scores: of Q captions.
+        columns: (V,) where the clips that the corpus has are in the scores.
+        real: (V,) which of them no generator made.
+        generated: by group, `EVERY_GROUP` first, (V,) which of them it made.
+        clip_scene: (V,) number of the scene that each shows, from 0.
+        caption_scene: (Q,) number of the scene that answers each; of a caption that is not in the corpus, one of its
+            own.
+        notices: sentences on what was left out.
+    """
+
+    scores: CheckedScores
+    columns: NDArray[np.int64]
+    real: Marks
+    generated: dict[str, Marks]
+    clip_scene: NDArray[np.int64]
+    caption_scene: NDArray[np.int64]
+    notices: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scores: ScoreBlocks, corpus: Corpus) -> Gallery:
+        """What the scores hold of a corpus.
+
+        Raises:
+            CorpusError: they hold no real or no generated clip of it.
+            ScoresError: they are no table of captions and videos.
+        """
+        checked, scenes, group_of = CheckedScores(scores), scenes_of(corpus), generated_groups(corpus)
+        columns = [place for place, clip in enumerate(checked.video_ids) if clip in scenes]
+        groups = [group_of.get(checked.video_ids[place]) for place in columns]
+        names = list(dict.fromkeys(group for group in groups if group is not None))
+        real = np.array([group is None for group in groups], dtype=np.bool_)
+        if not names or not real.any():
+            raise CorpusError(
+                f"Of the clips in the scores {int(real.sum()):,} are real and {int((~real).sum()):,} generated; an "
+                "audit of sources needs both: the column source of the corpus's clips names the generator of each "
+                "generated one."
+            )
+        of_one = {name: np.array([group == name for group in groups]) for name in names} if len(names) > 1 else {}
+        clip_of = dict(corpus.captions.select("caption_id", "clip_id").rows())
+        number: dict[tuple[str, str], int] = {}
+        shows = [("clip", scenes[checked.video_ids[place]]) for place in columns]
+        asks = [("clip", scenes[clip_of[one]]) if one in clip_of else ("query", one) for one in checked.caption_ids]
+        clip_scene, caption_scene = (
+            np.array([number.setdefault(one, len(number)) for one in side], dtype=np.int64) for side in (shows, asks)
+        )
+        strangers = len(checked.video_ids) - len(columns)
+        notices = (f"Clips in the scores that are not in the corpus: {strangers:,} left out.",) if strangers else ()
+        return cls(checked, np.array(columns), real, {EVERY_GROUP: ~real} | of_one, clip_scene, caption_scene, notices)
+
+    def relevant(self, rows: slice) -> Marks:
+        """(b, V) clips that answer each of some captions."""
+        return np.asarray(self.caption_scene[rows, None] == self.clip_scene)

@@ -1,0 +1,134 @@
+"""What of someone's scores an audit of sources can use: which clips are real, which mirror which, whose captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.counterparts import counterparts, groups_of
+from evenreel.errors import CorpusError
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.types import Corpus, ScoreBlocks
+
+Places = NDArray[np.int64]
+
+_PIECE_BYTES = 8 * 2**20
+"""Scores that are looked at several times over should stay in the processor's cache."""
+
+_WIDEST = 8
+"""Bytes of a score, at most, as far as memory is planned."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairedScores:
+    """Scores of Q captions and n pairs of a real clip and its mirror.
+
+    Attributes:
+        scores: all of them, checked when they are read.
+        rows: (Q,) where the captions are in the scores, ascending.
+        pair: (Q,) number of the pair that answers each caption.
+        drawn: (Q,) place of each caption in its corpus, whatever the order of the scores.
+        real, generated: (n,) columns of the clips of each pair.
+        notices: sentences on what was left out.
+    """
+
+    scores: CheckedScores
+    rows: Places
+    pair: Places
+    drawn: Places
+    real: Places
+    generated: Places
+    notices: tuple[str, ...] = ()
+
+    def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
+        """Some captions at a time: which of the Q, and their (b, n) scores of real clips and of mirrors."""
+        for rows, block in row_bands(self.scores, band_bytes, self.rows):
+            held = slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
+            asked = block[self.rows[held] - rows.start]
+            yield held, asked.take(self.real, axis=1), asked.take(self.generated, axis=1)
+
+
+def row_bands(
+    scores: CheckedScores, band_bytes: int, wanted: Places | None = None
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Rows and (b, V) scores of some captions at a time; bands without a wanted row are not read."""
+    count, width = len(scores.caption_ids), len(scores.video_ids)
+    step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * width))
+    for start in range(0, count, step):
+        rows = slice(start, min(start + step, count))
+        if wanted is None or np.searchsorted(wanted, rows.start) < np.searchsorted(wanted, rows.stop):
+            yield rows, scores.block(rows, slice(0, width))
+
+
+def generated_groups(corpus: Corpus) -> dict[str, str]:
+    """The group of each generated clip: of every clip that a generator or a real counterpart is noted for."""
+    pairs = counterparts(corpus)
+    return dict(zip(pairs["generated_id"], pairs["group"], strict=True)) | groups_of(corpus)
+
+
+def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
+    """Groups that can be measured in pairs: a caption, its real clip and the clip's mirror are all in the scores."""
+    captions, clips = set(scores.caption_ids), set(scores.video_ids)
+    asked = {clip for caption, clip in _captions(corpus) if caption in captions}
+    found = {
+        group: None
+        for real, generated, group in counterparts(corpus).iter_rows()
+        if real in asked and real in clips and generated in clips
+    }
+    return list(found)
+
+
+def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str) -> PairedScores:
+    """What the scores hold of one group's pairs and of their real clips' captions.
+
+    Raises:
+        CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
+        ScoresError: the scores are no table of captions and videos.
+    """
+    checked = CheckedScores(scores)
+    column = {clip: place for place, clip in enumerate(checked.video_ids)}
+    row = {caption: place for place, caption in enumerate(checked.caption_ids)}
+    every = counterparts(corpus, group)
+    pairs = every.unique("clip_id", keep="first", maintain_order=True)
+    held = [(real, made) for real, made, _ in pairs.iter_rows() if real in column and made in column]
+    number = {real: place for place, (real, _) in enumerate(held)}
+    theirs = [(place, *one) for place, one in enumerate(_captions(corpus)) if one[1] in number]
+    used = sorted((row[caption], number[clip], place) for place, caption, clip in theirs if caption in row)
+    if not used:
+        raise CorpusError(
+            f"No pair of {group!r} can be measured: of {pairs.height:,} pairs in the corpus, {len(held):,} have both "
+            "clips in the scores, and none of them a caption; score the real clips, their mirrors and their captions."
+        )
+    rows, pair, drawn = np.array(used, dtype=np.int64).T
+    real, made = (np.array([column[one] for one in side], dtype=np.int64) for side in zip(*held, strict=True))
+    notices = _left_out(
+        {
+            f"Mirrors of {group} beside the first one of the same clip": every.height - pairs.height,
+            f"Pairs of {group} of which a clip is not in the scores": pairs.height - len(held),
+            f"Captions of pairs of {group} that are not in the scores": len(theirs) - len(used),
+        }
+    )
+    silent = len(held) - len(np.unique(pair))
+    if silent:
+        notices += (f"Pairs of {group} without a caption, which only fill the gallery: {silent:,}.",)
+    return PairedScores(checked, rows, pair, drawn, real, made, notices)
+
+
+def scenes_of(corpus: Corpus) -> dict[str, str]:
+    """The scene of each clip: the real clip that it mirrors, or itself; clips of a scene answer the same captions."""
+    pairs = counterparts(corpus)
+    mirrored = dict(zip(pairs["generated_id"], pairs["clip_id"], strict=True))
+    return {clip: mirrored.get(clip, clip) for clip in corpus.clips["clip_id"]}
+
+
+def _captions(corpus: Corpus) -> Sequence[tuple[str, str]]:
+    """Id and clip of each caption."""
+    return corpus.captions.select("caption_id", "clip_id").rows()
+
+
+def _left_out(counts: dict[str, int]) -> tuple[str, ...]:
+    return tuple(f"{what}: {count:,} left out." for what, count in counts.items() if count)

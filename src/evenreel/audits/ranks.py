@@ -1,0 +1,108 @@
+"""Where a real clip and its mirror stand, each in a gallery of its own kind and both in the mixed one.
+
+Both directions are read in bands, each score once a direction: nothing of the size Q x V is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.pairs import PairedScores
+from evenreel.evaluation.first_hit import Hits
+
+Block = NDArray[Any]
+Whole = NDArray[np.int64]
+
+ROWS = ("real", "generated", "mixed real", "mixed generated")
+"""Who is looked for, and in which gallery: n clips of its own kind, or all 2n."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionRanks:
+    """What Q captions find.
+
+    Attributes:
+        hits: first hits by row of `ROWS`, one a caption, of the one clip that is looked for; in the mixed gallery its
+            counterpart is one of the others.
+        real, generated: (Q,) scores of the real clip and of its mirror.
+    """
+
+    hits: dict[str, Hits]
+    real: Block
+    generated: Block
+
+    @property
+    def wins(self) -> NDArray[np.float64]:
+        """(Q,) 1 where the real clip stands above its mirror, 1/2 where their scores are equal, else 0."""
+        return np.asarray((self.real > self.generated) + 0.5 * (self.real == self.generated), dtype=np.float64)
+
+
+def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
+    """Captions look for the real clip and for its mirror.
+
+    Raises:
+        ScoresError: a score is NaN; the sentence names caption and clip.
+    """
+    own: list[tuple[Block, Block]] = []
+    counts: list[list[Whole]] = []
+    for held, real, generated in paired.bands(band_bytes):
+        each = np.arange(len(real)), paired.pair[held]
+        own.append((real[each], generated[each]))
+        counts.append(_standings(real, generated, *own[-1]))
+    real_scores, generated_scores = (np.concatenate(side) for side in zip(*own, strict=True))
+    hits = {}
+    for row, parts in zip(ROWS, zip(*counts, strict=True), strict=True):
+        above, equal = np.concatenate(parts, axis=1)
+        scores = generated_scores if row.endswith("generated") else real_scores
+        hits[row] = _hits(above, equal - 1, np.ones_like(above), scores)
+    return CaptionRanks(hits, real_scores, generated_scores)
+
+
+def rank_videos(paired: PairedScores, captions: CaptionRanks, band_bytes: int) -> dict[str, Hits]:
+    """Clips look, among all Q captions, for the best-placed caption of their pair.
+
+    Returns:
+        First hits of `real` clips and of `generated` ones, one a pair that has a caption, in the order of the pairs.
+
+    Raises:
+        ScoresError: a score is NaN.
+    """
+    asked = np.unique(paired.pair)
+    number = np.searchsorted(asked, paired.pair)
+    own = {"real": captions.real, "generated": captions.generated}
+    best = {name: _best(scores, number) for name, scores in own.items()}
+    counts = {name: np.zeros((2, len(asked)), np.int64) for name in own}
+    for _, *blocks in paired.bands(band_bytes):
+        for name, block in zip(own, blocks, strict=True):
+            counts[name] += _standing(block[:, asked].T, best[name])
+    hits = {}
+    for name, (above, equal) in counts.items():
+        relevant = np.bincount(number[own[name] == best[name][number]], minlength=len(asked))
+        hits[name] = _hits(above, equal - relevant, relevant, best[name])
+    return hits
+
+
+def _standings(real: Block, generated: Block, own: Block, mirror: Block) -> list[Whole]:
+    """(2, b) for each of `ROWS`, see `_standing`."""
+    alone = [_standing(real, own), _standing(generated, mirror)]
+    return alone + [alone[0] + _standing(generated, own), alone[1] + _standing(real, mirror)]
+
+
+def _standing(block: Block, own: Block) -> Whole:
+    """(b, n) scores and (b,) own ones -> (2, b), how many of each row are above, and how many equal."""
+    column = own[:, None]
+    return np.stack([np.count_nonzero(block > column, axis=1), np.count_nonzero(block == column, axis=1)])
+
+
+def _best(scores: Block, number: Whole) -> Block:
+    """(Q,) scores and the pair of each -> the best of each pair."""
+    order = np.argsort(number, kind="stable")
+    return np.asarray(np.maximum.reduceat(scores[order], np.flatnonzero(np.diff(number[order], prepend=-1))))
+
+
+def _hits(above: Whole, others: Whole, relevant: Whole, scores: Block) -> Hits:
+    return Hits(np.arange(len(above)), above, others, relevant, np.asarray(scores > -np.inf))
