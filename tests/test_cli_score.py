@@ -113,6 +113,21 @@ def test_a_matrix_without_ids(place: Place, tmp_path: Path) -> None:
     assert "The features leave 1 clip out that had been set aside" in str(left_out.exception)
 
 
+def test_the_mean_frame_scores_without_training(place: Place, tmp_path: Path) -> None:
+    words = ["score", "mean_pool", place.corpus, "--features", place.features, "--split", "val"]
+    done = CliRunner().invoke(app, [*map(str, words), "--out", str(tmp_path / "zero.npy")])
+    assert done.exit_code == 0, done.output
+    part = select(load_corpus(place.corpus), split="val")
+    videos = load_video_features(place.features, part, rule="3 midpoints")
+    mean = videos.frames.astype(np.float64).mean(axis=1)
+    own = load_text_features(place.features, part).sentence @ (mean / np.linalg.norm(mean, axis=1, keepdims=True)).T
+    np.testing.assert_allclose(np.load(tmp_path / "zero.npy"), own, atol=3e-4)  # features are kept in half precision
+    words[1] = "x_pool"
+    refused = CliRunner().invoke(app, [*map(str, words), "--out", str(tmp_path / "no.npy")])
+    assert isinstance(refused.exception, UsageError)
+    assert "The matcher x_pool has parameters that are learned" in str(refused.exception)
+
+
 def test_clips_that_were_set_aside_are_left_out_and_named(place: Place, tmp_path: Path) -> None:
     done = place.score("--out", tmp_path / "all.npz")
     assert done.exit_code == 3

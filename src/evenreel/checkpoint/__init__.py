@@ -4,6 +4,7 @@ from evenreel.checkpoint.corpus_features import CorpusFeatures, load_features_fo
 from evenreel.checkpoint.loading import load_matcher
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
 from evenreel.checkpoint.saving import save_pretrained
+from evenreel.checkpoint.untrained import untrained_matcher
 
 __all__ = [
     "About",
@@ -16,4 +17,5 @@ __all__ = [
     "load_features_for",
     "load_matcher",
     "save_pretrained",
+    "untrained_matcher",
 ]

@@ -1,4 +1,4 @@
-"""`evenreel score`: a trained matcher and the features of a corpus in, scores for `evenreel evaluate` out."""
+"""`evenreel score`: a matcher and the features of a corpus in, scores for `evenreel evaluate` and `audit` out."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.errors import ScoresError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.checkpoint.corpus_features import CorpusFeatures
+    from evenreel.checkpoint import CorpusFeatures, Pretrained
 
 LARGE_BYTES = 2**30
 SCORE_BYTES = 4
 MANY = 10
+CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot)."
 OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
     "larger than memory."
@@ -27,7 +28,7 @@ OUT_HELP = (
 
 
 def score(
-    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="A matcher: a folder or a hub id.")],
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     features: Annotated[
         Path, typer.Option(help="Folder of the corpus's features, by the encoder that the matcher was trained with.")
@@ -37,8 +38,8 @@ def score(
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Score every caption with every clip by a trained matcher. Exit status 3 if clips had been set aside."""
-    from evenreel.checkpoint import load_features_for, load_matcher
+    """Score every caption with every clip by a matcher. Exit status 3 if clips had been set aside."""
+    from evenreel.checkpoint import load_features_for
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus, select
     from evenreel.evaluation import save_scores
@@ -48,7 +49,7 @@ def score(
         raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
     check_place(out)
     whole = load_corpus(corpus)
-    pretrained = load_matcher(checkpoint, device=device)
+    pretrained = _matcher(checkpoint, features, device)
     loaded = load_features_for(pretrained, features, whole if split is None else select(whole, split=split))
     _check_table(out, loaded)
     scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos)
@@ -57,6 +58,16 @@ def score(
     _show(out, loaded, as_json)
     if loaded.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _matcher(name: str, features: Path, device: str) -> Pretrained:
+    """A checkpoint, or one of our matchers by its name where no folder is called so."""
+    from evenreel.checkpoint import load_matcher, untrained_matcher
+    from evenreel.matchers import MATCHERS
+
+    if name in MATCHERS and not Path(name).exists():
+        return untrained_matcher(name, features, device=device)
+    return load_matcher(name, device=device)
 
 
 def _check_table(out: Path, loaded: CorpusFeatures) -> None:
