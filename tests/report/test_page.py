@@ -218,7 +218,7 @@ def test_a_page_without_charts_has_no_script_and_is_written_whole(tmp_path: Path
     write_page(page, tmp_path / "new" / "p.html")
     words = (tmp_path / "new" / "p.html").read_text()
     assert "<script" not in words
-    assert "<td class="words">&lt;x&gt;</td>" in words
+    assert '<td class="words">&lt;x&gt;</td>' in words
     assert "<title>$title</title>" in words
     (tmp_path / "file").write_text("")
     with pytest.raises(ScoresError, match="cannot be written"):
