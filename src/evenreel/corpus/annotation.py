@@ -9,7 +9,7 @@ import polars as pl
 
 from evenreel.corpus.tables import CLASSES, make_corpus
 from evenreel.errors import CorpusError
-from evenreel.files import replacing
+from evenreel.files import replacing, write_durably
 from evenreel.types import Corpus
 
 CLASS_NAMES = "classes.parquet"
@@ -51,6 +51,21 @@ def drop_class_names(folder: Path) -> None:
         (folder / CLASS_NAMES).unlink(missing_ok=True)
     except OSError as error:
         raise CorpusError(f"{folder / CLASS_NAMES} of an earlier corpus cannot be removed ({error}).") from error
+
+
+def copy_class_names(origin: Path, folder: Path) -> None:
+    """Give a corpus the names of the classes of the one that it was made of; without any, it has none.
+
+    Raises:
+        CorpusError: the folder cannot be written.
+    """
+    if not (origin / CLASS_NAMES).is_file():
+        drop_class_names(folder)
+        return
+    try:
+        write_durably(folder / CLASS_NAMES, (origin / CLASS_NAMES).read_bytes())
+    except OSError as error:
+        raise CorpusError(f"The names of the classes cannot be written to {folder} ({error}).") from error
 
 
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from evenreel.corpus.select import select
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
@@ -18,6 +19,14 @@ CAMERA = "camera"
 
 SETTING = "setting"
 """Column of `Corpus.clips`, not a standard one: what a generator was given, such as `text` or `image`."""
+
+_NAMELESS = "generated"
+"""Group of clips that mirror real ones and name no generator."""
+
+
+def is_generated() -> pl.Expr:
+    """Whether a clip is a generator's: its source is not the camera, or it has none and mirrors another clip."""
+    return _source() != CAMERA
 
 
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
@@ -37,18 +46,26 @@ def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
     [('a', 'b', 'sora')]
     """
     clips = corpus.clips
-    paired = clips.filter(pl.col("pair_id").is_in(clips["clip_id"].implode()))
+    real = clips.filter(~is_generated())["clip_id"]
+    paired = clips.filter(is_generated() & pl.col("pair_id").is_in(real.implode()))
     rows = paired.select(pl.col("pair_id").alias("clip_id"), pl.col("clip_id").alias("generated_id"), _group(clips))
     return rows if group is None else rows.filter(pl.col("group") == group)
 
 
 def groups_of(corpus: Corpus) -> dict[str, str]:
     """The group of every clip that is not from a camera: its generator, and its setting where one is noted."""
-    generated = corpus.clips.filter(pl.col("source").is_not_null() & (pl.col("source") != CAMERA))
+    generated = corpus.clips.filter(is_generated())
     return dict(generated.select("clip_id", _group(corpus.clips)).iter_rows())
 
 
-def with_generated(corpus: Corpus, share: float, seed: int, group: str | None = None) -> Corpus:
+def group_name(source: str, setting: str | None) -> str:
+    """What clips of a generator and a setting are called together."""
+    return source if setting is None else f"{source} {setting}"
+
+
+def with_generated(
+    corpus: Corpus, share: float, seed: int, group: str | None = None, *, split: str | None = None
+) -> Corpus:
     """The corpus with a share of its real clips replaced by their mirrors, all others without theirs.
 
     A mirror takes the captions of its real clip, so that the number of clips and of captions stays the same (Generative
@@ -60,40 +77,67 @@ def with_generated(corpus: Corpus, share: float, seed: int, group: str | None = 
         share: 0 to 1, of the real clips that have a mirror and those that have none.
         seed: of the choice.
         group: replace by generated clips of this group; None: of the only one that there is.
+        split: change this split alone, and leave all others as they are, with their mirrors; None: the whole corpus.
 
     Raises:
-        CorpusError: the share is none, too few clips have a mirror, or several groups have and none is named.
+        CorpusError: the share is none, too few clips have a mirror, several groups have and none is named, or there is
+            no such group or split.
     """
     if not 0 <= share <= 1:
         raise CorpusError(f"The share of generated clips is {share}; it must be between 0 and 1.")
-    pairs = counterparts(corpus)
+    within = _of_split(corpus, split)
+    pairs = counterparts(corpus).filter(within)
     mirrors = pl.col("clip_id").is_in(pairs["generated_id"].implode())
     clips, captions = corpus.clips.filter(~mirrors), corpus.captions.filter(~mirrors)
-    real = clips.filter(pl.col("source").is_null() | (pl.col("source") == CAMERA))
-    wanted = round(share * real.height)
+    real = clips.filter(within & ~is_generated()).height
+    wanted = round(share * real)
+    if wanted or group is not None:
+        pairs = _of_one_group(pairs, group)
     if not wanted:
         return make_corpus(clips, captions)
-    chosen = _chosen(_of_one_group(pairs, group), wanted, real.height, seed)
-    replaced = dict(chosen.select("clip_id", "generated_id").iter_rows())
-    taken = corpus.clips.filter(pl.col("clip_id").is_in(list(replaced.values())))
-    place = {clip_id: row for row, clip_id in enumerate(clips["clip_id"])}
-    order = pl.coalesce(
-        pl.col("clip_id").replace_strict(place, default=None, return_dtype=pl.Int64),
-        pl.col("pair_id").replace_strict(place, default=None, return_dtype=pl.Int64),
-    )
-    kept = clips.filter(~pl.col("clip_id").is_in(list(replaced)))
-    return make_corpus(
-        pl.concat([kept, taken]).sort(order, maintain_order=True),
-        captions.with_columns(pl.col("clip_id").replace(replaced)),
-    )
+    chosen = _chosen(pairs, wanted, real, seed)
+    return _replaced(corpus, clips, captions, dict(chosen.select("clip_id", "generated_id").iter_rows()))
+
+
+def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None = None) -> Corpus:
+    """The real clips that have a mirror of one group, and these mirrors: what a share of up to 1 can be taken of.
+
+    Args:
+        corpus: taken from.
+        group: of the mirrors; None: the only one that there is.
+        split: leave clips out of this split alone; None: of the whole corpus.
+
+    Raises:
+        CorpusError: no clip has a mirror, several groups have some and none is named, or there is no such group or
+            split.
+    """
+    within = _of_split(corpus, split)
+    pairs = _of_one_group(counterparts(corpus).filter(within), group)
+    if pairs.height == 0:
+        raise CorpusError("No clip has a generated counterpart; add some with `evenreel corpus pair`.")
+    kept = pl.concat([pairs["clip_id"], pairs["generated_id"]])
+    return select(corpus, where=~within | pl.col("clip_id").is_in(kept.implode()))
+
+
+def _source() -> pl.Expr:
+    """The generator or the camera, also where a clip says neither."""
+    unsaid = pl.when(pl.col("pair_id").is_null()).then(pl.lit(CAMERA)).otherwise(pl.lit(_NAMELESS))
+    return pl.coalesce("source", unsaid)
 
 
 def _group(clips: pl.DataFrame) -> pl.Expr:
-    named = pl.col("source").fill_null("generated")
+    named = _source()
     if SETTING not in clips.columns:
         return named.alias("group")
     setting = pl.col(SETTING).cast(pl.String)
     return pl.when(setting.is_null()).then(named).otherwise(named + " " + setting).alias("group")
+
+
+def _of_split(corpus: Corpus, split: str | None) -> pl.Expr:
+    """Whether a row belongs to the split by its `clip_id`."""
+    if split is None:
+        return pl.lit(True)
+    return pl.col("clip_id").is_in(select(corpus, split=split).clips["clip_id"].implode())
 
 
 def _of_one_group(pairs: pl.DataFrame, group: str | None) -> pl.DataFrame:
@@ -114,3 +158,17 @@ def _chosen(pairs: pl.DataFrame, wanted: int, real: int, seed: int) -> pl.DataFr
         )
     order = np.random.default_rng(seed).permutation(pairs.height)
     return pairs[np.sort(order[:wanted])]
+
+
+def _replaced(corpus: Corpus, clips: pl.DataFrame, captions: pl.DataFrame, mirrors: dict[str, str]) -> Corpus:
+    """A corpus in which clips give their place and their captions to mirrors, given by the id of the real clip."""
+    place = {clip_id: row for row, clip_id in enumerate(clips["clip_id"])}
+    row = pl.coalesce(
+        pl.col(name).replace_strict(place, default=None, return_dtype=pl.Int64) for name in ("clip_id", "pair_id")
+    )
+    kept = clips.filter(~pl.col("clip_id").is_in(list(mirrors)))
+    taken = corpus.clips.filter(pl.col("clip_id").is_in(list(mirrors.values())))
+    return make_corpus(
+        pl.concat([kept, taken]).sort(row, maintain_order=True),
+        captions.with_columns(pl.col("clip_id").replace(mirrors)),
+    )
