@@ -1,0 +1,149 @@
+"""What a video generator is asked for: the captions of a clip as one text, and what else it is given of the clip."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal, get_args
+from urllib.parse import quote
+
+from evenreel.corpus.counterparts import is_generated
+from evenreel.errors import CorpusError, UsageError
+from evenreel.files import replacing
+from evenreel.types import Corpus
+
+Setting = Literal["text", "image", "video"]
+"""What a generator is given beside the fused caption: nothing, a keyframe, or the first half of the real clip."""
+
+SETTINGS: tuple[Setting, ...] = get_args(Setting)
+
+Fuse = Callable[[Sequence[str]], str]
+"""Captions of a clip, in order -> one text."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_MARK = "'"
+_LONGEST_NAME = 150
+_COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """What a generator is given, to make a counterpart of a real clip.
+
+    Attributes:
+        clip_id: the real clip.
+        setting: `text`, `image` or `video`.
+        prompt: its captions as one text.
+        keyframe: a PNG of it, with the setting `image`.
+        first_half: an mp4 of it, with the setting `video`.
+        target: where the video may be written, in an mp4; None where the generator runs elsewhere.
+    """
+
+    clip_id: str
+    setting: Setting
+    prompt: str
+    keyframe: Path | None = None
+    first_half: Path | None = None
+    target: Path | None = None
+
+
+def setting_of(word: str) -> Setting:
+    """The setting of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for setting in SETTINGS:
+        if setting == word:
+            return setting
+    raise UsageError(f"There is no setting {word!r}; there are: {', '.join(SETTINGS)}.")
+
+
+def join_captions(captions: Sequence[str], most: int | None = None) -> str:
+    """Captions as one text, a sentence each; what differs in case, spaces or the last full stop is said once.
+
+    Stands in for the language model that writes one comprehensive description (Generative Ghost, section 3.1): it adds
+    and drops nothing, and where captions contradict each other, so does it.
+
+    Args:
+        captions: of one clip.
+        most: distinct captions that are taken, the first ones; None for all.
+
+    >>> join_captions(["a man  sings .", "A man sings", "is it a stage?"])
+    'A man sings. Is it a stage?'
+    """
+    distinct: dict[str, str] = {}
+    for caption in captions:
+        if sentence := _sentence(caption):
+            distinct.setdefault(sentence.casefold(), sentence)
+    return " ".join(list(distinct.values())[:most])
+
+
+def _sentence(caption: str) -> str:
+    """A caption that begins with a capital and ends in a stop; empty where it says nothing."""
+    words = re.sub(r"\s+([,.;:!?])", r"\1", " ".join(caption.split())).lstrip("".join(_FORMULA) + " ,.;:")
+    if not words.endswith(("?", "!")):
+        words = words.rstrip(" ,.;:")
+        words += "." if words else ""
+    return words[:1].upper() + words[1:]
+
+
+def fused_captions(corpus: Corpus, fuse: Fuse = join_captions) -> Iterator[tuple[str, str]]:
+    """The real clips, in the corpus's order, each with its captions as one text; with none, where it has no caption."""
+    captions = dict(corpus.captions.group_by("clip_id").agg("text").iter_rows())
+    for clip_id in corpus.clips.filter(~is_generated())["clip_id"]:
+        texts = captions.get(clip_id)
+        yield clip_id, fuse(texts).strip() if texts else ""
+
+
+def file_name(clip_id: str) -> str:
+    """A clip's id as the name of a file: signs other than letters, digits and `_.-~@` percent-encoded, as in addresses.
+
+    >>> file_name("video7010"), file_name("Games/a b")
+    ('video7010', 'Games%2Fa%20b')
+    """
+    name = quote(clip_id, safe="@")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:_LONGEST_NAME]}-{blake2b(clip_id.encode(), digest_size=8).hexdigest()}"
+
+
+def write_prompts(path: Path, requests: Sequence[GenerationRequest]) -> None:
+    """Write requests as a csv with `clip_id, setting, prompt, keyframe, first_half`; paths begin in its folder.
+
+    A text that a spreadsheet would take for a formula is written behind an apostrophe, see `as_cell`.
+
+    Raises:
+        CorpusError: the file cannot be written.
+    """
+    try:
+        with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(_COLUMNS)
+            for one in requests:
+                given = (_from(path.parent, one.keyframe), _from(path.parent, one.first_half))
+                rows.writerow(map(as_cell, (one.clip_id, one.setting, one.prompt, *given)))
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be written ({(error.strerror or str(error)).lower()}).") from error
+
+
+def _from(folder: Path, file: Path | None) -> str:
+    return "" if file is None else file.relative_to(folder).as_posix()
+
+
+def as_cell(text: str) -> str:
+    """A text for a csv that spreadsheets open: behind an apostrophe where they would take it for a formula.
+
+    >>> as_cell("=1+1"), as_cell("a dog"), from_cell(as_cell("'tis")), from_cell("'tis")
+    ("'=1+1", 'a dog', "'tis", "'tis")
+    """
+    return _MARK + text if text.startswith((*_FORMULA, _MARK)) else text
+
+
+def from_cell(cell: str) -> str:
+    """What `as_cell` was given; other texts as they are."""
+    return cell[1:] if cell.startswith(_MARK) and cell[1:].startswith((*_FORMULA, _MARK)) else cell
