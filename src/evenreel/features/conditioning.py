@@ -1,0 +1,200 @@
+"""What a video generator is given of real clips: their captions as one text, a keyframe, or their first half.
+
+It lies in a folder, where every file appears whole or not at all, so that a run that was cut off goes on where it
+stopped; files are called as `evenreel.corpus.prompts.file_name` says:
+
+    prompts.csv             what is asked for, where the generator runs elsewhere
+    keyframes/CLIP.png      with the setting `image`
+    first_halves/CLIP.mp4   with the setting `video`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.config import MediaLimits, usable_cores
+from evenreel.corpus import select
+from evenreel.corpus.prompts import (
+    Fuse,
+    GenerationRequest,
+    Setting,
+    file_name,
+    fused_captions,
+    join_captions,
+    write_prompts,
+)
+from evenreel.errors import CorpusError, MediaError
+from evenreel.features.clips import NO_PATH, Clip, clips_of
+from evenreel.features.pool import ReaderPool
+from evenreel.features.settings import ClipAside
+from evenreel.files import write_durably
+from evenreel.media.excerpts import Excerpt
+from evenreel.media.parts import WHOLE, Part
+from evenreel.media.workers import Worker
+from evenreel.types import Corpus, Pixels
+
+READER = "evenreel.media.excerpts:ExcerptReader"
+PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """What a generator is given of each clip.
+
+    Attributes:
+        setting: `text` is the fused captions alone; `image` a keyframe with them, `video` the first half of the clip.
+        videos: folder in which the paths of the clips begin.
+        split: of the clips; None for all.
+        fuse: makes one text of a clip's captions.
+        workers: reader processes; 0 means one for each core.
+        limits: what one clip may cost.
+    """
+
+    setting: Setting = "text"
+    videos: Path = Path()
+    split: str | None = None
+    fuse: Fuse = join_captions
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is ready to be given to a generator.
+
+    Attributes:
+        path: the table that says it.
+        requests: one a clip, in the order of the corpus.
+        set_aside: clips for which nothing can be asked, and why.
+    """
+
+    path: Path
+    requests: tuple[GenerationRequest, ...]
+    set_aside: tuple[ClipAside, ...]
+
+
+def prepare_requests(
+    corpus: Corpus,
+    out: str | Path,
+    given: Conditioning | None = None,
+    progress: Callable[[float], object] = lambda share: None,
+) -> Prepared:
+    """Write what a generator needs that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
+
+    Args:
+        corpus: whose real clips are to be mirrored.
+        out: folder, see the module; pictures and videos that are there are kept.
+        given: what of each clip.
+        progress: called with the share of the clips that is done.
+
+    Raises:
+        CorpusError: the folder cannot be written, or there is no such split.
+    """
+    out, given = Path(out), given or Conditioning()
+    asked = clips_to_mirror(corpus, given)
+    done: dict[str, GenerationRequest | ClipAside] = {}
+
+    def ask(maker: RequestMaker, item: tuple[Clip, str]) -> None:
+        clip, prompt = item
+        try:
+            done[clip.clip_id] = maker.request(clip, prompt)
+        except MediaError as error:
+            done[clip.clip_id] = clip_aside(clip, error)
+        progress(len(done) / len(asked))
+
+    ReaderPool(partial(RequestMaker, out, given), ask, given.workers or usable_cores()).run(asked)
+    found = [done[clip.clip_id] for clip, _ in asked]
+    requests = tuple(one for one in found if isinstance(one, GenerationRequest))
+    write_prompts(out / PROMPTS, requests)
+    return Prepared(out / PROMPTS, requests, tuple(one for one in found if isinstance(one, ClipAside)))
+
+
+def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, str]]:
+    """The real clips of the split with their captions as one text, in the order of the corpus.
+
+    Raises:
+        CorpusError: there is no such split.
+    """
+    part = corpus if given.split is None else select(corpus, split=given.split)
+    clips = {clip.clip_id: clip for clip in clips_of(part)}
+    return [(clips[clip_id], prompt) for clip_id, prompt in fused_captions(part, given.fuse)]
+
+
+def clip_aside(clip: Clip, error: MediaError) -> ClipAside:
+    """A clip that an error keeps from being used."""
+    return ClipAside(clip.clip_id, clip.path, error.reason, str(error))
+
+
+class RequestMaker:
+    """Makes requests, one clip at a time; videos are read in a process that can be killed.
+
+    Args:
+        folder: where keyframes and first halves go, see the module.
+        given: what of each clip.
+    """
+
+    def __init__(self, folder: Path, given: Conditioning) -> None:
+        self._folder, self._given = folder, given
+        self._worker = Worker(READER, {"limits": asdict(given.limits)}, given.limits)
+
+    def close(self) -> None:
+        """End the process; a video that is being read fails."""
+        self._worker.close()
+
+    def request(self, clip: Clip, prompt: str) -> GenerationRequest:
+        """What the generator is given of a clip; a keyframe or first half that is there is not made again.
+
+        Raises:
+            MediaError: the clip has no caption, or its video cannot be read.
+            CorpusError: a file cannot be written.
+        """
+        if not prompt:
+            raise MediaError("failed", "no caption says what it shows; give it one, or leave it out")
+        setting, name = self._given.setting, file_name(clip.clip_id)
+        keyframe = first_half = None
+        if setting == "image":
+            keyframe = self._excerpt("keyframe", clip, self._folder / KEYFRAMES / f"{name}.png")
+        if setting == "video":
+            first_half = self._excerpt("first_half", clip, self._folder / FIRST_HALVES / f"{name}.mp4")
+        return GenerationRequest(clip.clip_id, setting, prompt, keyframe, first_half)
+
+    def check(self, video: Path) -> None:
+        """Find out whether a video can be read.
+
+        Raises:
+            MediaError: it cannot.
+        """
+        self._read("nothing", video, WHOLE)
+
+    def _excerpt(self, excerpt: Excerpt, clip: Clip, place: Path) -> Path:
+        if not place.is_file():
+            if not clip.path:
+                raise MediaError(*NO_PATH)
+            found = self._read(excerpt, self._given.videos / clip.path, clip.part)
+            try:
+                write_durably(place, _png(found) if excerpt == "keyframe" else found.tobytes())
+            except OSError as error:
+                raise CorpusError(f"{place} cannot be written ({(error.strerror or str(error)).lower()}).") from error
+        return place
+
+    def _read(self, excerpt: Excerpt, video: Path, part: Part) -> Pixels:
+        """What the worker answers: pixels, the bytes of a file, or nothing."""
+        found: Pixels = np.empty(0, np.uint8)
+        task = {"path": str(video), "part": [part.start_s, part.end_s], "excerpt": excerpt}
+        for _, array in self._worker.run(task):
+            found = found if array is None else array
+        return found
+
+
+def _png(pixels: Pixels) -> bytes:
+    from PIL import Image
+
+    held = BytesIO()
+    Image.fromarray(pixels).save(held, "PNG")
+    return held.getvalue()

@@ -1,0 +1,111 @@
+"""The untrusted half of taking from clips what a video generator is given: a keyframe, or the first half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError
+from evenreel.media import Video, open_video
+from evenreel.media.encode import ClipEncoder
+from evenreel.media.parts import Part
+from evenreel.media.workers import Message
+from evenreel.types import Pixels
+
+Excerpt = Literal["keyframe", "first_half", "nothing"]
+"""What is taken of a clip; `nothing` finds out whether it can be read."""
+
+KEYFRAME_AT = Fraction(1, 5)
+"""Where in a clip its keyframe is (Generative Ghost, section 3.1)."""
+
+_USUAL_FPS = Fraction(25)
+
+
+@dataclass(frozen=True)
+class FrameAt:
+    """The frame at a share of a clip: number floor(share x n) of n.
+
+    >>> FrameAt(KEYFRAME_AT).indices(14, 25.0)
+    [2]
+    """
+
+    share: Fraction
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        """The one number."""
+        return [int(self.share * frame_count)]
+
+    def capped(self, duration_s: float, max_frames: int) -> FrameAt:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class FirstHalf:
+    """All frames of the first half of a clip, rounded down; of a single frame, that one.
+
+    >>> FirstHalf().indices(7, 25.0)
+    [0, 1, 2]
+    """
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        """Their numbers."""
+        return list(range(max(1, frame_count // 2)))
+
+    def capped(self, duration_s: float, max_frames: int) -> FirstHalf:
+        """Itself: its frames are encoded one by one and not kept."""
+        return self
+
+
+class ExcerptReader:
+    """Answers `{"path", "part", "excerpt"}` with the excerpt, and a `tick` for each frame of a first half.
+
+    A keyframe comes as (H, W, 3) pixels, a first half as the bytes of an mp4 file at the mean rate of the video, whose
+    width and height are even: the last row or column of another one is left out.
+
+    Args:
+        limits: fields of `MediaLimits`.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read one clip; `part` is where it starts and ends in the file."""
+        excerpt: Excerpt = task["excerpt"]
+        part = Part(*task["part"])
+        with open_video(task["path"], self._limits) as video:
+            if excerpt == "keyframe":
+                frame = next(video.frames(part.rule(FrameAt(KEYFRAME_AT))), None)
+                if frame is None:
+                    raise MediaError("no_frames", "its keyframe, a fifth into the clip, could not be decoded")
+                yield {"kind": excerpt}, frame.pixels
+            elif excerpt == "first_half":
+                yield from _first_half(video, part)
+
+
+def _first_half(video: Video, part: Part) -> Iterator[Message]:
+    encoder = ClipEncoder(Fraction(video.info.fps or _USUAL_FPS).limit_denominator(1001) or _USUAL_FPS)
+    size: tuple[int, ...] | None = None
+    for frame in video.frames(part.rule(FirstHalf())):
+        if size not in (None, frame.pixels.shape):
+            raise MediaError("failed", "the size of its pictures changes on the way; give it one size")
+        size = frame.pixels.shape
+        encoder.add(_even(frame.pixels))
+        yield {"kind": "tick"}, None
+    if size is None:
+        raise MediaError("no_frames", "no frame of its first half could be decoded")
+    yield {"kind": "first_half"}, np.frombuffer(encoder.finish(), np.uint8)
+
+
+def _even(pixels: Pixels) -> Pixels:
+    """(H, W, 3) with H and W even, as 4:2:0 wants them."""
+    height, width = (side // 2 * 2 for side in pixels.shape[:2])
+    if not height or not width:
+        raise MediaError("failed", f"its pictures are {pixels.shape[1]} x {pixels.shape[0]}, too small to be encoded")
+    return np.ascontiguousarray(pixels[:height, :width])
