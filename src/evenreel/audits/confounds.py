@@ -16,6 +16,7 @@ from evenreel.audits.alike_pairs import AlikePairs, ConfoundMeasures, measure_co
 from evenreel.audits.outward import PROPERTIES
 from evenreel.audits.pairs import paired_groups
 from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Cell, Effect
+from evenreel.audits.words import DASH
 from evenreel.errors import CorpusError
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
@@ -139,7 +140,7 @@ def _alike_table(measured: Sequence[ConfoundMeasures]) -> AuditTable:
     rows: list[tuple[Cell, ...]] = []
     for one in measured:
         rate = one.win_rate
-        rows.append((one.group, EVERY_PAIR, None, None, one.pairs, None, None, rate.value, rate.low, rate.high))
+        rows.append((one.group, EVERY_PAIR, DASH, DASH, one.pairs, None, None, rate.value, rate.low, rate.high))
         rows += [_alike_row(one.group, name, alike) for name, alike in one.properties.items()]
         if one.together is not None and len(one.properties) > 1:
             rows.append(_alike_row(one.group, ALL_OF_THEM, one.together))
@@ -157,7 +158,7 @@ def _alike_row(group: str, name: str, one: AlikePairs) -> tuple[Cell, ...]:
     rate = one.win_rate or Interval(math.nan)
     share = 100 * one.alike / one.known if one.known else None
     return (
-        group, name, one.real or None, one.generated or None, one.known, one.alike, share, rate.value, rate.low,
+        group, name, one.real or DASH, one.generated or DASH, one.known, one.alike, share, rate.value, rate.low,
         rate.high,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.corpus.summary import lengths_s
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -75,23 +76,22 @@ class Compared:
 def outward_table(corpus: Corpus) -> pl.DataFrame:
     """`clip_id, codec, fps, width, height, duration_s` of every clip, null where the corpus does not say.
 
-    The duration is the column `duration_s` where there is one, else from the clip's times, else from its frames.
+    The duration is as `evenreel.corpus.summary.lengths_s` finds it.
 
     Raises:
         CorpusError: a column of one of these names holds something else.
     """
     clips = corpus.clips
     try:
-        numbers = [_number(clips, name) for name in ("fps", "width", "height", "duration_s")]
-        table = clips.select("clip_id", "start_s", "end_s", "frame_count", _own(clips, "codec", pl.String()), *numbers)
+        numbers = [_number(clips, name) for name in ("fps", "width", "height")]
+        table = clips.select("clip_id", _own(clips, "codec", pl.String()), *numbers)
     except pl.exceptions.PolarsError as error:
         raise CorpusError(
-            f"The clips have a column codec, width, height or duration_s that holds something else ({error}); write "
+            f"The clips have a column codec, width or height that holds something else ({error}); write "
             "what their videos say with `evenreel corpus overview --keep-facts`."
         ) from error
-    from_times = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
-    duration = pl.coalesce("duration_s", from_times, pl.col("frame_count") / pl.col("fps"))
-    return table.select("clip_id", "codec", "fps", "width", "height", duration.alias("duration_s"))
+    lengths = lengths_s(clips).alias("duration_s")
+    return table.with_columns(lengths.set(lengths <= 0, None))
 
 
 def compare(table: pl.DataFrame, one: Property, real: Sequence[str], generated: Sequence[str]) -> Compared:

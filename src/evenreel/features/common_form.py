@@ -118,11 +118,11 @@ def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
     """What the form makes up or leaves to tell a group by."""
     table = grouped(corpus, facts)
     if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
-        yield f"{slower:,} clips have fewer frames a second than {float(form.fps):g}; frames of theirs are repeated."
+        yield f"Clips with fewer frames a second than {float(form.fps):.4g}, of which some are repeated: {slower:,}."
     sizes = table.select("height", "width").rows()
     inner = [inner_size(width, height, form) for height, width in sizes]
     if smaller := sum(new[0] > old[0] for new, old in zip(inner, sizes, strict=True)):
-        yield f"{smaller:,} clips have a smaller picture than {form.width} x {form.height}; it is enlarged."
+        yield f"Clips whose picture is enlarged to {form.width} x {form.height}: {smaller:,}."
     if form.fit == "pad":
         yield from _of_bars(table["group"], [size != (form.height, form.width) for size in inner])
 
