@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenreel.errors import LibraryError
 from evenreel.library import vectors as module
-from evenreel.library.vectors import HEADER_BYTES, WIDENED, ExactVectors, widened
+from evenreel.library.vectors import HEADER_BYTES, MANY_QUERIES, WIDENED, ExactVectors, widened
 from evenreel.types import FloatArray
 
 D = 8
@@ -46,6 +46,7 @@ def store(tmp_path: Path) -> ExactVectors:
     tile_rows=st.integers(1, 12),
     order=st.randoms(use_true_random=False),
     keep=st.data(),
+    queries_at_once=st.sampled_from([3, MANY_QUERIES, MANY_QUERIES + 3]),
 )
 def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
     tmp_path_factory: pytest.TempPathFactory,
@@ -53,8 +54,9 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
     tile_rows: int,
     order: object,
     keep: st.DataObject,
+    queries_at_once: int,
 ) -> None:
-    stored, queries = unit(sum(counts)), unit(3, seed=1)
+    stored, queries = unit(sum(counts)), unit(queries_at_once, seed=1)
     index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
     index.append(stored)
     firsts = np.cumsum(counts) - counts
@@ -64,9 +66,36 @@ def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TILE_ROWS", tile_rows)
         best = index.best_per_clip(queries, first_rows, sizes)
-    assert best.shape == (3, len(chosen))
+    assert best.shape == (queries_at_once, len(chosen))
     if chosen:
         np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
+
+
+@settings(max_examples=40)
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    tile_rows=st.integers(1, 12),
+    skipped=st.sets(st.integers(0, 11)),
+    seed=st.integers(0, 99),
+)
+def test_weighted_sums_of_mean_vectors_equal_a_slow_loop(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], tile_rows: int, skipped: set[int], seed: int
+) -> None:
+    stored = unit(sum(counts), seed)
+    index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
+    index.append(stored)
+    sizes = np.array(counts)
+    firsts = np.cumsum(sizes) - sizes
+    weights = np.random.default_rng(seed).standard_normal((2, len(counts))).astype(np.float32)
+    weights[:, [clip for clip in skipped if clip < len(counts)]] = 0
+    expected = np.zeros((2, D))
+    for clip, (first, count) in enumerate(zip(firsts, counts, strict=True)):
+        mean = half(stored)[first : first + count].mean(0)
+        expected += np.outer(weights[:, clip], mean)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TILE_ROWS", tile_rows)
+        found = index.weighted_sum(weights, firsts, sizes)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_every_finite_float16_is_widened_exactly() -> None:

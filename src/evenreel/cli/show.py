@@ -123,7 +123,9 @@ def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     confidence = f"confidence {hit.confidence:.0%}  " if measured else ""  # a picture's is not measured
-    out.print(f"      [dim]{confidence}{scores}[/]")
+    source = hit.metadata.get("source")
+    told = "" if source in {None, ""} else f"  source: {safe(source)}"
+    out.print(f"      [dim]{confidence}{scores}{told}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
 

@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from evenreel.features.progress import NoProgress, Progress, SetAside
     from evenreel.library.ingest import index_folders
     from evenreel.library.integrity import Problem, verify
-    from evenreel.library.library import Library, LibraryStats, open_library
+    from evenreel.library.library import Library, open_library
     from evenreel.library.rebuild import repair
     from evenreel.library.report import IndexReport
+    from evenreel.library.stats import LibraryStats
 
 __all__ = [
     "IndexReport",
@@ -30,7 +31,8 @@ _MODULE_OF = {
     "features.progress": ("NoProgress", "Progress", "SetAside"),
     "library.ingest": ("index_folders",),
     "library.report": ("IndexReport",),
-    "library.library": ("Library", "LibraryStats", "open_library"),
+    "library.library": ("Library", "open_library"),
+    "library.stats": ("LibraryStats",),
     "library.integrity": ("Problem", "verify"),
     "library.rebuild": ("repair",),
 }

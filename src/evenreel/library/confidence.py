@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.library.catalog import get_meta, set_meta
-from evenreel.library.vectors import VectorIndex
+from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import Encoder, FloatArray
 
 CONFIDENT = 0.95
@@ -102,8 +102,17 @@ def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArra
         encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
         meta["null_vectors"] = base64.b64encode(encoded.tobytes()).decode()
         set_meta(connection, {"null_bank": digest, "null_vectors": meta["null_vectors"], "null_clips": "unknown"})
-    stored: NDArray[np.float16] = np.frombuffer(base64.b64decode(meta["null_vectors"]), "<f2")
-    return stored.astype(np.float32).reshape(len(null_queries()), -1)
+    return _decoded(meta["null_vectors"]).reshape(len(null_queries()), -1)
+
+
+def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
+    """The encoded bank (N, D) that the library was measured with; (0, D) where it was not."""
+    return _decoded(get_meta(connection).get("null_vectors", "")).reshape(-1, dimension)
+
+
+def _decoded(stored: str) -> FloatArray:
+    vectors: NDArray[np.float16] = np.frombuffer(base64.b64decode(stored), "<f2")
+    return vectors.astype(np.float32)
 
 
 def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
@@ -124,14 +133,25 @@ def _measure(
 ) -> FloatArray:
     """Score nonsense on some clips and store their means and deviations; the best z of each query (N,)."""
     ids, first_rows, counts = zip(*clips, strict=True)
-    scores = vectors.best_per_clip(queries, np.array(first_rows), np.array(counts)).astype(np.float64)
-    means, deviations = scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR)
+    means, deviations, best = score_nonsense(vectors, queries, np.array(first_rows), np.array(counts))
     connection.executemany(
         "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
         zip(ids, means.tolist(), deviations.tolist(), strict=True),
     )
-    best: FloatArray = left_out_z(scores).max(1).astype(np.float32)
     return best
+
+
+def score_nonsense(
+    vectors: VectorIndex, queries: FloatArray, first_rows: Rows, counts: Rows
+) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
+    """How nonsense (N, D) scores on clips given by their rows (C,), (C,); memory holds (N, C) scores.
+
+    Returns:
+        Each clip's mean and deviation (C,), (C,) over the queries, and each query's best z on any of the clips (N,).
+    """
+    scores = vectors.best_per_clip(queries, first_rows, counts).astype(np.float64)
+    best: FloatArray = left_out_z(scores).max(1).astype(np.float32)
+    return scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR), best
 
 
 def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,23 @@ class Gallery:
     def measured(self) -> bool:
         """Whether confidences can be given."""
         return len(self.null_best) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A library at one moment.
+
+    Attributes:
+        folder: where it lies; None for one that lies nowhere.
+        connection: its catalog.
+        gallery: its clips with frames.
+        vectors: of these; None where it has no vision.
+    """
+
+    folder: Path | None
+    connection: sqlite3.Connection
+    gallery: Gallery
+    vectors: VectorIndex | None
 
 
 @dataclass(frozen=True)

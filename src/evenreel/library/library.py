@@ -5,50 +5,29 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
-from evenreel.features.progress import SetAside
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
 from evenreel.library.filters import Filter, parse_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
 from evenreel.library.search import Searcher
+from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import open_vectors
-from evenreel.types import Encoder, Pixels, SearchResult
+from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.facets import Facet
     from evenreel.library.favours import Favours, Population
     from evenreel.library.rerank import Reranker
-
-
-@dataclass(frozen=True)
-class LibraryStats:
-    """What a library holds."""
-
-    library: str
-    files: int
-    clips: int
-    moments: int
-    tracks: int
-    missing: int
-    hours: float
-    model: str | None
-    rule: str | None
-    metadata: tuple[str, ...]
-    set_aside: tuple[SetAside, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures as plain data, the form that `--json` prints."""
-        return asdict(self)
 
 
 class Library:
@@ -100,6 +79,7 @@ class Library:
         *,
         rerank: Pretrained | None = None,
         rerank_depth: int = RERANK_DEPTH,
+        neutral_source: bool = False,
     ) -> SearchResult:
         """Clips that answer a sentence, best first.
 
@@ -110,15 +90,18 @@ class Library:
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
                 for the next search: clips that it has encoded are kept while it is the last one given.
             rerank_depth: how many of them, `k` at least.
+            neutral_source: take what sets generators apart from real clips out of the query; the result's notices say
+                how that was found. Clips say their `source` in the metadata: `camera`, or a generator's name.
 
         Raises:
-            UsageError: the text is empty, `k` is not positive, the filter is wrong, or the library has no vision
-                that a matcher could re-rank by.
+            UsageError: the text is empty, `k` is not positive, the filter is wrong, the library has no vision
+                that a matcher could re-rank by, or the search cannot be neutral: see `neutral_trouble`.
             EncoderError: the model of the library cannot be had.
             LibraryError: the matcher was trained on features of another model.
         """
-        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth)
+        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
         self._check_filter(where)
+        self._check_neutral(neutral_source)
         if rerank is not None:
             query = replace(query, reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
@@ -135,31 +118,43 @@ class Library:
             self._reranker = Reranker(pretrained, self._encoder)
         return self._reranker
 
-    def search_image(self, image: Path | bytes, k: int = 10, where: str | None = None) -> SearchResult:
-        """Clips with a frame that looks like a picture, given as a file or as the bytes of one.
+    def search_image(
+        self, image: Path | bytes, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+    ) -> SearchResult:
+        """Clips with a frame that looks like a picture, given as a file or as the bytes of one; see `search`.
 
         Raises:
-            UsageError: the picture cannot be read, or the library has no vision.
+            UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
         """
         from evenreel.library.image import read_image
 
-        return self.search_pixels(read_image(image, MediaLimits()), k, where)
+        return self.search_pixels(read_image(image, MediaLimits()), k, where, neutral_source=neutral_source)
 
-    def search_pixels(self, pixels: Pixels, k: int = 10, where: str | None = None) -> SearchResult:
-        """Clips with a frame that looks like a picture (H, W, 3).
+    def search_pixels(
+        self, pixels: Pixels, k: int = 10, where: str | None = None, *, neutral_source: bool = False
+    ) -> SearchResult:
+        """Clips with a frame that looks like a picture (H, W, 3); see `search`.
 
         Raises:
-            UsageError: the library has no vision.
+            UsageError: the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
         """
         self._check_filter(where)
         if self._encoder is None:
             raise UsageError(f"The library {self.path} has no vision, so a picture cannot be searched for.")
         vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
-        return self._searcher.search(Query(image=vector, k=k, where=where))
+        return self._searcher.search(Query(image=vector, k=k, where=where, neutral_source=neutral_source))
 
-    def similar(self, clip_id: str, time_s: float | None = None, k: int = 10, where: str | None = None) -> SearchResult:
+    def similar(
+        self,
+        clip_id: str,
+        time_s: float | None = None,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        neutral_source: bool = False,
+    ) -> SearchResult:
         """Other clips with a frame that looks like a clip; no model is needed, the stored frames are.
 
         Args:
@@ -167,12 +162,15 @@ class Library:
             time_s: compare with its frame that is nearest to this time; None: with the mean of its frames.
             k: how many clips at most.
             where: a filter, as in `search`.
+            neutral_source: as in `search`.
 
         Raises:
             NotFoundError: the library has no such clip.
-            UsageError: `k` is not positive, the filter is wrong, or the frames of the clip were not encoded.
+            UsageError: `k` is not positive, the filter is wrong, the frames of the clip were not encoded, or the search
+                cannot be neutral.
         """
-        query = Query(image=self._searcher.clip_vector(clip_id, time_s), k=k, where=where)
+        vector = self._searcher.clip_vector(clip_id, time_s)
+        query = Query(image=vector, k=k, where=where, neutral_source=neutral_source)
         found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, fits=bool(hits))
@@ -183,6 +181,50 @@ class Library:
             with catalog.readable(self.path):
                 keys = catalog.metadata_keys(self._connection)
             parse_filter(where, keys)
+
+    def _check_neutral(self, wanted: bool) -> None:
+        """Say that a search cannot be neutral before a model is loaded for it."""
+        if wanted and (trouble := self.neutral_trouble()) is not None:
+            raise UsageError(trouble)
+
+    def neutral_trouble(self) -> str | None:
+        """Why no search here can be neutral to source, in a sentence; None where it can.
+
+        Raises:
+            LibraryError: the catalog is damaged or cannot be read just now.
+        """
+        from evenreel.library.neutral import NO_VISION, neutral_trouble
+
+        if not self._vision:
+            return NO_VISION
+        with self._reading():
+            return neutral_trouble(self._connection)
+
+    def audit_inputs(self, queries: Sequence[str], *, neutral_source: bool = False) -> tuple[Corpus, ScoreBlocks]:
+        """What an audit of source needs to know of this library: see `evenreel.library.audited`.
+
+        Args:
+            queries: sentences, of what people search for here.
+            neutral_source: with the scores of a neutral search, as in `search`.
+
+        Returns:
+            The clips with frames and a known source, without captions; and the similarity of each query (`q1`, `q2`,
+            ...) to each clip's best frame, had a block at a time.
+
+        Raises:
+            UsageError: there is no query or one is empty, the library has no vision or no clip a source, or the search
+                cannot be neutral.
+            EncoderError: the model of the library cannot be had.
+            LibraryError: the library is damaged.
+        """
+        from evenreel.library.audited import audited, encoded
+
+        self._check_neutral(neutral_source)
+        encoder = self._encoder
+        if encoder is None:
+            raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
+        asked = encoded(queries, encoder)
+        return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source))
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:
@@ -214,7 +256,7 @@ class Library:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
         with self._reading():
-            return self._stats()
+            return read_stats(self._connection, self.path, self._meta)
 
     def clip(self, clip_id: str) -> ClipDetail:
         """All that is known of one clip.
@@ -309,33 +351,6 @@ class Library:
         except json.JSONDecodeError as error:
             raise catalog.damaged(self.path, error) from error
 
-    def _stats(self) -> LibraryStats:
-        files, clips, moments, tracks, missing, hours = self._connection.execute(
-            "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
-            " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
-            " (SELECT count(*) FROM files WHERE state = 'missing'),"
-            " (SELECT coalesce(sum(duration_s), 0) / 3600.0 FROM clips)"
-        ).fetchone()
-        aside = self._connection.execute(
-            "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
-        ).fetchall()
-        return LibraryStats(
-            str(self.path),
-            files,
-            clips,
-            moments,
-            tracks,
-            missing,
-            hours,
-            model=self._meta.get("model") or None,
-            rule=self._meta.get("rule"),
-            metadata=tuple(sorted(catalog.metadata_keys(self._connection))),
-            set_aside=tuple(
-                SetAside(catalog.printable(catalog.loaded_path(path)), reason, sentence)
-                for path, reason, sentence in aside
-            ),
-        )
-
     @cached_property
     def _encoder(self) -> Encoder | None:
         """The model, loaded when it is first needed and checked against the library's."""
@@ -353,7 +368,7 @@ class Library:
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        return Searcher(self._connection, partial(open_vectors, self.path), lambda: self._encoder)
+        return Searcher(self._connection, partial(open_vectors, self.path), lambda: self._encoder, self.path)
 
 
 def open_library(

@@ -33,10 +33,11 @@ class Query:
         where: a filter, see `evenreel.library.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.rerank`.
         rerank_depth: how many of them, `k` at least.
+        neutral_source: without the directions of sources, see `evenreel.library.neutral`.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, k or the depth is below 1, or a
-            matcher is to re-rank what a picture finds.
+            matcher is to re-rank what a picture finds or what is neutral to source.
     """
 
     text: str | None = None
@@ -45,6 +46,7 @@ class Query:
     where: str | None = None
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
+    neutral_source: bool = False
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -53,10 +55,15 @@ class Query:
             raise UsageError(f"The number of results is {self.k}; ask for at least 1.")
         if self.rerank_depth < 1:
             raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
-        if self.text is not None and not _readable(self.text):
+        if self.text is not None and not readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
         if self.image is not None and self.reranker is not None:
             raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
+        if self.neutral_source and self.reranker is not None:
+            raise UsageError(
+                "A matcher's scores are not neutral to source, so it cannot re-rank a neutral search; leave one of the "
+                "two out."
+            )
 
     @property
     def enough(self) -> int:
@@ -89,8 +96,8 @@ def understand(query: Query, encoder: Encoder | None) -> tuple[Asked, tuple[str,
     return Asked(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
 
 
-def _readable(text: str) -> str:
-    """A query without control characters and broken ones, its spaces single."""
+def readable(text: str) -> str:
+    """The beginning of a query, without control characters and broken ones, its spaces single."""
     beginning = text.lstrip()[:MAX_CHARACTERS]
     return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
 
@@ -101,7 +108,7 @@ def _unreadable(letter: str) -> bool:
 
 def _understood(given: str) -> tuple[str, list[str]]:
     """The query as it is searched for, and what was changed in it."""
-    text, notices = _readable(given), []
+    text, notices = readable(given), []
     if len(given.strip()) > MAX_CHARACTERS:
         notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
     if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):

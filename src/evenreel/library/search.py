@@ -20,6 +20,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from evenreel.library.catalog import get_meta, is_damage, loaded_path, metadata_
 from evenreel.library.confidence import CONFIDENT
 from evenreel.library.contents import no_clip
 from evenreel.library.filters import Filter, parse_filter
-from evenreel.library.gallery import Gallery, Seen, load_gallery, look
+from evenreel.library.gallery import Gallery, Opened, Seen, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.query import Asked, Query, understand, unit
 from evenreel.library.vectors import VectorIndex
@@ -38,6 +39,7 @@ from evenreel.library.written import Written, about_hits, on_screen_hits
 from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult, TextHit
 
 if TYPE_CHECKING:
+    from evenreel.library.neutral import Neutral
     from evenreel.library.rerank import Reranker
 
 RANK_CONSTANT = 60
@@ -85,17 +87,24 @@ class Searcher:
         open_vectors: opens the vectors that the catalog names; asked again when it names others, after a repair.
         encoder: gives the model that the library was made with, None to search by words or by vectors only; asked
             when a text is searched for.
+        folder: of the library; None for one that lies nowhere, of which nothing is kept beyond this process.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, open_vectors: OpenVectors, encoder: Callable[[], Encoder | None]
+        self,
+        connection: sqlite3.Connection,
+        open_vectors: OpenVectors,
+        encoder: Callable[[], Encoder | None],
+        folder: Path | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
+        self._folder = folder
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
         self._vectors: VectorIndex | None = None
         self._gallery: Gallery
         self._paths: dict[str, str]
+        self._neutral: Neutral | None = None
 
     def search(self, query: Query) -> SearchResult:
         """The clips that answer a query, best first; equal ones go by path.
@@ -104,7 +113,8 @@ class Searcher:
         one score a clip and a tile of vectors, not the library.
 
         Raises:
-            UsageError: the filter is wrong, or a picture is searched for in a library without vision.
+            UsageError: the filter is wrong, a picture is searched for in a library without vision, or the search
+                cannot be neutral to source.
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
@@ -124,6 +134,18 @@ class Searcher:
             LibraryError: the library is damaged.
         """
         return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
+
+    def read(self, question: Callable[[Opened], Answer]) -> Answer:
+        """What a question reads of the library as it stands.
+
+        Raises:
+            LibraryError: the library is damaged.
+        """
+        return self._at_one_moment(lambda: question(self._opened))
+
+    @property
+    def _opened(self) -> Opened:
+        return Opened(self._folder, self._connection, self._gallery, self._vectors)
 
     def _at_one_moment(self, read: Callable[[], Answer]) -> Answer:
         """What is read of the catalog as it stands, once more where a repair came in between."""
@@ -195,19 +217,23 @@ class Searcher:
             self._vectors, self._generation = self._open_vectors(meta), generation
         self._gallery = load_gallery(self._connection)
         self._paths = _indexed_paths(self._connection, Filter())
+        self._neutral = None
         self._read_at = now
 
     def _answer(self, asked: Asked, notices: list[str]) -> SearchResult:
         query, text, vector = asked.query, asked.text, asked.vector
+        gallery = self._gallery
+        if query.neutral_source:
+            gallery, vector = self._neutral_to_source(vector, notices)
         paths = self._paths if query.where is None else self._filtered(query.where)
         found: dict[str, _Found] = {}
         if text is not None:
             _add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
             _add_written(found, "about", about_hits(self._connection, text, paths))
-        trusted = text is not None and self._gallery.measured
+        trusted = text is not None and gallery.measured
         if vector is not None and self._vectors is not None:
-            seen = look(self._gallery, self._vectors, vector, paths)
-            _add_seen(found, self._gallery, seen, query.enough, trusted=trusted)
+            seen = look(gallery, self._vectors, vector, paths)
+            _add_seen(found, gallery, seen, query.enough, trusted=trusted)
             if not trusted:
                 notices.append(_no_confidence(text))
         best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
@@ -216,6 +242,17 @@ class Searcher:
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
         known = trusted or vector is None
         return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
+
+    def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
+        """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
+        from evenreel.library.neutral import NO_VISION, read_neutral
+
+        if vector is None:
+            raise UsageError(NO_VISION)
+        if self._neutral is None:
+            self._neutral = read_neutral(self._opened)
+        notices.extend(self._neutral.notices)
+        return self._neutral.gallery, self._neutral.query(vector)
 
     def _reranked(self, best: list[_Found], asked: Asked, reranker: Reranker, paths: Mapping[str, str]) -> list[_Found]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""

@@ -27,6 +27,9 @@ TILE_ROWS = 512
 WIDENED = np.float32(2.0**112)
 """What `widened` leaves to be multiplied: the difference of the exponents' offsets, 127 - 15."""
 
+MANY_QUERIES = 8
+"""From here on it pays to multiply a tile by `WIDENED`: numbers too small for float32's full precision are slow."""
+
 Rows = NDArray[np.int64]
 HalfArray = NDArray[np.float16]
 
@@ -46,6 +49,9 @@ class VectorIndex(Protocol):
 
     def read(self, first_row: int, count: int) -> HalfArray:
         """The stored vectors of one clip: (count, D)."""
+
+    def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+        """The clips' mean vectors times weights (G, C), summed over the clips: (G, D)."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,6 @@ class ExactVectors:
         if not len(counts):
             return best
         matrix = self._matrix(int((first_rows + counts).max()))
-        queries = np.multiply(queries, WIDENED, dtype=np.float32)
         for tile in _tiles(first_rows, counts):
             similarity = self._similarity(queries, _rows_of(matrix, tile))
             here = np.maximum.reduceat(similarity, tile.starts, axis=1)
@@ -152,8 +157,7 @@ class ExactVectors:
             LibraryError: as `best_per_clip`.
         """
         matrix = self._matrix(first_row + count)
-        queries = np.multiply(query[None], WIDENED, dtype=np.float32)
-        scores: FloatArray = self._similarity(queries, matrix[first_row : first_row + count])[0]
+        scores: FloatArray = self._similarity(query[None], matrix[first_row : first_row + count])[0]
         return scores
 
     def read(self, first_row: int, count: int) -> HalfArray:
@@ -163,6 +167,34 @@ class ExactVectors:
             LibraryError: as `best_per_clip`.
         """
         return self._matrix(first_row + count)[first_row : first_row + count]
+
+    def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
+        """The mean vector of every clip times its weights, summed; in tiles, as `best_per_clip`.
+
+        Args:
+            weights: (G, C) float32; clips whose weights are all zero are not read.
+            first_rows: (C,) first row of each clip.
+            counts: (C,) rows of each clip, at least 1.
+
+        Returns:
+            (G, D).
+
+        Raises:
+            LibraryError: as `best_per_clip`.
+        """
+        used = np.flatnonzero(weights.any(axis=0))
+        total = np.zeros((len(weights), self._dimension), np.float64)
+        if not len(used):
+            return total.astype(np.float32)
+        first_rows, counts = first_rows[used], counts[used]
+        per_row = weights[:, used] / counts
+        matrix = self._matrix(int((first_rows + counts).max()))
+        for tile in _tiles(first_rows, counts):
+            rows = widened(_rows_of(matrix, tile)) * WIDENED
+            total += np.repeat(per_row[:, tile.clips], tile.counts, axis=1) @ rows
+        if not np.isfinite(total).all():
+            raise self._damaged()
+        return total.astype(np.float32)
 
     @property
     def _row_bytes(self) -> int:
@@ -212,15 +244,23 @@ class ExactVectors:
         )
 
     def _similarity(self, queries: FloatArray, block: HalfArray) -> FloatArray:
-        """Queries (Q, D), times `WIDENED`, against float16 rows (n, D) -> (Q, n)."""
-        scores: FloatArray = queries @ widened(block).T
+        """Queries (Q, D) against float16 rows (n, D) -> (Q, n)."""
+        rows = widened(block)
+        if len(queries) < MANY_QUERIES:
+            queries = np.multiply(queries, WIDENED, dtype=np.float32)
+        else:
+            rows *= WIDENED
+        scores: FloatArray = queries @ rows.T
         # Written so that NaN fails too.
         if not (scores.min() > -1.1 and scores.max() < 1.1):
-            raise LibraryError(
-                f"{self._path} holds vectors that are not of unit length; "
-                "run `evenreel repair` to rebuild it from the shards."
-            )
+            raise self._damaged()
         return scores
+
+    def _damaged(self) -> LibraryError:
+        return LibraryError(
+            f"{self._path} holds vectors that are not of unit length; "
+            "run `evenreel repair` to rebuild it from the shards."
+        )
 
 
 def widened(block: HalfArray) -> FloatArray:

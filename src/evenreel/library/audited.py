@@ -1,0 +1,155 @@
+"""A library as an audit reads it: its clips as a corpus, and what its search makes of some queries as scores.
+
+Nobody knows which clip answers which query of a library, so the corpus has no captions; the audits that need none ask
+which sources stand above others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+from evenreel.library.gallery import DECIMALS, Opened
+from evenreel.library.query import readable, unit
+from evenreel.library.report import count
+from evenreel.library.sources import Sources, read_sources
+from evenreel.library.vectors import Rows, VectorIndex
+from evenreel.types import Corpus, Encoder, FloatArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+log = logging.getLogger("evenreel")
+
+QUERIES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class BestFrames:
+    """The similarity of each query to each clip's best frame; it is a `ScoreBlocks`.
+
+    Attributes:
+        caption_ids: of the Q queries: `q1`, `q2`, ...
+        video_ids: of the V clips.
+        queries: (Q, D).
+        vectors: of all frames of the library.
+        first_rows: (V,) of each clip's frames among these.
+        counts: (V,) how many it has.
+    """
+
+    caption_ids: Sequence[str]
+    video_ids: Sequence[str]
+    queries: FloatArray
+    vectors: VectorIndex
+    first_rows: Rows
+    counts: Rows
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
+        found = self.vectors.best_per_clip(self.queries[captions], self.first_rows[videos], self.counts[videos])
+        return np.round(found, DECIMALS)
+
+
+def encoded(queries: Sequence[str], encoder: Encoder) -> FloatArray:
+    """Queries as vectors (Q, D) of unit length.
+
+    Raises:
+        UsageError: there is none, or one of them is empty.
+        EncoderError: the encoder gave no usable vector.
+    """
+    texts = [readable(query) for query in queries]
+    if not texts:
+        raise UsageError("There is no query to audit with; give some sentences that people search for.")
+    if "" in texts:
+        raise UsageError(f"Query {texts.index('') + 1} is empty; say in a few words what is to be seen, or drop it.")
+    parts = (texts[start : start + QUERIES_AT_ONCE] for start in range(0, len(texts), QUERIES_AT_ONCE))
+    return np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
+
+
+def audited(library: Opened, queries: FloatArray, *, neutral: bool) -> tuple[Corpus, BestFrames]:
+    """The clips whose source is known, and how they score under queries (Q, D); see `Library.audit_inputs`.
+
+    Raises:
+        UsageError: the library has no vision, no clip a source, or its search cannot be neutral.
+        LibraryError: the vectors cannot be read.
+    """
+    gallery, vectors = library.gallery, library.vectors
+    if vectors is None:
+        raise UsageError("The library has no vision, so no similarity can be audited.")
+    if neutral:
+        from evenreel.debias.source_direction import without_source
+        from evenreel.library.neutral import read_neutral
+
+        queries = without_source(queries, read_neutral(library).basis)
+    sources = read_sources(library.connection, gallery.clip_ids)
+    rows = _of_known_source(sources)
+    scores = BestFrames(
+        caption_ids=[f"q{number}" for number in range(1, len(queries) + 1)],
+        video_ids=[gallery.clip_ids[row] for row in rows],
+        queries=queries,
+        vectors=vectors,
+        first_rows=gallery.first_rows[rows],
+        counts=gallery.counts[rows],
+    )
+    return _corpus(library, sources, rows), scores
+
+
+def _of_known_source(sources: Sources) -> Rows:
+    rows = np.array([row for row, name in enumerate(sources.names) if name is not None], np.int64)
+    if not len(rows):
+        raise UsageError(
+            "No clip with frames has a source, so there is nothing to audit; say in a column 'source' of the metadata "
+            "table: 'camera' for real clips, the generator's name for others."
+        )
+    if unknown := len(sources.names) - len(rows):
+        log.warning("%s of unknown source left out of the audit", count(unknown, "clip"))
+    return rows
+
+
+def _corpus(library: Opened, sources: Sources, rows: Rows) -> Corpus:
+    import polars as pl
+
+    from evenreel.corpus import make_corpus
+
+    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+    return make_corpus(_clips(library, sources, rows), captions)
+
+
+def _clips(library: Opened, sources: Sources, rows: Rows) -> pl.DataFrame:
+    """One row a clip, in the order of `rows`, with its format: sources may differ in that as well."""
+    import polars as pl
+
+    clip_ids = library.gallery.clip_ids
+    about = {
+        clip_id: values
+        for clip_id, *values in library.connection.execute(
+            "SELECT clip_id, duration_s, fps, container, codec, width, height FROM clips"
+        )
+    }
+    columns = ("duration_s", "fps", "container", "codec", "width", "height")
+    table = pl.DataFrame([about[clip_ids[row]] for row in rows], schema=columns, orient="row", infer_schema_length=None)
+    length = pl.when(pl.col("duration_s") > 0).then(pl.col("duration_s"))
+    said = pl.DataFrame(
+        {
+            "clip_id": [clip_ids[row] for row in rows],
+            "path": [sources.paths[row] for row in rows],
+            "source": [sources.names[row] for row in rows],
+            "pair_id": [clip_ids[real] if (real := sources.mirrored[row]) >= 0 else None for row in rows],
+            "setting": [sources.settings[row] for row in rows],
+        },
+        schema_overrides={"pair_id": pl.String, "setting": pl.String},
+    )
+    timed = table.select(
+        pl.when(length.is_not_null()).then(0.0).alias("start_s"),
+        length.alias("end_s"),
+        pl.when(pl.col("fps") > 0).then(pl.col("fps")).alias("fps"),
+        *columns[2:],
+    )
+    noted = said if said["setting"].is_not_null().any() else said.drop("setting")
+    return noted.hstack(timed)

@@ -1,0 +1,112 @@
+"""Where the clips of a library are from, and which real clip each generated one mirrors, as its metadata says.
+
+`source` is `camera` or the name of a generator; `pair_id` of a generated clip names the real one: by its clip id, or by
+its file name, with or without suffix and any of the folders above it (`0007`, `0007.mp4`, `real/0007.mp4`). Only real
+clips are looked at, so that a mirror may be called as its original is, in another folder.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.counterparts import CAMERA
+from evenreel.library.catalog import loaded_path, printable
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Of C clips, in one order.
+
+    Attributes:
+        names: `camera`, a generator, or None where nobody knows, as of a clip that no file has any more.
+        settings: what its generator was given, such as `text` or `image`; None where that is not noted.
+        paths: of its first file, printable; None where no file has it any more.
+        mirrored: (C,) which real clip each generated one mirrors, -1 for none.
+        lost: how many generated clips have a `pair_id` that is not exactly one real clip of the library.
+    """
+
+    names: tuple[str | None, ...]
+    settings: tuple[str | None, ...]
+    paths: tuple[str | None, ...]
+    mirrored: NDArray[np.int64]
+    lost: int
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the metadata of a clip's first file says; `path` is the file."""
+
+    path: str | None = None
+    source: str | None = None
+    pair_id: str | None = None
+    setting: str | None = None
+
+
+def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Sources:
+    """The sources of some clips, each as its first file says."""
+    known = _said(connection)
+    said = [known.get(clip_id, _Said()) for clip_id in clip_ids]
+    wanted = {row: one.pair_id for row, one in enumerate(said) if one.pair_id and one.source not in {None, CAMERA}}
+    mirrored = np.full(len(clip_ids), -1, np.int64)
+    if wanted:
+        real = [row for row, one in enumerate(said) if one.source == CAMERA]
+        originals = _Originals((row, clip_ids[row], said[row].path or "") for row in real)
+        mirrored[list(wanted)] = [originals.find(pair_id) for pair_id in wanted.values()]
+    return Sources(
+        names=tuple(one.source for one in said),
+        settings=tuple(one.setting for one in said),
+        paths=tuple(one.path and printable(one.path) for one in said),
+        mirrored=mirrored,
+        lost=len(wanted) - int(np.count_nonzero(mirrored >= 0)),
+    )
+
+
+class _Originals:
+    """Real clips by what a `pair_id` may call them.
+
+    Args:
+        clips: row, id and path of each.
+    """
+
+    def __init__(self, clips: Iterable[tuple[int, str, str]]) -> None:
+        self._by_id: dict[str, int] = {}
+        self._by_stem: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for row, clip_id, path in clips:
+            self._by_id[clip_id] = row
+            self._by_stem[PurePath(path).stem].append((path, row))
+
+    def find(self, named: str) -> int:
+        """The row of the clip that is meant, -1 where none or several could be."""
+        if named in self._by_id:
+            return self._by_id[named]
+        wanted = tuple(part for part in PurePath(named).parts if part != "..")
+        if not wanted:
+            return -1
+        stems = {wanted[-1], PurePath(wanted[-1]).stem}
+        rows = {
+            row for stem in stems for path, row in self._by_stem.get(stem, ()) if _ends_with(PurePath(path), wanted)
+        }
+        return rows.pop() if len(rows) == 1 else -1
+
+
+def _ends_with(file: PurePath, parts: tuple[str, ...]) -> bool:
+    return parts in {file.parts[-len(parts) :], file.with_suffix("").parts[-len(parts) :]}
+
+
+def _said(connection: sqlite3.Connection) -> dict[str, _Said]:
+    rows = connection.execute(
+        "SELECT clip_id, path, json_extract(metadata, '$.source'), json_extract(metadata, '$.pair_id'),"
+        " json_extract(metadata, '$.setting') FROM files WHERE state = 'indexed' ORDER BY path DESC"
+    )  # of a clip's files the first one comes last
+    return {clip_id: _Said(loaded_path(path), *map(_text, values)) for clip_id, path, *values in rows}
+
+
+def _text(value: object) -> str | None:
+    return None if value in {None, ""} else printable(str(value))

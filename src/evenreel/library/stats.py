@@ -1,0 +1,61 @@
+"""What a library holds, in figures."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenreel.features.progress import SetAside
+from evenreel.library import catalog
+
+
+@dataclass(frozen=True)
+class LibraryStats:
+    """What a library holds."""
+
+    library: str
+    files: int
+    clips: int
+    moments: int
+    tracks: int
+    missing: int
+    hours: float
+    model: str | None
+    rule: str | None
+    metadata: tuple[str, ...]
+    set_aside: tuple[SetAside, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain data, the form that `--json` prints."""
+        return asdict(self)
+
+
+def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str, str]) -> LibraryStats:
+    """Count what a library holds and list what was set aside; `meta` is the catalog's table of that name."""
+    files, clips, moments, tracks, missing, hours = connection.execute(
+        "SELECT (SELECT count(*) FROM files WHERE state = 'indexed'), (SELECT count(*) FROM clips),"
+        " (SELECT count(*) FROM moments), (SELECT count(*) FROM tracks),"
+        " (SELECT count(*) FROM files WHERE state = 'missing'),"
+        " (SELECT coalesce(sum(duration_s), 0) / 3600.0 FROM clips)"
+    ).fetchone()
+    aside = connection.execute(
+        "SELECT path, reason, sentence FROM files WHERE state = 'set_aside' ORDER BY path"
+    ).fetchall()
+    return LibraryStats(
+        str(library),
+        files,
+        clips,
+        moments,
+        tracks,
+        missing,
+        hours,
+        model=meta.get("model") or None,
+        rule=meta.get("rule"),
+        metadata=tuple(sorted(catalog.metadata_keys(connection))),
+        set_aside=tuple(
+            SetAside(catalog.printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
+        ),
+    )
