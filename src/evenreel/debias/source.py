@@ -26,7 +26,7 @@ from evenreel.similarity.tiles import evaluating
 
 ROWS_AT_ONCE = 8
 """Pairs whose scores are calculated together: 8 x 8 scores for 8 that are wanted. Matchers for which a pair is a vector
-then hold less than their own loss of a batch does, and those for which it is a number need few small products."""
+then hold for the gradient about what their own loss of a batch does, and the others need few small products."""
 
 
 @dataclass(frozen=True)

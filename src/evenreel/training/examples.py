@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from evenreel.encoders.trainable import Tokens
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
+from evenreel.training.mirrors import Mirrors
 from evenreel.training.pairs import Order, Pairs, Rows
 from evenreel.types import TextFeatures, VideoFeatures
 
@@ -55,10 +56,18 @@ Videos = VideoBatch | PixelBatch
 
 
 class Draw(NamedTuple):
-    """What random changes of a batch depend on."""
+    """What random changes of a batch depend on.
+
+    Attributes:
+        seed: of the run.
+        batch: its number.
+        alike: rows of other clips whose changes the clips asked for get, each that of the clip at its place; None for
+            changes of their own.
+    """
 
     seed: int
     batch: int
+    alike: Rows | None = None
 
 
 class Examples(Protocol):
@@ -99,6 +108,28 @@ class FeatureExamples:
 
 
 @dataclass(frozen=True, eq=False)
+class OtherClips:
+    """The other clips of the pairs of a batch, see `evenreel.matchers.batches.Counterparts`.
+
+    Attributes:
+        video: those of the part, each at the place of its caption; where there is none, the caption's own clip.
+        clip_ids: B ids of the whole batch.
+        present: (B,) of the whole batch, True = there is one.
+        generated: (B,) likewise, True = the caption's own clip is the generated one.
+    """
+
+    video: Videos
+    clip_ids: tuple[str, ...]
+    present: Tensor
+    generated: Tensor
+
+    def on(self, device: torch.device) -> OtherClips:
+        """The clips with their tensors on another device."""
+        present, generated = (one.to(device, non_blocking=True) for one in (self.present, self.generated))
+        return OtherClips(move_videos(self.video, device), self.clip_ids, present, generated)
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingBatch:
     """The part of a batch that one device calculates, and what is known of the whole batch.
 
@@ -108,6 +139,7 @@ class TrainingBatch:
         caption_ids: B ids of the whole batch.
         clip_ids: B ids, likewise.
         same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
+        others: the other clips of their pairs; None where training does not ask for them.
     """
 
     text: Texts
@@ -115,6 +147,7 @@ class TrainingBatch:
     caption_ids: tuple[str, ...]
     clip_ids: tuple[str, ...]
     same: Tensor
+    others: OtherClips | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
         """The batch with its tensors on another device."""
@@ -124,6 +157,7 @@ class TrainingBatch:
             self.caption_ids,
             self.clip_ids,
             self.same.to(device, non_blocking=True),
+            None if self.others is None else self.others.on(device),
         )
 
 
@@ -157,15 +191,32 @@ class Batches(Dataset[TrainingBatch]):
     def __getitem__(self, batch: int) -> TrainingBatch:
         """The batch of this number, counted from the start of the run."""
         pairs, rows = self.examples.pairs, self._order.rows(batch)
-        rank, devices = self._part
-        own = np.split(rows, devices)[rank]
+        own, draw = self._own(rows), Draw(self._order.seed, batch)
         return TrainingBatch(
             self.examples.texts(pairs.captions[own]),
-            self.examples.videos(pairs.clips[own], Draw(self._order.seed, batch)),
+            self.examples.videos(pairs.clips[own], draw),
             tuple(pairs.caption_ids[row] for row in pairs.captions[rows]),
             tuple(pairs.clip_ids[row] for row in pairs.clips[rows]),
             pairs.same(rows),
+            None if pairs.mirrors is None else self._others(pairs.mirrors, pairs.clips[rows], draw),
         )
+
+    def _others(self, mirrors: Mirrors, clips: Rows, draw: Draw) -> OtherClips:
+        """A clip and its mirror are cropped and flipped alike, for no other difference is to count as a preference."""
+        other = mirrors.other[clips]
+        present = other >= 0
+        shown = np.where(present, other, clips)
+        return OtherClips(
+            self.examples.videos(self._own(shown), draw._replace(alike=self._own(clips))),
+            tuple(self.examples.pairs.clip_ids[row] for row in shown),
+            torch.from_numpy(present),
+            torch.from_numpy(mirrors.generated[clips]),
+        )
+
+    def _own(self, rows: Rows) -> Rows:
+        """The device's part of the rows of a batch."""
+        rank, devices = self._part
+        return np.split(rows, devices)[rank]
 
 
 class Remaining(Sampler[int]):

@@ -22,6 +22,7 @@ from evenreel.features import ClipAside, FoundClips, find_clips, load_text_featu
 from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
+from evenreel.training.mirrors import mirrors_of, with_other_clips
 from evenreel.training.pairs import pairs_of, parts_of
 from evenreel.training.pixels import ClipFile, PixelExamples, clip_files
 from evenreel.training.recipe import Backbone, Recipe
@@ -29,8 +30,25 @@ from evenreel.training.run import Material
 from evenreel.types import Corpus
 
 Share = Callable[[float], None]
-Parts = tuple[Corpus, Corpus | None]
-"""What is learned from, and what the model is selected on."""
+
+
+class Parts(NamedTuple):
+    """What is made of the corpus.
+
+    Attributes:
+        learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
+        selected: what the model is selected on; None for nothing.
+        mirrors: real clips and their mirrors; None without `debias`.
+    """
+
+    learned: Corpus
+    selected: Corpus | None
+    mirrors: Mapping[str, str] | None = None
+
+    @property
+    def both(self) -> tuple[Corpus, ...]:
+        """The two parts, or the one that there is."""
+        return (self.learned,) if self.selected is None else (self.learned, self.selected)
 
 
 @dataclass(frozen=True)
@@ -60,7 +78,7 @@ class Loaded:
         material: to learn from.
         validation: the part of the corpus that validation scores are of; None where there is none.
         encoder: whose features it is about.
-        set_aside: clips that take no part, and neither do their captions.
+        set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
     """
 
     material: Material
@@ -78,19 +96,29 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         verdicts: a file that remembers which clips can be read, see `evenreel.training.clip_check.readable`.
 
     Raises:
-        CorpusError: the corpus or a split of it is not there, nothing of it can be used, or it has no classes and
-            `selection.relevance` asks for them.
+        CorpusError: the corpus or a split of it is not there, nothing of it can be used, it has no classes and
+            `selection.relevance` asks for them, or no generated clips where the recipe does.
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         UsageError: a pattern of `backbone.frozen` fits nothing.
     """
     corpus = load_corpus(recipe.data.corpus)
-    parts = parts_of(corpus, recipe.data, recipe.loop.seed)
-    if parts[1] is not None and recipe.selection.relevance.startswith("classes"):
-        class_relevance(parts[1], parts[1].captions["caption_id"].to_list(), parts[1].clips["clip_id"].to_list())
+    parts = _parts(corpus, recipe)
+    selected = parts.selected
+    if selected is not None and recipe.selection.relevance.startswith("classes"):
+        class_relevance(selected, selected.captions["caption_id"].to_list(), selected.clips["clip_id"].to_list())
     if recipe.backbone is None:
         return _with_features(Path(recipe.data.features or ""), parts)
     return _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
+
+
+def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
+    parts = Parts(*parts_of(corpus, recipe.data, recipe.loop.seed))
+    if recipe.debias is None:
+        return parts
+    whole = select(corpus, split=recipe.data.train)
+    mirrors = mirrors_of(whole, recipe.data.generated_group)
+    return parts._replace(learned=with_other_clips(parts.learned, whole, mirrors), mirrors=mirrors)
 
 
 class _Part(NamedTuple):
@@ -103,8 +131,8 @@ class _Part(NamedTuple):
 
 
 def _with_features(folder: Path, parts: Parts) -> Loaded:
-    learned = _features(folder, parts[0])
-    selected = None if parts[1] is None else _features(folder, parts[1])
+    learned = _features(folder, parts.learned, parts.mirrors)
+    selected = None if parts.selected is None else _features(folder, parts.selected)
     manifest, made = learned.found.manifest, learned.found.made
     words_from = None if made.windows is None else made.words
     return Loaded(
@@ -120,12 +148,13 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
     )
 
 
-def _features(folder: Path, part: Corpus) -> _Part:
+def _features(folder: Path, part: Corpus, mirrors: Mapping[str, str] | None = None) -> _Part:
     found = find_clips(folder, part)
     videos, set_aside = found.load()
     usable = _only(part, videos.ids, set_aside)
     texts = load_text_features(folder, usable)
-    return _Part(found, FeatureExamples(pairs_of(usable, texts.ids, videos.ids), texts, videos), usable, set_aside)
+    pairs = pairs_of(usable, texts.ids, videos.ids, mirrors)
+    return _Part(found, FeatureExamples(pairs, texts, videos), usable, set_aside)
 
 
 def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | int | None]:
@@ -137,7 +166,7 @@ def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | in
 
 
 def _texts(parts: Parts) -> dict[str, str | int | None]:
-    return {"caption_texts": _digest(text for part in parts if part is not None for text in part.captions["text"])}
+    return {"caption_texts": _digest(text for part in parts.both for text in part.captions["text"])}
 
 
 def _videos(files: Sequence[ClipFile]) -> dict[str, str | int | None]:
@@ -167,14 +196,14 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     if backbone.gradient_checkpointing:
         trainable.checkpoint_layers()
     videos = Path(recipe.data.videos or recipe.data.corpus)
-    files = [file for part in parts if part is not None for file in clip_files(part, videos)]
+    files = [file for part in parts.both for file in clip_files(part, videos)]
     readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
     there = {file.clip_id: file for file in readable_files}
     remedy = "; check data.videos"
-    kept = None if parts[1] is None else _only(parts[1], there, set_aside, remedy)
+    kept = None if parts.selected is None else _only(parts.selected, there, set_aside, remedy)
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     material = Material(
-        _pixels(_only(parts[0], there, set_aside, remedy), there, towers, backbone),
+        _pixels(_only(parts.learned, there, set_aside, remedy), there, towers, backbone, parts.mirrors),
         towers.dimension,
         None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
         trainable,
@@ -183,10 +212,16 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     return Loaded(material, kept, used, tuple(set_aside))
 
 
-def _pixels(part: Corpus, there: Mapping[str, ClipFile], towers: Towers, backbone: Backbone) -> PixelExamples:
+def _pixels(
+    part: Corpus,
+    there: Mapping[str, ClipFile],
+    towers: Towers,
+    backbone: Backbone,
+    mirrors: Mapping[str, str] | None = None,
+) -> PixelExamples:
     files = [there[clip_id] for clip_id in part.clips["clip_id"]]
     return PixelExamples(
-        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files]),
+        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files], mirrors),
         tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
         tuple(files),
         backbone.rule,

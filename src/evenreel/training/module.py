@@ -10,8 +10,9 @@ import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
 
+from evenreel.debias.source import Debiased
 from evenreel.encoders.trainable import TrainableTowers
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.training.examples import Texts, TrainingBatch, Videos
 from evenreel.training.gather import gather_texts, gather_videos
@@ -37,6 +38,8 @@ class RetrievalModule(LightningModule):
         self.matcher: Any = matcher
         self.towers = towers
         self._recipe, self._steps = recipe, steps
+        # A method and no module: the weights are the matcher's own, whatever it is trained with.
+        self._loss = matcher.loss if recipe.debias is None else Debiased(matcher, recipe.debias).loss
         self.terms: dict[str, Tensor] = {}
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
@@ -58,15 +61,23 @@ class RetrievalModule(LightningModule):
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
         """The features of the whole batch, also of those parts that other devices calculate."""
-        text, video = self.text_features(batch.text), self.video_features(batch.video)
+        text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
             text = gather_texts(text, batch.caption_ids, self._gather)
-            video = gather_videos(video, batch.clip_ids, self._gather)
-        return PairBatch(text, video, batch.same)
+        video = self._joint_videos(batch.video, batch.clip_ids)
+        others = batch.others
+        if others is None:
+            return PairBatch(text, video, batch.same)
+        counterparts = self._joint_videos(others.video, others.clip_ids)
+        return PairBatch(text, video, batch.same, Counterparts(counterparts, others.present, others.generated))
+
+    def _joint_videos(self, part: Videos, ids: tuple[str, ...]) -> VideoBatch:
+        video = self.video_features(part)
+        return video if len(ids) == len(part.ids) else gather_videos(video, ids, self._gather)
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """The loss of a batch; its terms stay in `terms`."""
-        terms = self.matcher.loss(self.joint_batch(batch))
+        terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.corpus import select
+from evenreel.corpus.counterparts import counterparts, with_generated
 from evenreel.errors import CorpusError
+from evenreel.training.mirrors import Mirrors, mirror_rows
 from evenreel.training.recipe import Data
 from evenreel.types import Corpus
 
@@ -31,6 +33,7 @@ class Pairs:
         captions: (P,) rows of captions.
         clips: (P,) rows of clips.
         texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
+        mirrors: which clips of the table mirror which; None where training does not ask.
     """
 
     caption_ids: tuple[str, ...]
@@ -38,6 +41,7 @@ class Pairs:
     captions: Rows
     clips: Rows
     texts: Rows
+    mirrors: Mirrors | None = None
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -45,7 +49,8 @@ class Pairs:
     def digest(self) -> str:
         """Hex digits over which captions go with which clips, in their order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
-        for rows in (self.captions, self.clips, self.texts):
+        mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
+        for rows in (self.captions, self.clips, self.texts, *mirrors):
             total.update(rows.tobytes())
         return total.hexdigest()
 
@@ -55,13 +60,17 @@ class Pairs:
         return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
 
 
-def pairs_of(corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str]) -> Pairs:
+def pairs_of(
+    corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str], mirrors: Mapping[str, str] | None = None
+) -> Pairs:
     """The captions of a corpus with their clips, in the order of the corpus; those that have neither row are left out.
 
     Args:
         corpus: the part of a corpus that is learned from.
         caption_ids: rows of the table of captions.
         clip_ids: rows of the table of clips; a clip that was set aside has none.
+        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.mirrors.mirrors_of`; for
+            training with `debias`.
 
     Raises:
         CorpusError: no pair is left.
@@ -80,15 +89,29 @@ def pairs_of(corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str]
         np.array([place_of_caption[name] for name in kept["caption_id"]], np.int64),
         np.array([place_of_clip[name] for name in kept["clip_id"]], np.int64),
         (text.rank("dense").to_numpy() - 1).astype(np.int64),
+        None if mirrors is None else mirror_rows(clip_ids, mirrors),
     )
 
 
 def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
     """What is learned from, and what the model is selected on.
 
+    Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
+    learned from, and take no part otherwise: a model is selected on real clips alone.
+
     Raises:
-        CorpusError: a split is not in the corpus, or nothing is left of one.
+        CorpusError: a split is not in the corpus, nothing is left of one, or there are too few mirrors for the share.
     """
+    learned, selected = _parts(corpus, data, seed)
+    if data.generated_share or counterparts(learned).height:
+        learned = with_generated(learned, data.generated_share, seed, data.generated_group)
+    if selected is not None and counterparts(selected).height:
+        selected = with_generated(selected, 0.0, seed)
+    return learned, selected
+
+
+def _parts(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """The same with all clips."""
     whole = select(corpus, split=data.train)
     if data.validation is not None:
         return whole, select(corpus, split=data.validation)

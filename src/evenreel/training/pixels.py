@@ -79,7 +79,8 @@ class PixelExamples:
         Raises:
             MediaError: a clip that could be read before training cannot be any more.
         """
-        decoded = [self._clip(int(row), draw) for row in rows]
+        drawn_as = rows if draw is None or draw.alike is None else draw.alike
+        decoded = [self._clip(int(row), draw, int(alike)) for row, alike in zip(rows, drawn_as, strict=True)]
         longest = max(len(times) for _, times in decoded)
         mask = torch.zeros((len(rows), longest), dtype=torch.bool)
         times_s = torch.zeros((len(rows), longest))
@@ -89,11 +90,11 @@ class PixelExamples:
         ids = tuple(self.files[row].clip_id for row in rows)
         return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s)
 
-    def _clip(self, row: int, draw: Draw | None) -> tuple[Tensor, list[float]]:
+    def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
         pixels, times_s = read_frames(self.files[row], self.rule)
         if draw is None or self.augment == "none":
             return torch.cat([resize_and_crop(one, self.preprocessing) for one in pixels]).byte(), times_s
-        random = np.random.default_rng([draw.seed, draw.batch, row])
+        random = np.random.default_rng([draw.seed, draw.batch, alike])
         return augmented(pixels, self.preprocessing, random, flip=self.augment == "crop_and_flip"), times_s
 
 

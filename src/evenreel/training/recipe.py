@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from evenreel.debias.source import SourceDebias
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.media import parse_rule
@@ -28,6 +29,10 @@ class Data:
         validation: split that the model is selected on; null where none is.
         held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
             their own for it; 0 for none. Clips of one video stay together.
+        generated_share: share of the real clips that are learned from for which the generated clip that mirrors it
+            stands in, with its captions; 0 for none. Mirrors take no other part: neither in selection, nor in training
+            but for `debias`.
+        generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
     """
 
     corpus: str
@@ -36,6 +41,8 @@ class Data:
     train: str = "train"
     validation: str | None = "val"
     held_out: float = 0.0
+    generated_share: float = 0.0
+    generated_group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +203,9 @@ class Recipe:
         about: where the settings come from and what differs from there, in sentences; it goes into the model card.
         backbone: towers that run in training; null where `data.features` are used.
         adapter: trainable residual maps of the features before the matcher; null for none.
+        debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
+            table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from it; null
+            for none.
         optimiser: AdamW.
         schedule: of the rates.
         loop: how long, how much at a time, where.
@@ -210,6 +220,7 @@ class Recipe:
     about: str = ""
     backbone: Backbone | None = None
     adapter: AdapterSettings | None = None
+    debias: SourceDebias | None = None
     optimiser: Optimiser = Optimiser()
     schedule: Schedule = Schedule()
     loop: Loop = Loop()
@@ -249,6 +260,7 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
     low, high = 0.0, float("inf")
     limits: dict[str, tuple[float | None, float, float]] = {
         "data.held_out": (recipe.data.held_out, low, 0.9),
+        "data.generated_share": (recipe.data.generated_share, low, 1.0),
         "optimiser.lr": (recipe.optimiser.lr, low, 10.0),
         "optimiser.backbone_lr": (recipe.optimiser.backbone_lr, low, 10.0),
         "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),

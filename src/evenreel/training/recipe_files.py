@@ -10,12 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from evenreel.debias.source import PRESETS, SourceDebias
 from evenreel.matchers.registry import MATCHERS
 from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError
 
 Settings = TypeVar("Settings")
 
-_SUFFIXES = (".yaml", ".yml")
+_PRESET = "preset"
+_PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: PRESETS}
+"""Settings that a table may start from: `preset: NAME`, and beside it what differs."""
 
 
 def find_recipe(name: str | Path) -> Path:
@@ -56,7 +59,7 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
         RecipeError: it is no YAML, has a key that nothing has, lacks one, or a value is of the wrong type or range.
     """
     values = _read(Path(path))
-    for change in changes:
+    for change in sorted(changes, key=_begins_anew, reverse=True):
         _change(values, change)
     try:
         return recipe_from(values)
@@ -98,6 +101,8 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
     """
     if not isinstance(given, Mapping):
         raise RecipeError(f"{place or 'A recipe'} is {given!r}; it must be a table of settings.")
+    if _PRESET in given and kind in _PRESETS:
+        given = _from_preset(_PRESETS[kind], given, place)
     hints = get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # it is a dataclass
     if strangers := [str(key) for key in given if key not in known]:
@@ -111,6 +116,14 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
         raise
     except (TypeError, ValueError) as error:
         raise RecipeError(f"{place or 'The recipe'}: {error}") from error
+
+
+def _from_preset(presets: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The settings of the preset that is named, and those given in place of them."""
+    name = given[_PRESET]
+    if not (isinstance(name, str) and name in presets):
+        raise RecipeError(f"{_at(place, _PRESET)} is {name!r}; the presets are {', '.join(presets)}.")
+    return {**asdict(presets[name]), **{key: value for key, value in given.items() if key != _PRESET}}
 
 
 def _value(hint: Any, given: object, place: str) -> Any:
@@ -211,10 +224,17 @@ def _change(values: dict[str, Any], change: str) -> None:
     for key in keys[:-1]:
         inner = table.get(key)
         table[key] = table = dict(inner) if isinstance(inner, dict) else {}
+    if keys[-1] == _PRESET:
+        table.clear()  # the settings of the file, such as that of a run, would hide all that the preset says
     try:
         table[keys[-1]] = _yaml(text)
     except ValueError as error:
         raise RecipeError(f"The value of --set {change!r} is not YAML ({error}).") from error
+
+
+def _begins_anew(change: str) -> bool:
+    """Whether a change puts a preset in the place of a table, so that it goes before those that change the table."""
+    return change.partition("=")[0].strip().split(".")[-1] == _PRESET
 
 
 def _plain(value: Any) -> Any:

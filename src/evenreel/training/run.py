@@ -29,7 +29,7 @@ from evenreel.training.idle import rest_idle_parameters
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.milestones import Evaluate, Milestones, Plan, Progress, Watch, best_weights, plan_of
 from evenreel.training.module import RetrievalModule
-from evenreel.training.pairs import Order
+from evenreel.training.pairs import Order, Pairs
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
@@ -126,6 +126,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     matcher = _matcher(recipe, material.dimension)
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
+    _check_mirrors(recipe, material.examples.pairs)
     rest_idle_parameters(matcher, material.dimension)
     module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     module.train()  # towers come as they are loaded, in evaluation mode
@@ -187,6 +188,18 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
     check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
     if isinstance(examples, PixelExamples):
         check_frames(matcher, np.ones((1, max(file.frames or 0 for file in examples.files)), np.bool_))
+
+
+def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
+    """Refuse, before the first step, a term about pairs of which there is none."""
+    if recipe.debias is None:
+        return
+    mirrors = pairs.mirrors
+    if mirrors is None or not (mirrors.other[pairs.clips] >= 0).any():
+        raise UsageError(
+            "debias compares clips with those that mirror them, and no clip of the training split has one that can be "
+            "used; add generated clips to the corpus (pair_id and source), or set debias to null."
+        )
 
 
 def _facts(material: Material) -> Facts:

@@ -1,0 +1,305 @@
+"""The term against single pairs scored one by one, what it may not depend on, and what it holds in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from evenreel.debias.source import PRESETS, Debiased, SourceDebias, paired_scores
+from evenreel.errors import UsageError
+from evenreel.matchers import MATCHERS, Counterparts, PairBatch, TextBatch, VideoBatch, build_matcher
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+from tests.matchers.examples import (
+    DIMENSION,
+    SETTINGS,
+    captions,
+    disturb,
+    read_videos,
+    small,
+    trained,
+    video_rows,
+    videos,
+)
+
+KINDS = [*MATCHERS, "mean_pool+mlp", "wti+windows"]
+LEARNING = [name for name in KINDS if name != "mean_pool"]
+"""Matchers whose scores depend on parameters."""
+
+PRESENT = torch.tensor([True, True, False, True, True])
+GENERATED = torch.tensor([False, True, False, False, True])
+
+
+def mirrored(name: str = "") -> PairBatch:
+    """Five captions; the third has no counterpart, the second and the last have a generated video as their own."""
+    own, other = videos(), videos(lengths=(3, 4, 1, 2, 4), seed=5)
+    if name.endswith("windows"):
+        own, other = read_videos(own), read_videos(other, seed=6)
+    same = torch.eye(5, dtype=torch.bool)
+    return PairBatch(captions(), own, same, Counterparts(other, PRESENT, GENERATED))
+
+
+def text_row(text: TextBatch, row: int) -> TextBatch:
+    rows = slice(row, row + 1)
+    return TextBatch(text.ids[rows], text.words[rows], text.word_mask[rows], text.sentence[rows])
+
+
+def one_score(matcher: Any, text: TextBatch, video: VideoBatch, row: int) -> float:
+    state = matcher.encode_video(video_rows(video, [row]))
+    return float(matcher.score(matcher.encode_text(text_row(text, row)), state))
+
+
+def by_pairs(matcher: Any, batch: PairBatch, settings: SourceDebias) -> float:
+    """The term of a whole batch, a pair at a time, in evaluation mode."""
+    other = batch.counterpart
+    assert other is not None
+    factor = float(matcher.logit_scale.detach().exp()) if settings.on == "logit" else 1.0
+    costs = []
+    with torch.no_grad():
+        for row in range(5):
+            if not other.present[row]:
+                continue
+            own, mirror = (factor * one_score(matcher, batch.text, video, row) for video in (batch.video, other.video))
+            gap = own - mirror if other.generated[row] else mirror - own
+            costs.append(abs(gap) if settings.form == "neutral" else max(0.0, gap + settings.margin))
+    return settings.weight * sum(costs) / (len(costs) if settings.reduction == "mean" else 1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "settings",
+    [PRESETS["paper"], replace(PRESETS["release"], share=1.0), PRESETS["neutral"], SourceDebias("hinge", margin=0.2)],
+    ids=["paper", "release", "neutral", "margin"],
+)
+def test_against_single_pairs(name: str, settings: SourceDebias) -> None:
+    matcher, batch = trained(name), mirrored(name)
+    terms = Debiased(matcher, settings).loss(batch)
+    assert terms["source"].item() == pytest.approx(by_pairs(matcher, batch, settings), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_other_terms_and_the_scores_are_the_matchers_own(name: str) -> None:
+    matcher, batch = trained(name).train(), mirrored(name)
+    debiased = Debiased(matcher, SourceDebias())
+    torch.manual_seed(1)
+    alone = matcher.loss(batch)
+    torch.manual_seed(1)
+    terms = debiased.loss(batch)
+    assert [*terms] == [*alone, "source"]
+    assert all(torch.equal(terms[one], alone[one]) for one in alone)
+    text, video = debiased.encode_text(batch.text), debiased.encode_video(batch.video)
+    assert torch.equal(debiased.score(text, video), matcher.score(text, video))
+    assert (debiased.limits, debiased.logit_scale) == (matcher.limits, matcher.logit_scale)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_its_slope_is_that_of_the_scores(name: str) -> None:
+    """Scores are not always trained through: here by a step along and against a random change of all parameters."""
+    matcher, batch = trained(name, dtype=torch.float64), mirrored(name)
+    parameters = [one for one in matcher.parameters() if one.requires_grad]
+    make = torch.Generator().manual_seed(3)
+    change = [torch.randn(one.shape, generator=make, dtype=torch.float64) for one in parameters]
+    text = replace(batch.text, words=batch.text.words.double(), sentence=batch.text.sentence.double())
+    video = replace(batch.video, frames=batch.video.frames.double())
+    if video.windows is not None:
+        video = replace(video, windows=video.windows.double())
+
+    def total() -> Tensor:
+        scores = paired_scores(matcher, matcher.encode_text(text), matcher.encode_video(video))
+        return (scores * torch.arange(1, 6)).sum()
+
+    slopes = torch.autograd.grad(total(), parameters, allow_unused=True)
+    expected = sum(float((slope * one).sum()) for slope, one in zip(slopes, change, strict=True) if slope is not None)
+    ends = []
+    with torch.no_grad():
+        for step in (1e-6, -2e-6):
+            for parameter, one in zip(parameters, change, strict=True):
+                parameter.add_(step * one)
+            ends.append(float(total()))
+    assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mean_pool+mlp", "t_mass"])
+def test_which_of_the_two_a_batch_has_as_its_own_does_not_matter(name: str) -> None:
+    matcher, batch = trained(name), mirrored(name)
+    other = batch.counterpart
+    assert other is not None
+    turned = replace(batch, video=other.video, counterpart=Counterparts(batch.video, PRESENT, ~GENERATED))
+    for settings in PRESETS.values():
+        debiased = Debiased(matcher, replace(settings, share=1.0))
+        torch.testing.assert_close(debiased.loss(turned)["source"], debiased.loss(batch)["source"])
+
+
+def test_a_clip_without_counterpart_has_no_part(name: str = "mean_pool+mlp") -> None:
+    matcher, batch = trained(name), mirrored(name)
+    other = batch.counterpart
+    assert other is not None
+    frames = other.video.frames.clone().requires_grad_()
+    term = Debiased(matcher, SourceDebias()).loss(with_frames(batch, frames))["source"]
+    torch.autograd.backward(term)
+    assert frames.grad is not None
+    assert (frames.grad[2] == 0).all()
+    assert (frames.grad[0] != 0).any()
+    none = replace(batch, counterpart=replace(other, present=torch.zeros(5, dtype=torch.bool)))
+    assert Debiased(matcher, SourceDebias()).loss(none)["source"] == 0
+
+
+def with_frames(batch: PairBatch, frames: Tensor) -> PairBatch:
+    other = batch.counterpart
+    assert other is not None
+    return replace(batch, counterpart=replace(other, video=replace(other.video, frames=frames)))
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_at_equal_scores_the_neutral_term_asks_for_nothing(name: str) -> None:
+    matcher, batch = trained(name), mirrored(name)
+    equal = replace(batch, counterpart=Counterparts(batch.video, PRESENT, GENERATED))
+    term = Debiased(matcher, SourceDebias()).loss(equal)["source"]
+    torch.autograd.backward(term)
+    assert term == 0
+    assert all(one.grad is None or (one.grad == 0).all() for one in matcher.parameters())
+
+
+def test_the_hinge_leaves_alone_what_it_need_not_change() -> None:
+    """Each caption is its real video's sentence, so that real videos lead."""
+    batch = mirrored()
+    real = torch.where(GENERATED[:, None], mean(batch.counterpart), mean(batch))  # type: ignore[arg-type]
+    batch = replace(batch, text=replace(batch.text, sentence=real))
+    matcher = trained("mean_pool+mlp", size=1e-3)
+    term = Debiased(matcher, PRESETS["paper"]).loss(batch)["source"]
+    torch.autograd.backward(term)
+    assert term == 0
+    assert all(one.grad is None or (one.grad == 0).all() for one in matcher.parameters())
+
+
+def mean(of: Counterparts | PairBatch) -> Tensor:
+    return F.normalize(of.video.frames.sum(1), dim=-1)
+
+
+@settings(max_examples=20)
+@given(share=st.sampled_from([0.2, 0.5, 0.7]), seed=st.integers(0, 99))
+def test_a_share_of_the_batch_takes_part(share: float, seed: int) -> None:
+    debiased = Debiased(small("mean_pool"), SourceDebias(share=share))
+    torch.manual_seed(seed)
+    drawn = [debiased._drawn(torch.ones(20, dtype=torch.bool)) for _ in range(2)]
+    assert [int(kept.sum()) for kept in drawn] == [round(20 * share)] * 2
+    assert not torch.equal(*drawn), "every step has its own"
+    absent = torch.arange(20) < 10
+    assert not (debiased._drawn(absent) & ~absent).any()
+
+
+@pytest.mark.parametrize("name", ["mean_pool+mlp", "temporal", "x_pool", "t_mass"])
+def test_what_training_draws_at_random_is_no_gap(name: str) -> None:
+    """Neither dropout nor the noise of T-MASS; afterwards the matcher is in training mode as before."""
+    plain, _, kind = name.partition("+")
+    matcher: Any = build_matcher(plain, DIMENSION, {**SETTINGS.get(plain, {}), **drops(plain)})
+    if kind:
+        matcher = Adapted(matcher, DIMENSION, AdapterSettings(kind="mlp", dropout=0.5))
+    debiased = Debiased(disturb(matcher).train(), SourceDebias())
+    terms = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        terms.append(debiased.loss(mirrored()))
+    assert torch.equal(terms[0]["source"], terms[1]["source"])
+    assert terms[0][next(iter(terms[0]))] != terms[1][next(iter(terms[1]))], "the matcher's own loss is random"
+    assert all(part.training for part in matcher.modules())
+
+
+def drops(name: str) -> dict[str, float]:
+    return {} if name == "mean_pool" else {"dropout": 0.5}
+
+
+def test_the_gap_is_calculated_in_full_precision() -> None:
+    debiased = Debiased(trained("mean_pool+mlp"), SourceDebias())
+    exact = debiased.loss(mirrored())["source"]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = debiased.loss(mirrored())["source"]
+    assert torch.equal(low, exact)
+
+
+def test_the_logit_scale_does_not_learn_from_it() -> None:
+    matcher = trained("mean_pool+mlp")
+    torch.autograd.backward(Debiased(matcher, SourceDebias()).loss(mirrored())["source"])
+    assert matcher.logit_scale.grad is None
+
+
+def test_adapters_around_it_map_both_videos() -> None:
+    """The other way round than training has it: the same term."""
+    inside, batch = trained("mean_pool+mlp"), mirrored()
+    outside = trained("mean_pool+mlp")
+    outside.matcher = Debiased(outside.matcher, SourceDebias())
+    expected = Debiased(inside, SourceDebias()).loss(batch)
+    assert outside.loss(batch) == expected
+
+
+@pytest.mark.parametrize("name", ["x_pool", "t_mass"])
+def test_it_holds_no_vector_for_every_pair(name: str) -> None:
+    """For the gradient, beside the two videos of each caption, of 32 captions and 256 numbers a vector."""
+    matcher = build_matcher(name, 256)
+    rows = F.normalize(torch.randn(32, 4, 256, generator=torch.Generator().manual_seed(0)), dim=-1)
+    real, names = torch.ones(32, 4, dtype=torch.bool), tuple(map(str, range(32)))
+    video = VideoBatch(names, rows, real, torch.zeros(32, 4))
+    text, present = TextBatch(names, rows, real, rows[:, 0]), torch.ones(32, dtype=torch.bool)
+    batch = PairBatch(text, video, torch.eye(32, dtype=torch.bool))
+    with held_for_gradients() as alone:
+        matcher.loss(batch)
+    with held_for_gradients() as both:
+        Debiased(matcher, SourceDebias()).loss(replace(batch, counterpart=Counterparts(video, present, ~present)))
+    assert sum(alone.values()) > 4 * 32 * 32 * 256, "its own loss does"
+    assert sum(both.values()) < 2.2 * sum(alone.values())
+
+
+@contextmanager
+def held_for_gradients() -> Iterator[dict[int, int]]:
+    """Bytes of each storage that the gradient needs."""
+    held: dict[int, int] = {}
+    kept = []
+
+    def note(tensor: Tensor) -> Tensor:
+        held[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        kept.append(tensor)  # so that no other tensor gets its place
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        yield held
+
+
+def test_the_published_settings() -> None:
+    paper, release = PRESETS["paper"], PRESETS["release"]
+    assert (paper.form, paper.weight, paper.share, paper.on, paper.reduction) == ("hinge", 1.0, 1.0, "cosine", "sum")
+    assert (release.form, release.weight, release.share, release.on, release.reduction) == (
+        "hinge",
+        0.002,
+        0.5,
+        "logit",
+        "sum",
+    )
+    assert paper.margin == release.margin == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"weight": -1.0}, "The setting weight of debias is -1.0; it must be a number of at least 0"),
+        ({"share": 0.0}, "The setting share of debias is 0.0; it must be a number above 0 and at most 1"),
+        ({"share": float("nan")}, "The setting share of debias is nan"),
+        ({"form": "squared"}, "The setting form of debias is 'squared'; it must be hinge or neutral"),
+        ({"form": "neutral", "margin": 0.1}, "debias.margin is of the form hinge"),
+    ],
+)
+def test_settings_that_mean_nothing(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        SourceDebias(**settings)
+
+
+def test_a_batch_without_counterparts() -> None:
+    with pytest.raises(UsageError, match="needs the counterparts of the videos"):
+        Debiased(small("mean_pool"), SourceDebias()).loss(replace(mirrored(), counterpart=None))
