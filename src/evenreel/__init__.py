@@ -5,15 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenreel.audits import audit
     from evenreel.checkpoint import load_matcher
     from evenreel.corpus import load_corpus
     from evenreel.evaluation import evaluate, load_scores
     from evenreel.library import index_folders, open_library
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "evaluate", "index_folders", "load_corpus", "load_matcher", "load_scores", "open_library"]
+__all__ = [
+    "__version__",
+    "audit",
+    "evaluate",
+    "index_folders",
+    "load_corpus",
+    "load_matcher",
+    "load_scores",
+    "open_library",
+]
 
 _HOMES = {
+    "audit": "audits",
     "evaluate": "evaluation",
     "index_folders": "library",
     "load_corpus": "corpus",

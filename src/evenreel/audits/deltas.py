@@ -88,8 +88,8 @@ def mix_r(deltas: Mapping[str, float] | Mapping[str, Figures]) -> float | Figure
     Raises:
         UsageError: one of them is missing.
 
-    >>> mix_r({"R@1": -53.01, "MedR": 14.67, "MeanR": 41.02})
-    0.8933333333333332
+    >>> round(mix_r({"R@1": -53.01, "MedR": 14.67, "MeanR": 41.02}), 2)
+    0.89
     """
     first, second, third = (_figure(word, deltas) for word in MIXED_METRICS)
     return (first + second + third) / 3

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.ordered_rows import Marks
-from evenreel.audits.pairs import generated_groups, scenes_of
+from evenreel.audits.pairs import scenes_of
+from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -47,7 +48,7 @@ class Gallery:
             CorpusError: they hold no real or no generated clip of it.
             ScoresError: they are no table of captions and videos.
         """
-        checked, scenes, group_of = CheckedScores(scores), scenes_of(corpus), generated_groups(corpus)
+        checked, scenes, group_of = CheckedScores(scores), scenes_of(corpus), groups_of(corpus)
         columns = [place for place, clip in enumerate(checked.video_ids) if clip in scenes]
         groups = [group_of.get(checked.video_ids[place]) for place in columns]
         names = list(dict.fromkeys(group for group in groups if group is not None))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.corpus.counterparts import counterparts, groups_of
+from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, ScoreBlocks
@@ -62,12 +62,6 @@ def row_bands(
         rows = slice(start, min(start + step, count))
         if wanted is None or np.searchsorted(wanted, rows.start) < np.searchsorted(wanted, rows.stop):
             yield rows, scores.block(rows, slice(0, width))
-
-
-def generated_groups(corpus: Corpus) -> dict[str, str]:
-    """The group of each generated clip: of every clip that a generator or a real counterpart is noted for."""
-    pairs = counterparts(corpus)
-    return dict(zip(pairs["generated_id"], pairs["group"], strict=True)) | groups_of(corpus)
 
 
 def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:

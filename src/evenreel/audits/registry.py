@@ -1,0 +1,52 @@
+"""Every audit by its name, and the one call that runs some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from evenreel.audits.confounds import audit_confounds
+from evenreel.audits.result import AuditResult, AuditSettings
+from evenreel.audits.source import audit_source
+from evenreel.errors import UsageError
+from evenreel.types import Corpus, ScoreBlocks
+
+Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
+
+AUDITS: dict[str, Audit] = {"source": audit_source, "confounds": audit_confounds}
+
+
+def audit(
+    names: str | Sequence[str], scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None
+) -> list[AuditResult]:
+    """Ask some scores whether they favour clips for the wrong reason.
+
+    Args:
+        names: one key of `AUDITS`, or several.
+        scores: of captions and clips, of any system.
+        corpus: whose they are; select the split first.
+        settings: samples, seed, confidence, and how much is read at once.
+
+    Returns:
+        A result for each name, in their order.
+
+    Raises:
+        UsageError: there is no such audit, or none is named.
+        CorpusError: the corpus lacks what an audit is about.
+        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+
+    >>> import numpy as np, polars as pl
+    >>> from evenreel.corpus import make_corpus
+    >>> from evenreel.types import Scores
+    >>> clips = pl.DataFrame({"clip_id": ["a", "b"], "source": ["camera", "sora"], "pair_id": [None, "a"]})
+    >>> captions = pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a ball rolls"]})
+    >>> scores = Scores(np.array([[0.2, 0.3]]), ["0"], ["a", "b"])
+    >>> audit("source", scores, make_corpus(clips, captions))[0].sentence[:56]
+    'Too few clips to conclude: 1 real and 1 generated. What '
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    if not names:
+        raise UsageError(f"No audit is named; there are: {', '.join(AUDITS)}.")
+    for name in names:
+        if name not in AUDITS:
+            raise UsageError(f"{name!r} is no audit; there are: {', '.join(AUDITS)}.")
+    return [AUDITS[name](scores, corpus, settings) for name in names]

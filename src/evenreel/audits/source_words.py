@@ -1,0 +1,119 @@
+"""What an audit of sources says, and how everything in it is calculated."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from evenreel.audits.deltas import MIX_R
+from evenreel.audits.paired import SourceMeasures
+from evenreel.audits.result import Effect
+from evenreel.audits.unpaired import Exposure, Preference
+from evenreel.evaluation.results import Interval
+
+ENOUGH = 30
+"""Fewer clips of a kind than this are too few for a sentence about the ranking."""
+
+NEUTRAL_SHARE = 50.0
+
+
+def paired_effect(measured: SourceMeasures) -> Effect:
+    """The Normalized delta MixR of a group."""
+    delta = measured.deltas["normalized"][MIX_R]
+    return Effect(f"Normalized Δ MixR ({measured.group})", delta.value, delta.low, delta.high)
+
+
+def unpaired_effect(preference: Preference) -> Effect:
+    """How often a real clip beats a generated one where neither answers."""
+    share = preference.share
+    name = "real clip above a generated one, neither relevant, %"
+    return Effect(name, share.value, share.low, share.high, NEUTRAL_SHARE, preference.p_value)
+
+
+def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
+    """The effect in pairs and the win rate, plainly; that there are too few pairs comes first."""
+    effect = paired_effect(measured)
+    few = measured.pairs < ENOUGH
+    said = _said(Interval(effect.value, effect.low, effect.high), confidence)
+    return (
+        f"{_few(measured.pairs, measured.pairs) if few else ''}{_direction(effect, few)}: Normalized Δ MixR is {said}, "
+        "where 0 is no preference and less than 0 favours generated clips. For "
+        f"{_said(measured.win_rate, confidence, '%')} of {measured.captions:,} captions the real clip stands above its "
+        f"mirror ({measured.group}, {measured.pairs:,} pairs)."
+    )
+
+
+def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
+    """The effect without pairs and who is shown first, plainly; that there are too few clips comes first."""
+    few = min(preference.real, preference.generated) < ENOUGH
+    lead = _few(preference.real, preference.generated) if few else ""
+    if isnan(preference.share.value):
+        return f"{lead}No caption has both a real and a generated clip that do not answer it, so none can be compared."
+    first = exposure.shown.get(1)
+    shown = (
+        f" Generated clips take {first:.1f}% of the first places and are {exposure.gallery:.1f}% of the gallery."
+        if first is not None
+        else ""
+    )
+    return (
+        f"{lead}{_direction(unpaired_effect(preference), few)}: where neither clip answers the query, a real one "
+        f"scores above a generated one {_said(preference.share, confidence, '%')} of the time, where 50% is no "
+        f"preference ({preference.captions:,} queries, {preference.real:,} real and {preference.generated:,} generated "
+        f"clips).{shown}"
+    )
+
+
+def _few(real: int, generated: int) -> str:
+    return f"Too few clips to conclude: {real:,} real and {generated:,} generated. "
+
+
+def _direction(effect: Effect, few: bool) -> str:
+    """Who is favoured, as far as that can be told."""
+    side = "real" if effect.value > effect.neutral else "generated"
+    if few:
+        return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"
+    if effect.low is None:
+        return "No interval was asked for, so no preference can be told"
+    if not effect.is_told:
+        return "No preference between real and generated clips can be told"
+    return f"The ranking favours {side} clips"
+
+
+def _said(figure: Interval, confidence: float, unit: str = "") -> str:
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.1f}{unit}"
+    return f"{figure.value:.1f}{unit} ({confidence:.0%} interval {figure.low:.1f} to {figure.high:.1f})"
+
+
+PAIRED_METHOD = (
+    "A real clip and the generated clip that mirrors it answer the same captions. Each caption looks for the one among "
+    "the n real clips, for the other among the n mirrors, and for each among all 2n, where the other is a competitor. "
+    "(Generative Ghost, section 3.2.)",
+    "Relative Δ = 200 (real - generated) / (real + generated) of a figure in the mixed gallery, with the opposite sign "
+    "for MedR and MeanR, 0 where both are 0: above 0 favours real clips. Location Δ is what it would be if every clip "
+    "stood next to its mirror, either one first as often: a rank r alone becomes 2r or 2r - 1. Normalized Δ = Relative "
+    "Δ - Location Δ is what the separate galleries do not explain. MixR is the mean of the deltas of R@1, MedR and "
+    "MeanR. (Generative Ghost, section 3.3.)",
+    "Win rate: captions whose real clip scores higher than its mirror, ties half. The sign test (Dixon and Mood 1946) "
+    "counts a pair for the side that most of its captions put first; it is exact and two-sided. At equal standing: the "
+    "same over captions for which both clips have the same rank alone, so that one being the easier to find does not "
+    "explain it. AUC (Hanley and McNeil 1982): the chance that the score of a caption with its real clip is above that "
+    "of any caption with its mirror.",
+    "From video to text, each clip looks among all captions of the pairs for the best-placed one of its own.",
+    "Intervals are percentiles of bootstrap samples of pairs (Efron 1979): all captions of a pair count together, and "
+    "every figure is calculated on the same samples.",
+)
+
+UNPAIRED_METHOD = (
+    "Preference without pairs: for each caption, every real clip that does not answer it meets every generated clip "
+    "that does not; the share that real clips win, ties half (Mann and Whitney 1947), is averaged over captions. The "
+    "clip of a caption, the mirrors of that and the real clip of a mirror answer it. The interval is normal, with the "
+    "variance of the projection on single captions and clips (Hoeffding 1948); the captions and clips of a pair count "
+    "together.",
+    "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
+    "gallery; clips that answer are among them.",
+)
+
+TIES_METHOD = (
+    "Clips with equal scores are in random order, and each figure is its mean over all orders. What scores minus "
+    "infinity is not retrieved: it is no hit, and its rank is behind all others."
+)
