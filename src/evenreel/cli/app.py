@@ -11,6 +11,7 @@ import typer
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
+from evenreel.cli import counterparts as _counterparts  # noqa: F401 -- likewise
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
