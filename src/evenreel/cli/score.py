@@ -5,17 +5,20 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.probes import Labelled, Probe
 from evenreel.errors import ScoresError, UsageError
 
 if TYPE_CHECKING:
+    from evenreel.audits.frame_order import FrameOrder, OneFrame, OrderStage
     from evenreel.checkpoint import CorpusFeatures, Pretrained
+    from evenreel.cli.probes import Which
 
 LARGE_BYTES = 2**30
 SCORE_BYTES = 4
@@ -25,6 +28,12 @@ OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
     "larger than memory."
 )
+ORDER_HELP = "original, random or reversed: how the frames of each clip are given to the matcher."
+STAGE_HELP = "sampled: move the frames that are taken; video: move all frames first, and take then."
+FRAMES_HELP = "Take so many frames of each clip, in the middle of equal parts.  \\[default: all]"
+RULE_HELP = "Take them of the features by this rule.  \\[default: as in training]"
+PROBE_HELP = "all or generated: whose frames are moved."
+PROBES = "Probes: what a preference is due to"
 
 
 def score(
@@ -36,10 +45,18 @@ def score(
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
     device: DeviceOption = "auto",
+    frame_order: Annotated[str, typer.Option(help=ORDER_HELP, rich_help_panel=PROBES)] = "original",
+    probe: Annotated[str, typer.Option(help=PROBE_HELP, rich_help_panel=PROBES)] = "all",
+    order_stage: Annotated[str, typer.Option(help=STAGE_HELP, rich_help_panel=PROBES)] = "sampled",
+    frames: Annotated[int | None, typer.Option(min=1, help=FRAMES_HELP, rich_help_panel=PROBES)] = None,
+    rule: Annotated[str | None, typer.Option(help=RULE_HELP, rich_help_panel=PROBES)] = None,
+    single_frame: Annotated[
+        str | None, typer.Option(help="Keep one frame: middle, first or random.", rich_help_panel=PROBES)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=PROBES)] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher. Exit status 3 if clips had been set aside."""
-    from evenreel.checkpoint import load_features_for
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus, select
     from evenreel.evaluation import save_scores
@@ -47,12 +64,22 @@ def score(
 
     if out.suffix not in (".npz", ".npy"):
         raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+    change = Probe(
+        order=cast("FrameOrder", frame_order),
+        stage=cast("OrderStage", order_stage),
+        frames=frames,
+        rule=rule,
+        one=cast("OneFrame | None", single_frame),
+        which=cast("Which", probe),
+        seed=seed,
+    )
+    change.check(out)
     check_place(out)
     whole = load_corpus(corpus)
     pretrained = _matcher(checkpoint, features, device)
-    loaded = load_features_for(pretrained, features, whole if split is None else select(whole, split=split))
+    loaded = change.load(pretrained, features, whole if split is None else select(whole, split=split))
     _check_table(out, loaded)
-    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos)
+    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), change.uses)
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
     _show(out, loaded, as_json)

@@ -102,8 +102,5 @@ def difference_sentence(row: Difference, confidence: float) -> str:
 
 
 def uses_sentence(uses: tuple[str, ...]) -> str:
-    """What a reader must know of scores that use more than caption and video."""
-    return (
-        f"These scores use {' and '.join(uses)}: they are not to be compared with scores of systems that see each "
-        "query alone."
-    )
+    """What a reader must know of scores that use more, or other things, than caption and video."""
+    return f"These scores use {' and '.join(uses)}: they are not to be compared with scores that do not."
