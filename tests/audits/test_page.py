@@ -21,6 +21,7 @@ from evenreel.report.page import Chart, Table, Text, render, write_page
 from tests.report.test_page import Elements, chart_data
 
 ATTACK = "</script><img src=x onerror=alert(1)> <b>bold</b>"
+EFFECT = "how often a real clip stands above a generated one, neither relevant, %"
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "MixR")
 GROUPS = ("cogvideox text", "opensora text", "opensora image", ATTACK)
 
@@ -40,7 +41,7 @@ SOURCE = AuditResult(
     name="source",
     title="Does the ranking favour generated clips?",
     sentence="Generated clips are favoured: MixR is -23.4.",
-    effect=Effect("Normalized difference of MixR", -23.4, -30.1, -17.2, p_value=0.0004),
+    effect=Effect(EFFECT, -23.4, -30.1, -17.2, p_value=0.0004),
     tables=(
         AuditTable(
             "Differences by group",
@@ -119,7 +120,7 @@ def test_several_results_are_compared_before_each_has_its_section() -> None:
     (table,) = [part for section in page.sections for part in section.parts if isinstance(part, Table)][:1]
     assert list(table.columns) == ["audit", "system", "effect", "value", "95% interval", "p", "verdict"]
     assert table.rows[0] == [
-        *("source", "old.npz", "Normalized difference of MixR", "-23.40", "-30.10 to -17.20", "<0.001", "below 0"),
+        *("source", "old.npz", EFFECT, "-23.40", "-30.10 to -17.20", "<0.001", "below 0"),
     ]
     assert table.rows[2][3:] == ["51.00", "45.00 to 57.00", "–", "cannot be told from 50"]
 

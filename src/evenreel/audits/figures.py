@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from evenreel.audits.result import Effect
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
-from evenreel.report.figures import COLOURS, MOST_POINTS, axes, faded, panels, plain, wrapped
+from evenreel.report.figures import COLOURS, MOST_POINTS, axes, faded, in_lines, panels, plain, wrapped
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
-_GROUP_WIDTH, _SYSTEM_WIDTH = 10, 18
-"""Letters in a line of a name below an axis, and beside one."""
+_GROUP_WIDTH, _SYSTEM_WIDTH, _BESIDE_WIDTH = 10, 18, 22
+"""Letters in a line of a name below an axis, of one beside it, and of the title of an axis that has such names."""
 
 Line = Sequence[tuple[float, Interval]]
 """(share in percent, figure) along a sweep; a single one is drawn as a point."""
@@ -65,7 +65,7 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
         effects: by system, all of one name.
     """
     first = next(iter(effects.values()))
-    figure = go.Figure(layout=axes(plain(first.name), ""))
+    figure = go.Figure(layout=axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
     figure.add_scatter(
         x=[_known(one.value) for one in effects.values()], y=[_label(name, _SYSTEM_WIDTH) for name in effects],

@@ -12,6 +12,9 @@ from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
 from evenreel.cli import counterparts as _counterparts  # noqa: F401 -- likewise
+from evenreel.cli import equalise as _equalise  # noqa: F401 -- likewise
+from evenreel.cli import overview as _overview  # noqa: F401 -- likewise
+from evenreel.cli.audit import audit
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
@@ -57,6 +60,7 @@ app = typer.Typer(
 )
 app.add_typer(corpus_app, name="corpus")
 app.command()(evaluate)
+app.command()(audit)
 app.command()(features)
 app.command()(train)
 app.command()(score)
@@ -175,6 +179,13 @@ def search(
         str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
     ] = None,
     rerank_depth: Annotated[int, typer.Option(help="How many clips --rerank looks at.")] = RERANK_DEPTH,
+    neutral_source: Annotated[
+        bool,
+        typer.Option(
+            "--neutral-source",
+            help="Favour no source: take what sets generated clips apart from those of a camera out of the query.",
+        ),
+    ] = False,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -188,12 +199,19 @@ def search(
         raise UsageError("--image needs vision; leave --no-vision out.")
     if rerank is not None and (no_vision or image is not None):
         raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
+    if neutral_source and (no_vision or rerank is not None):
+        raise UsageError(
+            "--neutral-source changes how frames are ranked, and a matcher's scores are not neutral; leave --no-vision "
+            "and --rerank out."
+        )
     with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
         if image is not None:
-            found = opened.search_image(image, k, where)
+            found = opened.search_image(image, k, where, neutral_source=neutral_source)
         else:
             matcher = _matcher(rerank, device)
-            found = opened.search(query or "", k, where, rerank=matcher, rerank_depth=rerank_depth)
+            found = opened.search(
+                query or "", k, where, rerank=matcher, rerank_depth=rerank_depth, neutral_source=neutral_source
+            )
     show_result(found, as_json)
 
 

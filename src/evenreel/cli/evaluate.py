@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluation_files import Files, write_html, write_per_query, write_trec
+from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_trec
 from evenreel.cli.options import JsonOption
 from evenreel.errors import ScoresError, UsageError
 
@@ -78,7 +78,7 @@ def evaluate(
         partial=partial,
     )
     files = Files(html, per_query, run, qrels)
-    paths = _names([scores, *(against or [])])
+    paths = system_names([scores, *(against or [])])
     _check(paths, settings, relevance)
     _check_correction(rescore, bank, direction or (), alone=not against)
     files.check()
@@ -95,15 +95,6 @@ def evaluate(
     if run or qrels:
         first = next(iter(next(iter(evaluations.values())).directions))
         write_trec(files, job.scores_of(scores, first), part, job.relevance, first)
-
-
-def _names(paths: Sequence[Path]) -> dict[str, Path]:
-    """The files by their names, or by their whole paths where two have one name."""
-    short = [path.name for path in paths]
-    long = [str(path) for path in paths]
-    if len(set(long)) < len(long):
-        raise UsageError(f"{max(long, key=long.count)} is named twice; compare different files.")
-    return dict(zip(short if len(set(short)) == len(short) else long, paths, strict=True))
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:

@@ -1,9 +1,9 @@
-"""Files that `evenreel evaluate` writes: the page, every query's columns, a run and judgements for trec_eval."""
+"""Files of `evenreel evaluate`: the scores by name, the page, every query's columns, a run and judgements."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +40,19 @@ class Files:
             raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
         for path in asked:
             check_place(path)
+
+
+def system_names(paths: Sequence[Path]) -> dict[str, Path]:
+    """The files of scores by their names, or by their whole paths where two have one name.
+
+    Raises:
+        UsageError: one is named twice.
+    """
+    short = [path.name for path in paths]
+    long = [str(path) for path in paths]
+    if len(set(long)) < len(long):
+        raise UsageError(f"{max(long, key=long.count)} is named twice; compare different files.")
+    return dict(zip(short if len(set(short)) == len(short) else long, paths, strict=True))
 
 
 def check_place(path: Path) -> None:

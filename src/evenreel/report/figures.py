@@ -161,20 +161,25 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         showlegend=True,
         xaxis={
-            "title": {"text": _lines(x, _ACROSS), "standoff": 8, "font": {"size": 14}},
+            "title": {"text": in_lines(x, _ACROSS), "standoff": 8, "font": {"size": 14}},
             "automargin": True,
             "type": "log" if log_x else "-",
             "dtick": 1 if log_x else None,
         },
         yaxis={
-            "title": {"text": _lines(y, _UPWARDS), "standoff": 12, "font": {"size": 14}},
+            "title": {"text": in_lines(y, _UPWARDS), "standoff": 12, "font": {"size": 14}},
             "automargin": True,
             "exponentformat": "power",
         },
     )
 
 
-def _lines(title: str, width: int) -> str:
+def in_lines(title: str, width: int) -> str:
+    """The title of an axis, escaped already, in lines of at most so many letters; those that it has are kept.
+
+    >>> in_lines("share of generated clips, %", 20)
+    'share of generated<br>clips, %'
+    """
     return "<br>".join(
         line
         for part in title.split("<br>")
@@ -191,7 +196,7 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
         units: title of each vertical axis.
         columns: most panels in a row; a page puts fewer where it is narrow.
     """
-    layout = axes(_lines(x, _UPWARDS), units[0])
+    layout = axes(in_lines(x, _UPWARDS), units[0])
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
     layout.grid = {"rows": rows, "columns": columns, "pattern": "independent", "xgap": 0.24, "ygap": 0.4}
@@ -200,7 +205,7 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
     first_x, first_y = layout.xaxis.to_plotly_json(), layout.yaxis.to_plotly_json()
     for number, unit in enumerate(units[1:], start=2):
         layout[f"xaxis{number}"] = first_x
-        layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": _lines(unit, _UPWARDS)}}
+        layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": in_lines(unit, _UPWARDS)}}
     for number, title in enumerate(titles, start=1):
         place = "" if number == 1 else str(number)
         layout.annotations += (

@@ -1,0 +1,179 @@
+"""`evenreel audit`: scores of any system, or a library and sentences, in; what is printed is in `show_audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli.evaluation_files import check_place, system_names
+from evenreel.cli.options import JsonOption
+from evenreel.errors import ScoresError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evenreel.audits.result import AuditResult, AuditSettings
+    from evenreel.types import Corpus, ScoreBlocks
+
+NAMES_HELP = "Audits, such as source; a wrong one lists them all."
+QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
+
+
+def audit(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES_HELP)],
+    scores: Annotated[
+        list[Path] | None, typer.Option(help="npy, npz, parquet or a TREC run; again for another system.")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Folder of the corpus the scores are of.")] = None,
+    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
+    library: Annotated[Path | None, typer.Option("--library", "-l", help="Audit the search of this library.")] = None,
+    queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP)] = None,
+    neutral_source: Annotated[
+        bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0: no interval.")] = 1000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask of a ranking whether it favours clips for the wrong reason, such as being generated."""
+    from evenreel.audits.result import AuditSettings
+    from evenreel.cli.show_audit import show_audits
+
+    settings = AuditSettings(resamples=resamples, seed=seed, confidence=confidence)
+    _check_names(names)
+    if report:
+        check_place(report)
+    if (library is None) == (scores is None):
+        raise UsageError("Give either --scores FILE with --corpus DIR, or --library DIR with --queries FILE.")
+    if library is not None:
+        if corpus or split:
+            raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
+        asked = _sentences(_named(queries, "--library", "--queries"))
+        results = _of_library(names, library, asked, settings, neutral=neutral_source)
+    else:
+        if queries or neutral_source:
+            raise UsageError("--queries and --neutral-source go with --library; leave them out.")
+        whole = _named(corpus, "--scores", "--corpus")
+        results = _of_scores(names, system_names(scores or []), (whole, split), settings)
+    show_audits(results, report, as_json)
+    if report:
+        _write(report, results)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    from evenreel.audits import AUDITS
+
+    if unknown := [name for name in names if name not in AUDITS]:
+        raise UsageError(f"{unknown[0]!r} is no audit; there are: {', '.join(AUDITS)}.")
+    if len(set(names)) < len(names):
+        raise UsageError(f"The audit {max(names, key=names.count)} is named twice; name each once.")
+
+
+def _named(path: Path | None, one: str, other: str) -> Path:
+    if path is None:
+        raise UsageError(f"{one} goes with {other}; give both.")
+    return path
+
+
+def _of_scores(
+    names: Sequence[str], paths: Mapping[str, Path], place: tuple[Path, str | None], settings: AuditSettings
+) -> list[AuditResult]:
+    """Every audit of every file; the corpus is read once."""
+    from evenreel.corpus import load_corpus, select
+    from evenreel.evaluation import load_scores
+
+    if missing := [path for path in paths.values() if not path.is_file()]:
+        raise ScoresError(f"There is no file {missing[0]}.")
+    folder, split = place
+    whole = load_corpus(folder)
+    part = whole if split is None else select(whole, split=split)
+    results = []
+    for system, path in paths.items():
+        notices: list[str] = []
+        scores = load_scores(path, part, partial=True, notice=notices.append)
+        found = _audited(names, scores, part, settings, path.name)
+        results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
+    return results
+
+
+def _of_library(
+    names: Sequence[str], library: Path, sentences: Sequence[str], settings: AuditSettings, *, neutral: bool
+) -> list[AuditResult]:
+    from evenreel.library import open_library
+
+    with open_library(library) as opened:
+        corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral)
+        return _audited(names, scores, corpus, settings, library.name)
+
+
+def _audited(
+    names: Sequence[str], scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings, what: str
+) -> list[AuditResult]:
+    from evenreel.audits import audit as audit_scores
+    from evenreel.cli.waiting import share_bar
+
+    with share_bar(f"reading {what}") as progress:
+        return list(audit_scores(names, Watched(scores, progress), corpus, settings))
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Scores that tell how far their reader has come; an audit may read them several times."""
+
+    scores: ScoreBlocks
+    progress: Callable[[float], None]
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the Q rows."""
+        return self.scores.caption_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the V columns."""
+        return self.scores.video_ids
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What went into the scores beside captions and videos."""
+        known: tuple[str, ...] = getattr(self.scores, "uses", ())
+        return known
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """The scores of some rows and columns."""
+        values = self.scores.block(captions, videos)
+        self.progress(captions.stop / max(len(self.caption_ids), 1))
+        return values
+
+
+def _sentences(path: Path) -> list[str]:
+    """The sentences of a file.
+
+    Raises:
+        UsageError: it cannot be read, is no UTF-8 text, or holds none.
+    """
+    try:
+        words = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8, a sentence a line."
+        ) from error
+    lines = [line.strip() for line in words.splitlines()]
+    if sentences := [line for line in lines if line and not line.startswith("#")]:
+        return sentences
+    raise UsageError(f"{path} holds no sentence; write what people search for, one a line.")
+
+
+def _write(path: Path, results: Sequence[AuditResult]) -> None:
+    from evenreel.audits.page import audit_page
+    from evenreel.report import write_page
+
+    write_page(audit_page(results), path)

@@ -1,0 +1,92 @@
+"""What `evenreel audit` prints: for each result its sentence, the effect, what must be known, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from evenreel.audits.page import words_columns
+from evenreel.audits.result import AuditResult, AuditTable
+from evenreel.audits.words import cell, effect_words
+from evenreel.cli.show import console, print_json, safe
+
+MANY_ROWS = 40
+"""Rows of a table in a terminal; the page and JSON have more."""
+
+WIDEST = 10_000
+"""Letters in a line, to find out how wide a table would like to be."""
+
+
+def show_audits(results: Sequence[AuditResult], report: Path | None, as_json: bool) -> None:
+    """Every result, and where the page goes."""
+    if as_json:
+        found = [result.to_json() for result in results]
+        print_json({"audits": found, "report": str(report) if report else None})
+        return
+    out = console()
+    for result in results:
+        _show(out, result)
+    if report:
+        out.print(f"The page with figures and how it was calculated: {safe(report)}")
+
+
+def _show(out: Console, result: AuditResult) -> None:
+    out.print(f"[bold]{safe(f'{result.system}: ' if result.system else '')}{safe(result.title)}[/]")
+    out.print(safe(result.sentence))
+    out.print(f"[dim]{safe(effect_words(result))}[/]")
+    for notice in result.notices:
+        out.print(f"[yellow]{safe(notice)}[/]")
+    for table in result.tables:
+        _show_table(out, table)
+    out.print()
+
+
+def _show_table(out: Console, table: AuditTable) -> None:
+    out.print(f"\n[bold]{safe(table.title)}[/]")
+    shown = replace(table, rows=table.rows[:MANY_ROWS])
+    _show_rows(out, shown)
+    if len(table.rows) > MANY_ROWS:
+        out.print(f"  and {len(table.rows) - MANY_ROWS:,} more rows (--json lists them all)")
+    if table.note:
+        out.print(f"[dim]{safe(table.note)}[/]")
+
+
+def _show_rows(out: Console, table: AuditTable) -> None:
+    """One table where the terminal is wide enough; else one for each word of the first column, or lines."""
+    drawn = _drawn(table)
+    if Measurement.get(out, out.options.update(max_width=WIDEST), drawn).maximum <= out.width:
+        out.print(drawn)
+    elif words_columns(table) > 1:
+        for word, rows in groupby(table.rows, itemgetter(0)):
+            out.print(f"[bold dim]{safe(word)}[/]")
+            _show_rows(out, replace(table, columns=table.columns[1:], rows=tuple(row[1:] for row in rows)))
+    else:
+        _show_lines(out, table)
+
+
+def _drawn(table: AuditTable) -> Table:
+    from rich.box import SIMPLE_HEAD
+
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+    words = words_columns(table)
+    for place, column in enumerate(table.columns):
+        drawn.add_column(safe(column), justify="left" if place < words else "right")
+    for row in table.rows:
+        drawn.add_row(*(safe(cell(value, table.digits)) for value in row))
+    return drawn
+
+
+def _show_lines(out: Console, table: AuditTable) -> None:
+    """The word of each row, and a line for each number."""
+    widest = max(len(column) for column in table.columns)
+    for word, *numbers in table.rows:
+        out.print(f"  {safe(cell(word, table.digits))}")
+        for column, value in zip(table.columns[1:], numbers, strict=True):
+            out.print(f"    {safe(f'{column:<{widest}}')}  {safe(cell(value, table.digits))}")

@@ -1,0 +1,210 @@
+"""`evenreel audit` as a person types it: one system, several, a library, and what is wrong in a sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel import library as library_module
+from evenreel.audits import AUDITS, AuditSettings, AuditTable, audit_source
+from evenreel.cli.app import app
+from evenreel.cli.audit import Watched
+from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
+from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
+from evenreel.evaluation import save_scores
+from evenreel.types import Corpus, ScoreBlocks, Scores
+from tests.test_cli import evenreel
+
+PAIRS = 40
+REAL = [f"v{number}" for number in range(PAIRS)]
+MADE = [f"g{number}" for number in range(PAIRS)]
+CAPTIONS = [f"c{number}" for number in range(PAIRS)]
+GENERATOR = "[red]sora[/red]"
+
+
+def values(seed: int, favour: float) -> np.ndarray[Any, Any]:
+    """Similarities in which a generated clip gets so much more than a real one."""
+    own = 2 * np.tile(np.eye(PAIRS), 2)
+    return np.random.default_rng(seed).normal(size=own.shape) + own + favour * (np.arange(2 * PAIRS) >= PAIRS)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a mirror of every clip, a clip of another split, and the scores of two systems."""
+    place = tmp_path_factory.mktemp("audit")
+    clips = pl.DataFrame(
+        {
+            "clip_id": [*REAL, *MADE, "other"],
+            "source": ["camera"] * PAIRS + [GENERATOR] * PAIRS + ["camera"],
+            "pair_id": [*[None] * PAIRS, *REAL, None],
+            "split": ["test"] * 2 * PAIRS + ["train"],
+        }
+    )
+    captions = {"caption_id": CAPTIONS, "clip_id": REAL, "text": [f"text {number}" for number in range(PAIRS)]}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), place / "corpus")
+    for name, favour in (("fair.npz", 0.0), ("unfair.npz", 3.0)):
+        save_scores(Scores(values(1, favour), CAPTIONS, [*REAL, *MADE]), place / name)
+    np.save(place / "unfair.npy", values(1, 3.0))
+    (place / "bad.npz").write_bytes(b"no zip file")
+    (place / "q.txt").write_text("\ufeff# what people ask\n\n  a red bus \na dog\n", encoding="utf-8")
+    (place / "empty.txt").write_text("# nothing\n\n", encoding="utf-8")
+    (place / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    return place
+
+
+def audit(place: Path, *words: str | Path) -> Result:
+    """The command in this process, on the test split."""
+    named = [place / one if isinstance(one, str) and (place / one).exists() else one for one in words]
+    return CliRunner().invoke(app, ["audit", *map(str, named)])
+
+
+def of_scores(place: Path, *words: str | Path) -> Result:
+    done = audit(place, "source", *words, "--corpus", place / "corpus", "--split", "test", "--resamples", "50")
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_sentence_the_effect_the_tables_and_the_page(place: Path, tmp_path: Path) -> None:
+    words = ("--corpus", place / "corpus", "--split", "test", "--report", tmp_path / "new" / "r.html", "--seed", "3")
+    done = evenreel("audit", "source", "--scores", place / "unfair.npz", *words, COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "unfair.npz: Are real or generated clips favoured?"
+    assert lines[1].startswith("The ranking favours generated clips: Normalized")
+    assert lines[2].startswith(f"Normalized Δ MixR ({GENERATOR}): -")
+    assert lines[2].endswith(": below 0")
+    assert f"Real and generated clips: {GENERATOR}" in lines
+    assert lines[-1] == f"The page with figures and how it was calculated: {tmp_path}/new/r.html"
+    page = (tmp_path / "new" / "r.html").read_text(encoding="utf-8")
+    assert page.index(lines[1]) < page.index('class="chart"') < page.index("<table>") < page.index("How it was calcul")
+
+
+def test_tables_are_not_broken_in_a_narrow_terminal(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = AuditTable("Wide", ("group", "what", *("figure " * 3 for _ in range(6))), (("a", "b", *[1.5] * 6),))
+    long = AuditTable("Long", ("clip", "n"), tuple((f"v{number}", number) for number in range(45)), "A note.")
+    result = audit_source(Scores(values(1, 0.0), CAPTIONS, [*REAL, *MADE]), load_corpus(place / "corpus"))
+    changed = replace(result, tables=(wide, long))
+    monkeypatch.setitem(AUDITS, "source", lambda *_: changed)
+    printed = of_scores(place, "--scores", "fair.npz").output
+    assert printed.count("1.50") == 6
+    assert all(len(line) <= 80 for line in printed.partition("Wide\n")[2].splitlines())
+    assert "\na\n  b\n    figure figure figure   1.50\n" in printed
+    assert "v39" in printed and "v40" not in printed
+    assert "  and 5 more rows (--json lists them all)\nA note.\n" in printed
+
+
+def test_json_has_every_system_and_audit(place: Path, tmp_path: Path) -> None:
+    out = ("--scores", "fair.npz", "--scores", "unfair.npz", "--json", "--report", tmp_path / "r.html")
+    found = json.loads(of_scores(place, *out).stdout)
+    assert [(one["name"], one["system"]) for one in found["audits"]] == [
+        ("source", "fair.npz"),
+        ("source", "unfair.npz"),
+    ]
+    assert found["report"] == str(tmp_path / "r.html")
+    fair, unfair = (one["effect"] for one in found["audits"])
+    assert unfair["high"] < min(0, fair["value"])
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Every effect" in page
+    assert "[red]sora[/red]" in page
+
+
+def test_the_figures_are_those_of_the_library_call(place: Path) -> None:
+    (found,) = json.loads(of_scores(place, "--scores", "unfair.npz", "--json", "--confidence", "0.8").stdout)["audits"]
+    corpus = select(load_corpus(place / "corpus"), split="test")
+    settings = AuditSettings(resamples=50, confidence=0.8)
+    expected = audit_source(Scores(values(1, 3.0), CAPTIONS, [*REAL, *MADE]), corpus, settings).to_json()
+    assert found == expected | {"system": "unfair.npz"}
+
+
+def test_what_was_noticed_while_reading_is_in_the_report(place: Path) -> None:
+    (found,) = json.loads(of_scores(place, "--scores", "unfair.npy", "--json").stdout)["audits"]
+    assert "names no ids" in found["notices"][0]
+
+
+def test_scores_tell_how_far_they_are_read_and_what_they_use() -> None:
+    told: list[float] = []
+    inner = Scores(values(0, 0.0), CAPTIONS, [*REAL, *MADE], ("other queries",))
+    watched = Watched(inner, told.append)
+    np.testing.assert_array_equal(watched.block(slice(0, 10), slice(0, 5)), inner.values[:10, :5])
+    assert told == [0.25]
+    assert (watched.caption_ids, watched.video_ids, watched.uses) == (CAPTIONS, [*REAL, *MADE], ("other queries",))
+
+
+class Opened:
+    """A library that scores two queries."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus, self.asked, self.neutral = corpus, [""], False
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def audit_inputs(self, queries: list[str], *, neutral_source: bool) -> tuple[Corpus, ScoreBlocks]:
+        self.asked, self.neutral = queries, neutral_source
+        return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
+
+
+def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clips = load_corpus(place / "corpus").clips
+    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+    opened = Opened(make_corpus(clips, captions))
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "source", "--library", "lib", "--queries", "q.txt", "--neutral-source")
+    assert done.exit_code == 0, done.output
+    assert (opened.asked, opened.neutral) == (["a red bus", "a dog"], True)
+    assert done.stdout.startswith("Are real or generated clips favoured?\n")
+    assert "2 queries, 40 real and 40 generated clips" in done.stdout
+
+
+WRONG = [
+    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source"),
+    ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
+    ("source", UsageError, "Give either --scores FILE"),
+    ("source --scores fair.npz --library lib", UsageError, "Give either --scores FILE"),
+    ("source --scores fair.npz", UsageError, "--scores goes with --corpus; give both"),
+    ("source --library lib", UsageError, "--library goes with --queries; give both"),
+    ("source --library lib --queries q.txt --corpus corpus", UsageError, "leave them out"),
+    ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "go with --library; leave them out"),
+    ("source --library lib --queries none.txt", UsageError, "none.txt cannot be read (no such file"),
+    ("source --library lib --queries empty.txt", UsageError, "empty.txt holds no sentence"),
+    ("source --library lib --queries latin.txt", UsageError, "latin.txt is no UTF-8 text (byte 3)"),
+    ("source --scores fair.npz --scores fair.npz --corpus corpus", UsageError, "is named twice"),
+    ("source --scores none.npz --corpus nothing", ScoresError, "There is no file none.npz."),
+    ("source --scores bad.npz --corpus corpus", ScoresError, "is no zip file"),
+    ("source --scores fair.npz --corpus corpus --split tset", CorpusError, "No clip is left"),
+    ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must lie between 0 and 1"),
+    ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", ScoresError, "cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("words", "error", "sentence"), WRONG, ids=[words for words, *_ in WRONG])
+def test_what_is_wrong_is_said_in_a_sentence(
+    place: Path, words: str, error: type[EvenreelError], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    done = CliRunner().invoke(app, ["audit", *words.split()])
+    assert isinstance(done.exception, error)
+    assert sentence in str(done.exception)
+
+
+def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ScoresError("The disk is full.")
+
+    monkeypatch.setattr("evenreel.cli.audit._write", fail)
+    done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
+    assert isinstance(done.exception, ScoresError)
+    assert "How often the real clip stands above its mirror" in done.stdout
