@@ -117,6 +117,8 @@ def test_pair_that_finds_nothing_says_how_videos_are_called(place: Path, tmp_pat
     (tmp_path / "made").mkdir()
     asked = ("pair", place / "corpus", "--generated", tmp_path / "made", "--out", tmp_path / "out")
     assert "--source NAME" in str(said(here(*asked)))
+    table = ("pair", place / "corpus", "--generated", tmp_path / "made.csv", "--out", tmp_path / "out")
+    assert "--setting goes with --source" in str(said(here(*table, "--setting", "text")))
     assert "a video is called after its clip, such as c0.mp4" in str(said(here(*asked, "--source", "sora")))
     shutil.copy(place / "corpus" / "real" / "c.mp4", tmp_path / "made" / "x.mp4")
     error = said(here(*asked, "--source", "sora"))

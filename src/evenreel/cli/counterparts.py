@@ -59,6 +59,8 @@ def pair(
 
     if source is None and generated.is_dir():
         raise UsageError(f"Say who made the videos in {generated}: --source NAME.")
+    if source is None and setting is not None:
+        raise UsageError("--setting goes with --source; give that too, or give the csv columns source and setting.")
     corpus = load_corpus(folder)
     generator = None if source is None else Generator(source, setting)
     found = find_generated(corpus, generated, videos or folder, generator)
