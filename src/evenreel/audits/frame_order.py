@@ -7,10 +7,10 @@ frames, such as a mean over them, gives the same scores whatever the order, whic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]
 OneFrame = Literal["middle", "first", "random"]
 Places = NDArray[np.int64]
+
+SAME = 1e-5
+"""Cosines that differ by less are the same, but for rounding."""
 
 
 def reordered(
@@ -82,6 +85,16 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
     """
     _check_word("choice", which, get_args(OneFrame))
     return _at(videos, [_one_of(real, which, seed, name) for name, real in _real_places(videos)])
+
+
+def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeatures) -> bool:
+    """Whether some score changes where frames are reversed; if none does, moving frames proves nothing.
+
+    Args:
+        score: gives the scores of some captions with the videos.
+        videos: a few dozen are enough.
+    """
+    return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
 
 
 def _one_of(real: Places, which: OneFrame, seed: int, clip_id: str) -> Places:

@@ -26,9 +26,6 @@ Which = Literal["all", "generated"]
 SOME = 64
 """Captions and clips that tell whether a matcher sees the order of frames."""
 
-SAME = 1e-5
-"""Scores that differ by less are the same, but for rounding."""
-
 BLIND = (
     "the matcher gives the same scores whatever the order of frames, so that this says nothing of what is due to motion"
 )
@@ -179,16 +176,11 @@ class Labelled:
 
 
 def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
-    """Whether some scores change where frames are reversed."""
-    import numpy as np
-
-    from evenreel.audits.frame_order import reordered
+    from evenreel.audits.frame_order import sees_order
     from evenreel.matchers.scoring import matcher_scores
 
-    texts, videos = _first(loaded.texts), _first(loaded.videos)
-    both = (matcher_scores(matcher, texts, some).score_all() for some in (videos, reordered(videos, "reversed")))
-    before, after = (scores.values for scores in both)
-    return not np.allclose(before, after, rtol=0, atol=SAME)
+    texts = _first(loaded.texts)
+    return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, _first(loaded.videos))
 
 
 def _first(features: Features) -> Features:
