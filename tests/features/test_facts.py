@@ -13,6 +13,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.features import facts as module
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts, with_facts
+from evenreel.media.workers import Worker
 from evenreel.types import Corpus
 from tests.features.mirrors import MADE_FPS, MADE_FRAMES, MADE_SIZE, REAL_FPS, REAL_FRAMES, REAL_SIZE, write_mirrors
 
@@ -58,7 +59,7 @@ def test_a_known_file_is_not_opened_again_and_a_changed_one_is(
 ) -> None:
     opened: list[str] = []
 
-    class Watching(module.Worker):
+    class Watching(Worker):
         def run(self, task):  # type: ignore[no-untyped-def]
             opened.append(Path(task["path"]).name)
             return super().run(task)

@@ -172,7 +172,9 @@ class _Pairs:
 
 def _all_compared(paired: PairedScores, found: _Pairs, corpus: Corpus) -> list[tuple[Property, Compared]]:
     ids = paired.scores.video_ids
-    real, generated = ([ids[column] for column in side[found.held]] for side in (paired.real, paired.generated))
+    real, generated = (
+        [ids[column] for column in side[found.held].tolist()] for side in (paired.real, paired.generated)
+    )
     table = outward_table(corpus)
     return [(one, compare(table, one, real, generated)) for one in PROPERTIES]
 
