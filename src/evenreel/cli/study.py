@@ -1,0 +1,158 @@
+"""`evenreel study`: a table or figure of a paper, made on a corpus of your own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.evaluation_files import check_place
+from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.audits.frame_order import OrderStage
+    from evenreel.audits.result import AuditResult
+    from evenreel.studies.loading import Sources
+    from evenreel.studies.material import StudyMaterial, StudySettings
+
+REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
+NAME_HELP = "A study, such as ghost/t2; --list names them all."
+MATCHER_HELP = (
+    "A checkpoint that ranks the clips, or mean_pool, which needs no training; [NAME=]CHECKPOINT, may be given again. "
+    r"\[default: mean_pool]"
+)
+SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, parquet or a TREC run; again for more."
+SET_HELP = "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again."
+SHARE_HELP = r"Share of generated clips in training for ghost/f3; give two or more. \[default: 0, 0.2, 0.4, 0.6, 0.8]"
+STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
+
+
+def study(
+    name: Annotated[str | None, typer.Argument(help=NAME_HELP)] = None,
+    corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus, with generated clips.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, results.json and training runs.")] = None,
+    features: Annotated[Path | None, typer.Option(help="Folder of the corpus's features.")] = None,
+    matcher: Annotated[list[str] | None, typer.Option(help=MATCHER_HELP)] = None,
+    scores: Annotated[list[str] | None, typer.Option(help=SCORES_HELP)] = None,
+    split: Annotated[str, typer.Option(help="Part of the corpus that is searched.")] = "test",
+    train_split: Annotated[str, typer.Option(help="Part of the corpus that is learned from.")] = "train",
+    group: Annotated[
+        str | None, typer.Option(help="Generated clips to train on, or to look at where one group is; see --list.")
+    ] = None,
+    videos: Annotated[Path | None, typer.Option(help="Where paths of clips begin. \\[default: CORPUS]")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="What to train, a YAML file; it trains on features.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings, or draws, of each kind.")] = 5,
+    share: Annotated[list[float] | None, typer.Option(help=SHARE_HELP)] = None,
+    stage: Annotated[str, typer.Option(help=STAGE_HELP)] = "sampled",
+    frames: Annotated[int | None, typer.Option(min=1, help="Frames taken of each clip where order counts.")] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0: no interval.")] = 1000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of the samples, and of random orders of frames.")] = 0,
+    device: DeviceOption = "auto",
+    list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a table or figure of Generative Ghost on your own clips. Exit status 3 if clips had been set aside."""
+    if list_all:
+        _list(as_json)
+        return
+    if name is None or corpus is None or out is None:
+        raise UsageError(
+            "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR."
+        )
+    from evenreel.audits.result import AuditSettings
+    from evenreel.studies import StudySettings, find_study, study_recipe
+    from evenreel.studies.loading import Sources
+
+    find_study(name)
+    settings = StudySettings(
+        study_recipe(recipe, changes or ()),
+        out / RUNS,
+        AuditSettings(resamples, seed, confidence),
+        seeds,
+        group,
+        stage=cast("OrderStage", stage),
+        frames=frames,
+    )
+    if share:
+        settings = replace(settings, shares=tuple(share))
+    sources = Sources(
+        corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
+        split, train_split, videos, device,
+    )  # fmt: skip
+    for file in (REPORT, RESULTS):
+        check_place(out / file)
+    material, result = _made(name, sources, settings)
+    _write(result, out)
+    _show(result, out, material, as_json)
+    if material.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _made(name: str, sources: Sources, settings: StudySettings) -> tuple[StudyMaterial, AuditResult]:
+    from evenreel.cli.waiting import share_bar
+    from evenreel.studies import find_study, run_study
+    from evenreel.studies.loading import load_study_material
+
+    with share_bar("looking at videos") as progress:
+        material = load_study_material(find_study(name), sources, progress)
+    with share_bar(name) as progress:
+        return material, run_study(name, material, settings, progress)
+
+
+def _named(given: Sequence[str] | None) -> dict[str, str]:
+    """`NAME=PLACE`, or a place that is its own name.
+
+    Raises:
+        UsageError: two have one name.
+    """
+    found: dict[str, str] = {}
+    for word in given or ():
+        name, equals, place = word.partition("=")
+        if name in found:
+            raise UsageError(f"Two things are called {name!r}; give each a name of its own: NAME={place or name}.")
+        found[name] = place if equals else name
+    return found
+
+
+def _list(as_json: bool) -> None:
+    from evenreel.cli.show import console, print_json
+    from evenreel.studies import STUDIES
+
+    if as_json:
+        print_json([{"name": name, "about": one.about, "needs": list(one.needs)} for name, one in STUDIES.items()])
+        return
+    width = max(map(len, STUDIES))
+    for name, one in STUDIES.items():
+        console().print(f"{name:{width}}  {one.about} (needs {', '.join(one.needs)})")
+
+
+def _write(result: AuditResult, out: Path) -> None:
+    from evenreel.audits.page import audit_page
+    from evenreel.files import write_durably
+    from evenreel.report import write_page
+
+    write_page(audit_page([result]), out / REPORT)
+    write_durably(out / RESULTS, (json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
+
+
+def _show(result: AuditResult, out: Path, material: StudyMaterial, as_json: bool) -> None:
+    """The sentence and the first table; the others are on the page."""
+    from dataclasses import asdict
+
+    from evenreel.cli.show import console, list_clips_aside, print_json
+    from evenreel.cli.show_audit import show_audits
+
+    if as_json:
+        aside = [asdict(one) for one in material.set_aside]
+        print_json(result.to_json() | {"report": str(out / REPORT), "set_aside": aside})
+        return
+    show_audits([replace(result, tables=result.tables[:1])], out / REPORT, as_json)
+    list_clips_aside(console(), material.set_aside)

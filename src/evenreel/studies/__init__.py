@@ -1,0 +1,18 @@
+"""Studies: each table and figure of a paper on a corpus of your own, as a function of material in memory."""
+
+from evenreel.studies.fine_tuning import study_recipe
+from evenreel.studies.material import Model, Part, StudyMaterial, StudySettings, part_of
+from evenreel.studies.registry import STUDIES, Study, find_study, run_study
+
+__all__ = [
+    "STUDIES",
+    "Model",
+    "Part",
+    "Study",
+    "StudyMaterial",
+    "StudySettings",
+    "find_study",
+    "part_of",
+    "run_study",
+    "study_recipe",
+]

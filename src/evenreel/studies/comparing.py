@@ -1,0 +1,56 @@
+"""Trainings that differ in one thing, measured on every group of generated clips of the test split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evenreel.evaluation import Interval
+from evenreel.studies.fine_tuning import each_trained, starts_ready, zero_shot
+from evenreel.studies.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.studies.measures import MAIN, Figures, mean_change, mean_figures, measured
+from evenreel.training.recipe import Recipe
+
+BEFORE = "before training"
+
+Runs = dict[str, list[Figures]]
+"""Figures of every seed, by what was trained."""
+
+
+def compared(
+    kinds: Mapping[str, Recipe], material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> dict[str, Runs]:
+    """Train each kind with each seed and measure it.
+
+    Args:
+        kinds: recipes by name.
+        material: what is learned from, and what is searched.
+        settings: seeds, and where runs are kept.
+        progress: called with the share that is done.
+
+    Returns:
+        By group of generated clips and by kind, the figures of each seed; `BEFORE` has one, of no training, where the
+        matcher can rank before it is trained.
+    """
+    train, test = material.learning()
+    audit = replace(settings.audit, resamples=0)
+    found: dict[str, Runs] = {group: {} for group in groups_in(test.corpus)}
+    if starts_ready(settings.recipe):
+        scores = test.scores(zero_shot(settings.recipe, test.videos.frames.shape[-1]))
+        for group, runs in found.items():
+            runs[BEFORE] = [measured(scores, test.corpus, group, audit)]
+    for kind, _, matcher in each_trained(kinds, train, settings, progress):
+        scores = test.scores(matcher)
+        for group, runs in found.items():
+            runs.setdefault(kind, []).append(measured(scores, test.corpus, group, audit))
+    return found
+
+
+def preference_change(runs: Runs, before: str, after: str, confidence: float) -> Interval:
+    """The Normalized Δ MixR of one kind less that of another, seed by seed."""
+    return mean_change(runs[before], runs[after], confidence)[MAIN]
+
+
+def kind_means(runs: Runs, confidence: float) -> dict[str, Figures]:
+    """Each kind's figures, mean over seeds with intervals."""
+    return {kind: mean_figures(own, confidence) for kind, own in runs.items()}

@@ -1,0 +1,89 @@
+"""What a study found, before its name and title are added, and the words and limits that studies share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
+from evenreel.corpus.counterparts import counterparts
+from evenreel.evaluation import Interval
+from evenreel.types import Corpus
+
+LEAST_PAIRS = 30
+"""Pairs of a real clip and its mirror below which nothing is concluded."""
+
+PREFERENCE = "Normalized Δ MixR"
+"""The figure that most studies are about."""
+
+UNIT = "Normalized Δ, % (above 0: real clips first)"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The parts of an `evenreel.audits.result.AuditResult` that a study fills in; see there."""
+
+    sentence: str
+    effect: Effect
+    tables: tuple[AuditTable, ...]
+    figures: tuple[AuditFigure, ...] = ()
+    notices: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
+
+
+def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
+    """A first sentence where a group has too few pairs to conclude from; empty where all have enough."""
+    sizes = {group: counterparts(corpus, group)["clip_id"].n_unique() for group in groups}
+    few = {group: size for group, size in sizes.items() if size < LEAST_PAIRS}
+    if not few:
+        return ""
+    named = ", ".join(f"{size} of {group}" for group, size in few.items())
+    return f"Too few pairs of a real clip and its mirror to conclude: {named}. "
+
+
+def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
+    """A figure as the effect of a study; it is neutral at 0."""
+    return Effect(name, figure.value, figure.low, figure.high)
+
+
+def verdict(figure: Interval) -> str:
+    """What a Δ says, in words.
+
+    >>> verdict(Interval(-12.0, -20.0, -4.0)), verdict(Interval(3.0, -1.0, 7.0)), verdict(Interval(3.0))
+    ('favours generated clips', 'favours neither, as far as can be told,', 'seems to favour real clips')
+    """
+    return _told(figure, ("favours generated clips", "favours neither, as far as can be told,", "favours real clips"))
+
+
+def direction(change: Interval) -> str:
+    """What a change of Δ says, in words.
+
+    >>> direction(Interval(-12.0, -20.0, -4.0)), direction(Interval(3.0))
+    ('favours generated clips more', 'seems to favour real clips more')
+    """
+    return _told(
+        change,
+        ("favours generated clips more", "favours neither more, as far as can be told,", "favours real clips more"),
+    )
+
+
+def _told(figure: Interval, words: tuple[str, str, str]) -> str:
+    side = words[2] if figure.value > 0 else words[0]
+    if figure.low is None or figure.high is None:
+        return side.replace("favours", "seems to favour")
+    return words[1] if figure.low <= 0 <= figure.high else side
+
+
+def shown(figure: Interval) -> str:
+    """A difference with its interval.
+
+    >>> shown(Interval(-12.0, -20.0, -4.0)), shown(Interval(3.0))
+    ('-12.0 (-20.0 to -4.0)', '+3.0')
+    """
+    value = f"{figure.value:+.1f}"
+    return value if figure.low is None or figure.high is None else f"{value} ({figure.low:+.1f} to {figure.high:+.1f})"
+
+
+def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
+    """A figure and the ends of its interval, as three fields of a table."""
+    return figure.value, figure.low, figure.high

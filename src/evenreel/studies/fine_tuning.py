@@ -1,0 +1,118 @@
+"""Training for a study: the same recipe again and again, on features in memory, with one thing changed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from evenreel.corpus.counterparts import with_generated
+from evenreel.errors import UsageError
+from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.registry import build_matcher
+from evenreel.studies.material import Part, Progress, StudySettings
+from evenreel.training.examples import FeatureExamples
+from evenreel.training.mirrors import mirrors_of
+from evenreel.training.pairs import pairs_of
+from evenreel.training.recipe import Recipe
+from evenreel.training.recipe_files import load_recipe
+from evenreel.training.run import Material, Outside, train
+
+STARTS_READY = ("mean_pool", "temporal")
+"""Matchers that rank by the towers' own similarities before they are trained."""
+
+
+def study_recipe(path: Path | None = None, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe that studies train by.
+
+    Args:
+        path: a recipe of the user's own, on features; None for that of the package.
+        changes: settings in place of its own, as `evenreel.training.recipe_files.load_recipe` takes them.
+
+    Raises:
+        RecipeError: it cannot be read or followed.
+        UsageError: it trains towers.
+    """
+    recipe = load_recipe(path or Path(str(files("evenreel.studies"))) / "adapter.yaml", changes)
+    if recipe.backbone is not None:
+        raise UsageError(
+            f"The recipe {recipe.name!r} trains towers, and studies train on features computed once; leave 'backbone' "
+            "out, and train towers with `evenreel train`."
+        )
+    return recipe
+
+
+def starts_ready(recipe: Recipe) -> bool:
+    """Whether the recipe's matcher can rank before it is trained."""
+    return recipe.matcher.name in STARTS_READY
+
+
+def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
+    """The recipe's matcher before any training, without its adapter, which changes nothing then.
+
+    Raises:
+        UsageError: the matcher begins with random numbers, so that what it ranks means nothing yet.
+    """
+    if not starts_ready(recipe):
+        raise UsageError(
+            f"The matcher {recipe.matcher.name} begins with random numbers, so there is nothing to compare its "
+            f"training with; set matcher.name to {' or '.join(STARTS_READY)}."
+        )
+    return build_matcher(recipe.matcher.name, dimension, recipe.matcher.settings)
+
+
+def each_trained(
+    kinds: Mapping[str, Recipe], part: Part, settings: StudySettings, progress: Progress
+) -> Iterator[tuple[str, int, Matcher]]:
+    """Train each kind with each seed, all kinds of one seed after each other.
+
+    Args:
+        kinds: recipes by name, which is also that of the folder of their runs.
+        part: what is learned from.
+        settings: seeds, and where runs are kept.
+        progress: called with the share that is done.
+
+    Yields:
+        Kind, seed and the matcher after its last step.
+    """
+    number, total = 0, settings.seeds * len(kinds)
+    with _runs_folder(settings) as runs:
+        for seed in range(settings.seeds):
+            for kind, recipe in kinds.items():
+                seeded = replace(recipe, loop=replace(recipe.loop, seed=seed))
+                folder = runs / re.sub(r"[^a-z0-9]+", "-", kind) / f"seed-{seed}"
+                yield kind, seed, fine_tuned(seeded, part, folder, progress_of_part(progress, number, total))
+                number += 1
+
+
+def fine_tuned(recipe: Recipe, part: Part, folder: Path, progress: Progress) -> Matcher:
+    """The matcher after its last step; a run that is there goes on, and one that is over is read.
+
+    Raises:
+        CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
+        UsageError: the folder holds another run.
+        TrainingError: the loss is not a number any more.
+    """
+    share, group = recipe.data.generated_share, recipe.data.generated_group
+    learned = with_generated(part.corpus, share, recipe.loop.seed, group)
+    mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
+    pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors)
+    examples = FeatureExamples(pairs, part.texts, part.videos)
+    material = Material(examples, part.videos.frames.shape[-1])
+    outside = Outside(watch=lambda step, steps, figures: progress(step / steps), resume=True)
+    return train(recipe, material, folder, outside).matcher
+
+
+@contextlib.contextmanager
+def _runs_folder(settings: StudySettings) -> Iterator[Path]:
+    """Where runs go: the folder of the settings, or one that is gone afterwards."""
+    if settings.runs is not None:
+        yield settings.runs
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

@@ -1,0 +1,171 @@
+"""What a study works on, read from disk: a corpus, features, checkpoints, scores, the headers of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, untrained_matcher
+from evenreel.corpus import load_corpus, select
+from evenreel.errors import UsageError
+from evenreel.evaluation import load_scores
+from evenreel.features import ClipAside, find_clips, load_text_features
+from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
+from evenreel.matchers import MATCHERS
+from evenreel.studies.material import Model, Part, Progress, StudyMaterial, groups_in, part_of
+from evenreel.studies.registry import Study
+from evenreel.types import Corpus, ScoreBlocks
+
+ZERO_SHOT = "mean_pool"
+"""The model that is studied where none is named: the towers as they are."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the material of a study is.
+
+    Attributes:
+        corpus: folder of the corpus.
+        features: folder of its features (`evenreel features`); None for studies that do without.
+        matchers: checkpoints, or names of matchers that need no training, by the names they are shown by.
+        scores: files of other systems' scores of the test split, likewise.
+        split: that is searched.
+        train_split: that is learned from.
+        videos: folder in which the paths of clips begin; None for the corpus's.
+        device: where models run.
+    """
+
+    corpus: Path
+    features: Path | None = None
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, Path] = field(default_factory=dict)
+    split: str = "test"
+    train_split: str = "train"
+    videos: Path | None = None
+    device: str = "cpu"
+
+
+def load_study_material(study: Study, sources: Sources, progress: Progress = lambda share: None) -> StudyMaterial:
+    """Read what a study needs, and nothing else.
+
+    Args:
+        study: that is to be made.
+        sources: where everything is.
+        progress: called with the share of the files that were looked at, where a study asks for them.
+
+    Raises:
+        UsageError: something that the study needs is not named.
+        CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones.
+        FeaturesError: features are missing or damaged, or are of another encoder than a checkpoint's.
+        CheckpointError: a checkpoint cannot be read.
+        ScoresError: scores cannot be read, or do not fit the corpus.
+    """
+    reader = _Reader(sources, load_corpus(sources.corpus))
+    groups_in(reader.test)
+    wanted = {*study.needs, *study.takes}
+    _check_named(study, sources)
+    train = reader.train() if "training" in wanted and sources.features else None
+    if train is None and "training" in study.needs:
+        select(reader.whole, split=sources.train_split)  # says which splits there are
+    return StudyMaterial(
+        test=reader.test,
+        models=tuple(reader.models()) if wanted & {"rankings", "models"} and sources.features else (),
+        scores=reader.scores() if "rankings" in wanted else {},
+        features=reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None,
+        train=train,
+        corpus=reader.whole,
+        facts=reader.facts(progress) if "files" in wanted else None,
+        set_aside=tuple(dict.fromkeys(reader.set_aside)),
+        notices=tuple(dict.fromkeys(reader.notices)),
+    )
+
+
+class _Reader:
+    """Reads parts of a corpus, and gathers what has to be said of them."""
+
+    def __init__(self, sources: Sources, whole: Corpus) -> None:
+        self._sources, self.whole = sources, whole
+        self.test = select(whole, split=sources.split)
+        self.set_aside: list[ClipAside] = []
+        self.notices: list[str] = []
+
+    def train(self) -> Part | None:
+        """The split that is learned from; None where there is none."""
+        if self._sources.train_split not in self.whole.clips["split"]:
+            return None
+        return self.part(select(self.whole, split=self._sources.train_split))
+
+    def part(self, corpus: Corpus) -> Part:
+        """Features by the rule of the last run."""
+        folder = self._features()
+        videos, aside = find_clips(folder, corpus).load()
+        self._put_aside(aside)
+        return part_of(corpus, load_text_features(folder, corpus), videos)
+
+    def models(self) -> list[Model]:
+        """Every matcher with the features that it takes."""
+        named = self._sources.matchers or {ZERO_SHOT: ZERO_SHOT}
+        return [self._model(name, place) for name, place in named.items()]
+
+    def scores(self) -> dict[str, ScoreBlocks]:
+        """Those of other systems; what they leave out is measured without."""
+        return {
+            name: load_scores(path, self.test, partial=True, notice=self._notice(name))
+            for name, path in self._sources.scores.items()
+        }
+
+    def facts(self, progress: Progress) -> ClipFacts:
+        """What the headers of all files say; kept beside the corpus for the next time."""
+        folder = self._sources.corpus
+        return clip_facts(self.whole, FactSettings(self._sources.videos or folder, folder / FACTS), progress)
+
+    def _model(self, name: str, place: str) -> Model:
+        folder = self._features()
+        pretrained = _pretrained(place, folder, self._sources.device)
+        loaded = load_features_for(pretrained, folder, self.test)
+        self._put_aside(loaded.set_aside)
+        self.notices += [f"{name}: {notice}." for notice in loaded.notices]
+        return Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
+
+    def _features(self) -> Path:
+        if self._sources.features is None:
+            raise UsageError("This study needs features of the corpus; compute them with `evenreel features`.")
+        return self._sources.features
+
+    def _put_aside(self, clips: tuple[ClipAside, ...]) -> None:
+        self.set_aside += clips
+        if clips:
+            self.notices.append(
+                f"{len(clips):,} clips of a split had been set aside when features were computed; neither they nor the "
+                "clips that go with them are measured."
+            )
+
+    def _notice(self, name: str) -> Callable[[str], None]:
+        return lambda sentence: self.notices.append(f"{name}: {sentence}")
+
+
+def _pretrained(place: str, features: Path, device: str) -> Pretrained:
+    """A checkpoint, or one of our matchers by its name where no folder is called so."""
+    if place in MATCHERS and not Path(place).exists():
+        return untrained_matcher(place, features, device=device)
+    return load_matcher(place, device=device)
+
+
+def _check_named(study: Study, sources: Sources) -> None:
+    """Refuse what cannot be made before anything large is read."""
+    needs = set(study.needs)
+    if needs & {"models", "features", "training"} and sources.features is None:
+        raise UsageError(
+            "This study needs features of the corpus; name their folder with --features (`evenreel features` makes it)."
+        )
+    if "rankings" in needs and sources.features is None and not sources.scores:
+        raise UsageError(
+            "This study measures rankings; name features that a model can rank by (--features), or scores (--scores "
+            "NAME=FILE)."
+        )
+    if sources.matchers and sources.features is None:
+        raise UsageError("A matcher ranks by features; name their folder with --features.")
+    if (sources.scores and "rankings" not in needs) or (sources.matchers and not needs & {"rankings", "models"}):
+        named = " and ".join(["--scores"] * bool(sources.scores) + ["--matcher"] * bool(sources.matchers))
+        raise UsageError(f"This study does not look at what is named with {named}; leave it out.")

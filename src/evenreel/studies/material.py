@@ -1,0 +1,202 @@
+"""What a study works on, in memory: a test split with features or scores of it, and a split to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import polars as pl
+
+from evenreel.audits.frame_order import OrderStage
+from evenreel.audits.result import AuditSettings
+from evenreel.corpus import select
+from evenreel.corpus.counterparts import SETTING, counterparts
+from evenreel.errors import CorpusError, UsageError
+from evenreel.features import ClipAside
+from evenreel.features.facts import ClipFacts
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.training.recipe import Recipe
+from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a corpus with features of all its captions and clips, made by `part_of`.
+
+    Attributes:
+        corpus: the part.
+        texts: of its captions.
+        videos: of its clips.
+    """
+
+    corpus: Corpus
+    texts: TextFeatures
+    videos: VideoFeatures
+
+    def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
+        """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
+        return matcher_scores(matcher, self.texts, self.videos if videos is None else videos)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A matcher with the features of the test split that it takes."""
+
+    name: str
+    matcher: Matcher
+    part: Part
+
+
+@dataclass(frozen=True, eq=False)
+class StudyMaterial:
+    """What a study is given; each needs some of it.
+
+    Attributes:
+        test: the split that is searched.
+        models: matchers that are studied.
+        scores: of other systems on the test split, by their names.
+        features: of the test split, for studies that train.
+        train: what these learn from.
+        corpus: all splits, for an overview; None for the test split alone.
+        facts: of the files of its clips; None where nobody looked at them.
+        set_aside: clips without features, since they could not be read.
+        notices: what the reader must know of all that.
+    """
+
+    test: Corpus
+    models: tuple[Model, ...] = ()
+    scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+    features: Part | None = None
+    train: Part | None = None
+    corpus: Corpus | None = None
+    facts: ClipFacts | None = None
+    set_aside: tuple[ClipAside, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Corpus:
+        """All splits, as far as they were given."""
+        return self.test if self.corpus is None else self.corpus
+
+    def systems(self) -> dict[str, ScoreBlocks]:
+        """Scores of the models and of the other systems, by name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        own = {model.name: model.part.scores(model.matcher) for model in self.models}
+        if not own and not self.scores:
+            raise UsageError("This study measures rankings; give it features of the test split, or scores of a system.")
+        return own | dict(self.scores)
+
+    def encoders(self) -> tuple[Model, ...]:
+        """The models, for studies that change what they see.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.models:
+            raise UsageError("This study changes what a model sees; give it features of the test split.")
+        return self.models
+
+    def learning(self) -> tuple[Part, Part]:
+        """What is learned from, and what is searched afterwards.
+
+        Raises:
+            UsageError: one of them is missing.
+        """
+        if self.train is None or self.features is None:
+            raise UsageError("This study trains; give it features of a training and of a test split.")
+        return self.train, self.features
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """How a study is made.
+
+    Attributes:
+        recipe: of what is trained; its data and its seed are the study's.
+        runs: folder for what training writes, in which broken-off work goes on; None for a temporary one.
+        audit: samples and confidence of the intervals.
+        seeds: trainings, or draws, of each kind.
+        group: of the generated clips that are trained on, or looked at where only one group is; None: the only one.
+        shares: of generated clips in training, from the least to the most; two at least.
+        stage: whether the whole clip is put into another order before frames are taken of it (`video`), or the frames
+            that were taken (`sampled`).
+        frames: that are taken of each clip in studies of their order; None for all.
+    """
+
+    recipe: Recipe
+    runs: Path | None = None
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    seeds: int = 5
+    group: str | None = None
+    shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)
+    stage: OrderStage = "sampled"
+    frames: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise UsageError(f"The number of seeds is {self.seeds}; it must be at least 1.")
+        if len(self.shares) < 2 or list(self.shares) != sorted(set(self.shares)):
+            raise UsageError(f"The shares are {self.shares}; give two or more, the smaller one first.")
+
+
+def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures) -> Part:
+    """The clips and captions of a corpus that have features.
+
+    Raises:
+        CorpusError: none has.
+    """
+    kept = select(corpus, where=pl.col("clip_id").is_in(list(videos.ids)))
+    if kept.captions.height == 0:
+        raise CorpusError("No caption of the split has a clip with features; is it the right split?")
+    return Part(kept, texts, videos)
+
+
+def groups_in(corpus: Corpus) -> dict[str, str | None]:
+    """Groups of generated clips that mirror real ones, in the corpus's order, and what their generators were given.
+
+    Raises:
+        CorpusError: there is none.
+    """
+    pairs = counterparts(corpus)
+    if pairs.height == 0:
+        raise CorpusError(
+            "No generated clip of the test split mirrors a real one; add some with `evenreel corpus pair`, or choose "
+            "the split that has them with --split."
+        )
+    names: list[str] = pairs["group"].unique(maintain_order=True).to_list()
+    if SETTING not in corpus.clips.columns:
+        return dict.fromkeys(names)
+    given = pl.col(SETTING).cast(pl.String)
+    joined = pairs.join(corpus.clips.select("clip_id", given), left_on="generated_id", right_on="clip_id")
+    settings = dict(joined.select("group", SETTING).unique("group").iter_rows())
+    return {name: settings[name] for name in names}
+
+
+def one_group(corpus: Corpus, group: str | None) -> str:
+    """The group of this name, or the only one that there is.
+
+    Raises:
+        CorpusError: there is no such group, or there are several and none is named.
+    """
+    found = list(groups_in(corpus))
+    if group is None and len(found) > 1:
+        raise CorpusError(
+            f"This study looks at one group of generated clips, and there are {', '.join(found)}; name one with "
+            "--group."
+        )
+    if group is not None and group not in found:
+        raise CorpusError(f"No generated clips are called {group!r}; there are: {', '.join(found)}.")
+    return found[0] if group is None else group
+
+
+def real_alone(part: Part) -> Part:
+    """The part without any clip that mirrors another."""
+    mirrors = counterparts(part.corpus)["generated_id"].implode()
+    return replace(part, corpus=select(part.corpus, where=~pl.col("clip_id").is_in(mirrors)))

@@ -1,0 +1,99 @@
+"""Table 1 and Figure 2: what the benchmark is made of, and how near mirrors are to real clips (section 2.3)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.audits.overview import (
+    PAPER_RULE,
+    Overview,
+    consistency_table,
+    overview,
+    overview_table,
+    similarities,
+)
+from evenreel.audits.overview_page import METHOD, overview_sentence
+from evenreel.audits.result import AuditFigure, Effect
+from evenreel.corpus.counterparts import CAMERA, counterparts
+from evenreel.errors import UsageError
+from evenreel.features.facts import FACT_COLUMNS, ClipFacts
+from evenreel.studies.findings import Findings, few_pairs
+from evenreel.studies.material import Progress, StudyMaterial, StudySettings, groups_in
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_UNKNOWN = ClipFacts(pl.DataFrame(schema={"clip_id": pl.String(), **FACT_COLUMNS}))
+"""Of files that nobody looked at."""
+
+
+def benchmark(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 1: clips of each group and split, what their files say, and their similarity to the real ones."""
+    found = _overview(material, settings)
+    figures = _figures(found) if found.pairs["similarity"].is_not_nan().any() else ()
+    return _findings(found, material, figures)
+
+
+def similarity(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figure 2: how the similarities of pairs are spread.
+
+    Raises:
+        UsageError: there are no features.
+    """
+    found = _overview(material, settings)
+    if not found.pairs["similarity"].is_not_nan().any():
+        raise UsageError(
+            "This study compares frames of real clips and their mirrors; give it features, best by "
+            f"`evenreel features CORPUS --rule '{PAPER_RULE}'`."
+        )
+    return _findings(found, material, _figures(found))
+
+
+def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigure, ...]) -> Findings:
+    known = [one for one in found.groups if one.group != CAMERA and one.similarity is not None]
+    largest = max(known, key=lambda one: one.pairs, default=None)
+    name = "Mean similarity" if largest is None else f"Mean similarity of {largest.group}, {largest.split}"
+    value = None if largest is None else largest.similarity
+    return Findings(
+        few_pairs(material.test, groups_in(material.test)) + overview_sentence(found),
+        Effect(name, np.nan) if value is None else Effect(name, value.value, value.low, value.high),
+        (overview_table(found), *((consistency_table(found),) if found.consistency else ())),
+        figures,
+        found.notices,
+        METHOD,
+    )
+
+
+def _overview(material: StudyMaterial, settings: StudySettings) -> Overview:
+    return overview(material.whole, material.facts or _UNKNOWN, _cosines(material), settings.audit)
+
+
+def _cosines(material: StudyMaterial) -> NDArray[np.float64]:
+    """Of all pairs of the corpus; NaN where nobody has features of them."""
+    pairs = counterparts(material.whole)
+    found = np.full(pairs.height, np.nan)
+    for part in (material.features, material.train):
+        if part is not None:
+            found = np.fmax(found, similarities(part.videos, pairs))
+    return found
+
+
+def _figures(found: Overview) -> tuple[AuditFigure, ...]:
+    return (AuditFigure("Similarity of the two clips of a pair", partial(_drawn, found)),)
+
+
+def _drawn(found: Overview) -> go.Figure:
+    from evenreel.audits.figures import similarity_histogram
+
+    measured = found.pairs.filter(found.pairs["similarity"].is_not_nan())
+    return similarity_histogram(
+        {
+            f"{group}, {split}": part["similarity"].to_numpy()
+            for (group, split), part in measured.group_by("group", "split", maintain_order=True)
+        }
+    )
