@@ -120,7 +120,7 @@ def test_the_shares_of_the_paper() -> None:
     assert mirrors_in(with_generated(corpus, 0.2, 0)) != mirrors_in(with_generated(corpus, 0.2, 1))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(corpora(full=True), st.floats(0, 1), st.floats(0, 1), st.integers(0, 5))
 def test_the_clips_replaced_at_one_share_are_replaced_at_a_larger_one(
     corpus: Corpus, one: float, other: float, seed: int
@@ -129,7 +129,7 @@ def test_the_clips_replaced_at_one_share_are_replaced_at_a_larger_one(
     assert less <= more
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(corpora(full=True), st.floats(0, 1), st.integers(0, 5))
 def test_numbers_order_and_answers_stay(corpus: Corpus, share: float, seed: int) -> None:
     done = with_generated(corpus, share, seed, GROUPS[0])
@@ -146,7 +146,7 @@ def test_numbers_order_and_answers_stay(corpus: Corpus, share: float, seed: int)
     assert [shows[clip_id] for clip_id in done.captions["clip_id"]] == told["clip_id"].to_list()
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(corpora(), st.integers(0, 3))
 def test_without_a_share_the_real_clips_are_left_and_nothing_of_their_mirrors(corpus: Corpus, seed: int) -> None:
     done = with_generated(corpus, 0.0, seed)
@@ -154,7 +154,7 @@ def test_without_a_share_the_real_clips_are_left_and_nothing_of_their_mirrors(co
     assert set(done.captions["clip_id"]) <= set(ids(done))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(corpora(full=True), st.floats(0, 1))
 def test_one_split_changes_as_it_would_alone_and_the_others_do_not(corpus: Corpus, share: float) -> None:
     for split, other in (("train", "test"), ("test", "train")):

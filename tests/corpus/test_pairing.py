@@ -190,7 +190,7 @@ def test_paths_begin_in_the_folder_of_videos_where_they_can(tmp_path: Path, monk
     assert path_from(Path("videos"), tmp_path / "videos" / "a.mp4") == "a.mp4"
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     st.sets(
         st.tuples(st.integers(0, 5), st.sampled_from(["sora", "open"]), st.sampled_from(["text", "image"])),
