@@ -14,7 +14,7 @@ from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, ScoreBlocks
 
-EVERY_GROUP = "all"
+EVERY_GROUP = "all generated"
 
 
 @dataclass(frozen=True, eq=False)

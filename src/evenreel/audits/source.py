@@ -103,7 +103,9 @@ def _paired_figures(measured: Sequence[SourceMeasures]) -> Iterator[AuditFigure]
     if len(measured) > 1:
         yield AuditFigure("Normalized Δ by group", partial(_bars, _by_group(measured), f"Normalized {unit}"))
     for one in measured:
-        yield AuditFigure(f"Deltas of {one.group}", partial(_bars, one.deltas, unit))
+        yield AuditFigure(
+            f"Deltas of {one.group}", partial(_bars, {kind.capitalize(): one.deltas[kind] for kind in one.deltas}, unit)
+        )
         yield AuditFigure(
             f"Which clip of a pair comes first: {one.group}",
             partial(_rank_gaps, one),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from evenreel.audits.deltas import DELTA_METRICS, MIX_R
-from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.paired import SourceMeasures
 from evenreel.audits.result import AuditTable, Cell
 from evenreel.audits.unpaired import Exposure, Preference
@@ -24,6 +23,8 @@ _NAMES = {
 
 def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
     """One of the paper's form for each group, then how the clips of a pair stand, then video to text."""
+    if not measured:
+        return
     yield from map(_group_table, measured)
     yield AuditTable(
         "How often the real clip stands above its mirror",
@@ -51,16 +52,7 @@ def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
     return AuditTable(
         "Real against generated clips where neither answers the caption",
         ("group", "real", "generated", "captions", "real above, %", "low", "high"),
-        tuple(
-            (
-                "all generated" if group == EVERY_GROUP else group,
-                one.real,
-                one.generated,
-                one.captions,
-                *_ends(one.share),
-            )
-            for group, one in preferences.items()
-        ),
+        tuple((group, one.real, one.generated, one.captions, *_ends(one.share)) for group, one in preferences.items()),
         "50 % is no preference; less favours generated clips.",
     )
 
