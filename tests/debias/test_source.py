@@ -133,8 +133,8 @@ def test_which_of_the_two_a_batch_has_as_its_own_does_not_matter(name: str) -> N
     other = batch.counterpart
     assert other is not None
     turned = replace(batch, video=other.video, counterpart=Counterparts(batch.video, PRESENT, ~GENERATED))
-    for settings in PRESETS.values():
-        debiased = Debiased(matcher, replace(settings, share=1.0))
+    for preset in PRESETS.values():
+        debiased = Debiased(matcher, replace(preset, share=1.0))
         torch.testing.assert_close(debiased.loss(turned)["source"], debiased.loss(batch)["source"])
 
 
