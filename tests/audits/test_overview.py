@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.audits.overview import consistency_table, overview, overview_table, similarities
+from evenreel.audits.overview import consistency_table, overview, overview_table, similarities, similarity_table
 from evenreel.audits.overview_page import overview_page, overview_sentence
 from evenreel.audits.result import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import counterparts
+from evenreel.corpus.summary import Spread
 from evenreel.errors import FeaturesError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
 from evenreel.features.settings import ClipAside
@@ -104,10 +105,7 @@ def test_groups_are_counted_with_their_form_and_similarity(corpus: Corpus, facts
     ]  # fmt: skip
     assert [one.clips for one in found.groups] == [2, 2, 2, 2, 1]
     train = groups["sora text", "train"]
-    assert (train.fps, train.duration_s) == ((24.0, 24.0, 24.0, 2), (1.0, 1.5, 2.0, 2)) or (
-        train.duration_s is not None
-        and (train.duration_s.least, train.duration_s.median, train.duration_s.greatest) == (1.0, 1.5, 2.0)
-    )
+    assert (train.fps, train.duration_s) == (Spread(24.0, 24.0, 24.0, 2), Spread(1.0, 1.5, 2.0, 2))
     assert (dict(train.sizes), dict(train.codecs)) == ({"640 x 360": 2}, {"hevc": 2})
     assert train.similarity is not None
     assert train.similarity.value == pytest.approx(0.8)
@@ -117,6 +115,20 @@ def test_groups_are_counted_with_their_form_and_similarity(corpus: Corpus, facts
         {"sora text": 0.65, "<cog> video": 0.5}
     )
     assert counterparts(corpus)["generated_id"].to_list() == found.pairs["generated_id"].to_list()
+
+
+def test_tables_show_each_group_in_each_split(corpus: Corpus, facts: ClipFacts) -> None:
+    found = overview(corpus, facts, COSINES, QUICK)
+    assert overview_table(found).rows[:3] == (
+        ("camera", "train", "25", "1", "320 x 240", "h264", 2),
+        ("camera", "test", "25", "3.5 (3 to 4)", "320 x 240", "h264", 2),
+        ("sora text", "train", "24", "1.5 (1 to 2)", "640 x 360", "hevc", 2),
+    )
+    assert [row[:4] for row in similarity_table(found).rows] == [
+        ("sora text", "train", 2, pytest.approx(0.8)),
+        ("sora text", "test", 2, pytest.approx(0.5)),
+        ("<cog> video", "test", 1, 0.5),
+    ]
 
 
 def test_splits_are_compared_with_an_interval(corpus: Corpus, facts: ClipFacts) -> None:
@@ -147,7 +159,7 @@ def test_without_features_or_mirrors_it_says_so(corpus: Corpus, facts: ClipFacts
     bare = overview(corpus, facts)
     assert "Similarity was not measured" in bare.notices[-1]
     assert overview_sentence(bare) == "4 real clips and 5 generated ones: 4 of sora text, 1 of <cog> video."
-    assert all(row[8] is None for row in overview_table(bare).rows)
+    assert similarity_table(bare).rows == ()
     assert "chart-0" not in render(overview_page(bare))
     some = overview(corpus, facts, np.array([0.9, np.nan, 0.6, 0.4, 0.5]), QUICK)
     assert some.notices[-1] == "Pairs whose similarity is left out, for want of features of a clip: 1 of 5."

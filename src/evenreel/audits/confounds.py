@@ -185,7 +185,7 @@ def _figure(one: ConfoundMeasures) -> AuditFigure:
     rates |= {f"alike in {name}": alike.win_rate for name, alike in one.properties.items() if alike.win_rate}
     if one.together is not None and one.together.win_rate and len(one.properties) > 1:
         rates["alike in all"] = one.together.win_rate
-    unit = "captions whose real clip stands above its mirror, %"
+    unit = "win rate of real clips, %"
     effects = {name: Effect(unit, rate.value, rate.low, rate.high, NEUTRAL) for name, rate in rates.items()}
     return AuditFigure(f"All pairs and alike ones: {one.group}", partial(_draw, effects))
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.audits.result import AuditSettings, AuditTable, Cell
+from evenreel.audits.result import AuditSettings, AuditTable
 from evenreel.audits.samples import mean_interval
 from evenreel.audits.words import cell
 from evenreel.corpus.counterparts import CAMERA, counterparts, groups_of
@@ -158,25 +158,34 @@ def overview(
 
 
 def overview_table(found: Overview) -> AuditTable:
-    """A row for each group and split: the median or most frequent value, and what else there is."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    """How many clips each group has in each split, and of which form: the median or most frequent, and what else."""
+    rows = tuple(
         (
             one.group, one.split, spread_words(one.fps), spread_words(one.duration_s), names_words(one.sizes),
-            names_words(one.codecs), one.clips, one.pairs or None, *_ends(one.similarity),
+            names_words(one.codecs), one.clips,
         )
         for one in found.groups
     )  # fmt: skip
     return AuditTable(
         "Clips by group and split",
-        (
-            "group", "split", "frames a second", "seconds", "picture", "codec", "clips", "pairs", "similarity", "low",
-            "high",
-        ),
+        ("group", "split", "frames a second", "seconds", "picture", "codec", "clips"),
         rows,
-        "Medians with the range in brackets where values differ; the most frequent size and codec. Similarity is the "
-        "mean cosine of the mean frame vectors of real clips and their mirrors.",
+        "Medians, with the range in brackets where values differ; sizes and codecs by how frequent they are.",
+    )
+
+
+def similarity_table(found: Overview) -> AuditTable:
+    """How near the mirrors of each group are to their real clips, by split."""
+    rows = tuple(
+        (one.group, one.split, one.pairs, *_ends(one.similarity)) for one in found.groups if one.similarity is not None
+    )
+    return AuditTable(
+        "Similarity to the real clips",
+        ("group", "split", "pairs", "mean cosine", "low", "high"),
+        rows,
+        "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction.",
         digits=4,
-    )  # fmt: skip
+    )
 
 
 def consistency_table(found: Overview) -> AuditTable:

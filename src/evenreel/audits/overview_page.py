@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenreel.audits.overview import PAPER_RULE, Overview, consistency_table, overview_table
+from evenreel.audits.overview import PAPER_RULE, Overview, consistency_table, overview_table, similarity_table
 from evenreel.audits.result import AuditTable
 from evenreel.audits.words import cell
 from evenreel.corpus.counterparts import CAMERA
@@ -24,9 +24,9 @@ def overview_page(found: Overview) -> Page:
     parts: list[Text | Table | Chart] = []
     if (chart := _histogram(found)) is not None:
         parts.append(chart)
-    tables = [overview_table(found)] + ([consistency_table(found)] if found.consistency else [])
-    for table in tables:
-        parts += [_table(table), Text(table.note, "note")]
+    for table in (overview_table(found), similarity_table(found), consistency_table(found)):
+        if table.rows:
+            parts += [_table(table), Text(table.note, "note")]
     sections += [Section("What was found", parts), Section("How it was calculated", [Text(one) for one in METHOD])]
     return Page("Real clips and their mirrors", overview_sentence(found), sections)
 
@@ -68,12 +68,11 @@ def _histogram(found: Overview) -> Chart | None:
 
     measured = found.pairs.filter(found.pairs["similarity"].is_not_nan())
     groups = {
-        f"{group}, {split}": part["similarity"].to_numpy()
-        for (group, split), part in measured.group_by("group", "split", maintain_order=True)
+        str(group): part["similarity"].to_numpy() for (group,), part in measured.group_by("group", maintain_order=True)
     }
     if not groups:
         return None
-    return Chart(similarity_histogram(groups), "Similarity of the clips of a pair, a line for each group and split")
+    return Chart(similarity_histogram(groups), "Similarity of real clips and their mirrors, all splits")
 
 
 def _table(table: AuditTable) -> Table:
