@@ -157,6 +157,13 @@ def overview(
     return Overview(groups, means, _consistency(measured, settings), pairs, settings.confidence, said)
 
 
+def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
+    """What there is to show: forms, and where they were measured similarities and their differences between splits."""
+    return tuple(
+        table for table in (overview_table(found), similarity_table(found), consistency_table(found)) if table.rows
+    )
+
+
 def overview_table(found: Overview) -> AuditTable:
     """How many clips each group has in each split, and of which form: the median or most frequent, and what else."""
     rows = tuple(

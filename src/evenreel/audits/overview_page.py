@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenreel.audits.overview import PAPER_RULE, Overview, consistency_table, overview_table, similarity_table
+from evenreel.audits.overview import PAPER_RULE, Overview, overview_tables
 from evenreel.audits.result import AuditTable
 from evenreel.audits.words import cell
 from evenreel.corpus.counterparts import CAMERA
@@ -24,9 +24,8 @@ def overview_page(found: Overview) -> Page:
     parts: list[Text | Table | Chart] = []
     if (chart := _histogram(found)) is not None:
         parts.append(chart)
-    for table in (overview_table(found), similarity_table(found), consistency_table(found)):
-        if table.rows:
-            parts += [_table(table), Text(table.note, "note")]
+    for table in overview_tables(found):
+        parts += [_table(table), Text(table.note, "note")]
     sections += [Section("What was found", parts), Section("How it was calculated", [Text(one) for one in METHOD])]
     return Page("Real clips and their mirrors", overview_sentence(found), sections)
 

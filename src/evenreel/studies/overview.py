@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from evenreel.audits.overview import (
     PAPER_RULE,
     Overview,
-    consistency_table,
     overview,
-    overview_table,
+    overview_tables,
     similarities,
 )
 from evenreel.audits.overview_page import METHOD, overview_sentence
@@ -62,7 +61,7 @@ def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigu
     return Findings(
         few_pairs(material.test, groups_in(material.test)) + overview_sentence(found),
         Effect(name, np.nan) if value is None else Effect(name, value.value, value.low, value.high),
-        (overview_table(found), *((consistency_table(found),) if found.consistency else ())),
+        overview_tables(found),
         figures,
         found.notices,
         METHOD,
