@@ -72,7 +72,7 @@ def _direction(effect: Effect, few: bool) -> str:
     if few:
         return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"
     if effect.low is None:
-        return "No interval was asked for, so no preference can be told"
+        return "Without an interval no preference can be told"
     if not effect.is_told:
         return "No preference between real and generated clips can be told"
     return f"The ranking favours {side} clips"
@@ -106,9 +106,9 @@ PAIRED_METHOD = (
 UNPAIRED_METHOD = (
     "Preference without pairs: for each caption, every real clip that does not answer it meets every generated clip "
     "that does not; the share that real clips win, ties half (Mann and Whitney 1947), is averaged over captions. The "
-    "clip of a caption, the mirrors of that and the real clip of a mirror answer it. The interval is normal, with the "
-    "variance of the projection on single captions and clips (Hoeffding 1948); the captions and clips of a pair count "
-    "together.",
+    "clip of a caption, the mirrors of that and the real clip of a mirror answer it. The interval is Student's, with "
+    "the variance of the projection on single captions and clips (Hoeffding 1948) and Welch's degrees of freedom; the "
+    "captions and clips of a pair count together.",
     "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
     "gallery; clips that answer are among them.",
 )

@@ -2,16 +2,16 @@
 
 For each caption, every real clip that is not relevant meets every generated clip that is not: the share of meetings
 that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over captions one
-of three samples. Its interval comes from the projection on single captions and clips (Hoeffding 1948): only their means
-are kept, so scores are read in bands, once.
+of three samples. Its interval comes from the projection on single captions and clips (Hoeffding 1948), with Student's t
+and the degrees of freedom of Welch 1947: only their means are kept, so scores are read in bands, once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from evenreel.audits.gallery import EVERY_GROUP, Gallery
 from evenreel.audits.ordered_rows import Marks, OrderedRows
@@ -136,22 +136,25 @@ class _Tally:
         if not asked.any():
             return Preference(*counts, Interval(float("nan")), None)
         share = float(self._caption_means[asked].mean())
-        error = self._standard_error(share, asked)
-        if error is None:
+        spread = self._spread(share, asked)
+        if spread is None:
             return Preference(*counts, Interval(100 * share), None)
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+        error, freedom = spread
+        reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
         low, high = max(0.0, share - reach), min(1.0, share + reach)
-        p = 2 * NormalDist().cdf(-abs(share - 0.5) / error) if error else None
+        p = 2 * float(stdtr(freedom, -abs(share - 0.5) / error)) if error else None
         return Preference(*counts, Interval(100 * share, 100 * low, 100 * high), p)
 
-    def _standard_error(self, share: float, asked: Marks) -> float | None:
-        """From what each scene adds, with its captions, its real clip and its mirrors; None where one is all there is.
+    def _spread(self, share: float, asked: Marks) -> tuple[float, float] | None:
+        """Standard error and degrees of freedom, from what each scene adds; None where one is all there is of a kind.
 
-        A caption adds (its mean - share) / captions, a clip (its mean - share) / clips of its kind.
+        A caption adds (its mean - share) / captions, a clip (its mean - share) / clips of its kind; the captions, the
+        real clip and the mirror of a scene count together. The degrees of freedom are Welch's of the three kinds.
         """
         gallery, met = self._gallery, self._clip_counts > 0
         means = np.divide(self._clip_sums, self._clip_counts, out=np.zeros(len(met)), where=met)
         added = np.zeros(1 + max(gallery.clip_scene.max(), gallery.caption_scene.max()))
+        variances, spare = [], []
         for members, scenes, values in (
             (asked, gallery.caption_scene, self._caption_means),
             (gallery.real & met, gallery.clip_scene, means),
@@ -161,8 +164,13 @@ class _Tally:
             if count < 2:
                 return None
             parts = (values[members] - share) / members.sum() * np.sqrt(count / (count - 1))
-            added += np.bincount(scenes[members], parts, len(added))
-        return float(np.sqrt((added**2).sum()))
+            own = np.bincount(scenes[members], parts, len(added))
+            added += own
+            variances.append((own**2).sum())
+            spare.append(count - 1)
+        scale = float(np.sum(variances))
+        freedom = scale**2 / float((np.square(variances) / spare).sum()) if scale else float(min(spare))
+        return float(np.sqrt((added**2).sum())), freedom
 
 
 class _ExposureTally:
