@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,9 @@ class Opened:
     def __init__(self, corpus: Corpus) -> None:
         self.corpus, self.asked, self.neutral = corpus, [""], False
 
+    def stats(self) -> SimpleNamespace:
+        return SimpleNamespace(clips=self.corpus.clips.height + 3)
+
     def __enter__(self) -> Opened:
         return self
 
@@ -167,6 +170,7 @@ def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: 
     assert (opened.asked, opened.neutral) == (["a red bus", "a dog"], True)
     assert done.stdout.startswith("Are real or generated clips favoured?\n")
     assert "2 queries, 40 real and 40 generated clips" in done.stdout
+    assert "3 of 84 clips have no known source or no frames, and are left out." in done.stdout
 
 
 WRONG = [

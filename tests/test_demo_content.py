@@ -140,6 +140,11 @@ def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert f"Rendered 12 videos into {tmp_path / 'videos'}" in printed
     assert "on screen: HARBOUR" in printed
+    assert f"With figures: {tmp_path / 'report.html'}" in printed
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    sentence = printed.partition("an audit\n")[2].splitlines()[0].strip()
+    assert sentence.startswith("Too few clips to conclude: ")
+    assert report.index(sentence) < report.index('class="chart"')
     assert f'evenreel search "{MORE_TO_SEE}" --library {tmp_path / "library"}' in printed
 
 

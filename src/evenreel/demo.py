@@ -1,4 +1,4 @@
-"""The whole main job on rendered videos: make a small library of real files, index it, search it."""
+"""The whole main job on rendered videos: make a small library of real files, index it, search it, audit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from evenreel.planted import Entity, Scene, Sign, sample_scene, write_scene
 from evenreel.types import Hit, SearchResult
 
 if TYPE_CHECKING:
-    from evenreel.library import Progress
+    from evenreel.audits import AuditResult
+    from evenreel.library import Library, Progress
 
 VIDEO_COUNT = 60
 GENERATORS = ("generator_a", "generator_b")
@@ -140,10 +141,10 @@ def make_demo_videos(
 
 
 def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_COUNT) -> list[SearchResult]:
-    """What `evenreel demo` does: render, index with the built-in encoder, search, say how to go on.
+    """What `evenreel demo` does: render, index with the built-in encoder, search, audit, say how to go on.
 
     Args:
-        folder: gets `videos` and `library`.
+        folder: gets `videos`, `library` and `report.html`.
         progress: told how rendering and indexing go.
         count: number of videos.
 
@@ -173,10 +174,34 @@ def run_demo(folder: Path, progress: Progress | None = None, count: int = VIDEO_
     out.print(f"Indexed {report.indexed} of them ({report.frames} frames; {known}) into {library}", markup=False)
     with open_library(library) as opened:
         results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
+        found = _audit(opened, count, folder / "report.html")
     for query, result in zip(DEMO_QUERIES, results, strict=True):
         out.print(_describe(query, result))
+    out.print("\n[bold]Does this search favour a source?[/]  [dim]an audit[/]")
+    out.print(f"   {found.sentence}\n   With figures: {folder / 'report.html'}", markup=False)
     out.print(_ways_on(library), markup=False)
     return results
+
+
+def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
+    """What the demo's audit searches for: its own searches that are answered, and what each other clip shows."""
+    asked = [query.text for query in DEMO_QUERIES if query.answer is not None]
+    shown = [
+        f"a {one.subject.colour} {one.subject.shape} in the {one.background}" for one in demo_scenes(count).values()
+    ]
+    return list(dict.fromkeys([*asked, *shown]))
+
+
+def _audit(library: Library, count: int, report: Path) -> AuditResult:
+    """Which sources the search of the library favours, with a page of figures."""
+    from evenreel.audits import audit_source
+    from evenreel.audits.page import audit_page
+    from evenreel.report import write_page
+
+    corpus, scores = library.audit_inputs(audit_sentences(count))
+    found = audit_source(scores, corpus)
+    write_page(audit_page([found]), report)
+    return found
 
 
 def _describe(query: DemoQuery, result: SearchResult) -> str:
@@ -206,7 +231,8 @@ Go on with
   evenreel search "{MORE_TO_SEE}" --library {place}
   evenreel search "{MORE_TO_READ}" --library {place} --where "source = 'camera'"
   evenreel index YOUR_FOLDER --library YOUR_LIBRARY
-  evenreel search "what you look for" --library YOUR_LIBRARY"""
+  evenreel search "what you look for" --library YOUR_LIBRARY
+  evenreel audit source --library YOUR_LIBRARY --queries FILE_OF_SENTENCES --report report.html"""
 
 
 def _write_metadata(path: Path, scenes: dict[str, Scene]) -> None:

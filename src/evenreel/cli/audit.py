@@ -109,7 +109,11 @@ def _of_library(
 
     with open_library(library) as opened:
         corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral)
-        return _audited(names, scores, corpus, settings, library.name)
+        found = _audited(names, scores, corpus, settings, library.name)
+        held = opened.stats().clips
+    left_out = held - corpus.clips.height
+    said = (f"{left_out:,} of {held:,} clips have no known source or no frames, and are left out.",) if left_out else ()
+    return [replace(one, notices=(*said, *one.notices)) for one in found]
 
 
 def _audited(
