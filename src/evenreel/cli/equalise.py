@@ -57,6 +57,7 @@ def equalise_corpus(
     """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were set aside."""
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
+    from evenreel.corpus.annotation import copy_class_names
     from evenreel.features.common_form import EqualiseSettings
     from evenreel.features.equalise import equalise
 
@@ -75,6 +76,7 @@ def equalise_corpus(
     corpus = load_corpus(folder)
     with share_bar(f"encoding {corpus.clips.height:,} clips") as progress:
         report = equalise(corpus, out, settings, progress)
+    copy_class_names(folder, out)
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
