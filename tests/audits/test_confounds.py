@@ -125,7 +125,7 @@ def test_the_association_is_a_rank_correlation() -> None:
     assert p < 0.001
 
 
-def test_associations_are_corrected_for_their_number() -> None:
+def test_hazard_59_associations_are_corrected_for_their_number() -> None:
     rng = np.random.default_rng(6)
     columns: Columns = {
         "duration_s": (rng.uniform(1, 9, PAIRS).tolist(), [4.0] * PAIRS),
@@ -138,7 +138,7 @@ def test_associations_are_corrected_for_their_number() -> None:
     assert sorted(adjusted) == pytest.approx(sorted([min(1, 2 * small), min(1, max(2 * small, large))]))
 
 
-def test_where_no_pair_is_alike_the_comparison_says_that_it_cannot_tell() -> None:
+def test_hazard_59_where_no_pair_is_alike_the_comparison_says_that_it_cannot_tell() -> None:
     columns = ALIKE | {"fps": ([25.0] * PAIRS, [8.0] * PAIRS), "codec": (["h264"] * PAIRS, ["mpeg4"] * PAIRS)}
     corpus = corpus_with(columns)
     found = audit_confounds(scores_with(corpus, [-1.0] * PAIRS), corpus, QUICK)
@@ -191,7 +191,7 @@ def test_what_is_never_retrieved_has_no_gap_and_nan_raises() -> None:
         audit_confounds(scores, corpus, QUICK)
 
 
-def test_a_property_of_too_many_names_is_left_out_with_a_notice() -> None:
+def test_hazard_59_a_property_of_too_many_names_is_left_out_with_a_notice() -> None:
     names = [f"codec {number}" for number in range(PAIRS)]
     corpus = corpus_with(RATES | {"codec": (names, names)})
     found = audit_confounds(scores_with(corpus, RATE_GAPS), corpus, QUICK)
@@ -200,7 +200,7 @@ def test_a_property_of_too_many_names_is_left_out_with_a_notice() -> None:
     assert {row[1] for row in found.tables[0].rows} == {"all pairs", "frame rate"}
 
 
-def test_without_pairs_or_properties_the_audit_says_what_to_do() -> None:
+def test_hazard_59_without_pairs_or_properties_the_audit_says_what_to_do() -> None:
     bare = corpus_with({})
     with pytest.raises(CorpusError, match="--keep-facts"):
         audit_confounds(scores_with(bare, RATE_GAPS), bare, QUICK)

@@ -91,6 +91,15 @@ def test_padding_and_frames_in_another_order_change_nothing(seed: int) -> None:
     )
 
 
+def test_pairs_in_many_bands_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    videos = features_of({str(number): rng.normal(size=(2, 4)).tolist() for number in range(20)})
+    pairs = pl.DataFrame({"clip_id": [str(n) for n in range(10)], "generated_id": [str(n) for n in range(10, 20)]})
+    whole = similarities(videos, pairs)
+    monkeypatch.setattr("evenreel.audits.overview._BAND_BYTES", 4 * 3 * 8)
+    assert similarities(videos, pairs).tolist() == whole.tolist()
+
+
 def test_features_that_are_no_numbers_are_refused() -> None:
     pairs = pl.DataFrame({"clip_id": ["a"], "generated_id": ["b"]})
     with pytest.raises(FeaturesError, match="no number"):

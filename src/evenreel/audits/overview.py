@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PAPER_RULE = "10 midpoints"
 """Ten frames evenly over each clip, as the paper takes them (section 3.1)."""
 
-_AT_ONCE = 1024
+_BAND_BYTES = 64 * 2**20
 _MANY_NAMES = 3
 
 
@@ -114,8 +114,9 @@ def similarities(videos: VideoFeatures, pairs: pl.DataFrame) -> NDArray[np.float
         for place, (real, made) in enumerate(pairs.select("clip_id", "generated_id").iter_rows())
         if real in row and made in row
     ]
-    for start in range(0, len(places), _AT_ONCE):
-        at, real, made = np.array(places[start : start + _AT_ONCE]).T
+    step = max(1, _BAND_BYTES // max(1, 4 * videos.frames[:1].size))
+    for start in range(0, len(places), step):
+        at, real, made = np.array(places[start : start + step]).T
         first, second = _mean_vectors(videos, real), _mean_vectors(videos, made)
         norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
         found[at] = (first * second).sum(axis=1) / np.maximum(norms, np.finfo(np.float64).tiny)
