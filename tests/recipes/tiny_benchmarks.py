@@ -6,8 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
 from evenreel.corpus import save_corpus
 from evenreel.corpus.formats import FORMATS
+from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips
 from evenreel.types import Corpus
 from tests.library.videos import write_video
 
@@ -83,8 +86,22 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "lsmdc": ("lsmdc", write_lsmdc),
     "activitynet": ("activitynet", write_activitynet),
     "didemo": ("didemo", write_didemo),
+    "ghost": ("msrvtt-1ka", lambda folder: write_msrvtt(folder, "MSRVTT_train.9k.csv")),
 }
 """Folder of recipes -> the format of `evenreel corpus import`, and what writes its annotation files."""
+
+
+MIRRORED = "ghost"
+"""The folder of recipes whose benchmark has generated clips beside the real ones that are learned from."""
+
+
+def with_mirrors(corpus: Corpus) -> Corpus:
+    """As `evenreel corpus pair` makes it."""
+    learned = corpus.clips.filter(pl.col("split") == "train").select("clip_id", "path")
+    generator = Generator("opensora", "text")
+    return pair_clips(
+        corpus, [GeneratedClip(name, f"opensora/{path}", generator) for name, path in learned.iter_rows()]
+    )
 
 
 def make_benchmark(name: str, folder: Path) -> Corpus:
@@ -94,6 +111,8 @@ def make_benchmark(name: str, folder: Path) -> Corpus:
     annotations.mkdir(parents=True)
     write(annotations)
     corpus = FORMATS[format_name]([annotations]).corpus
+    if name == MIRRORED:
+        corpus = with_mirrors(corpus)
     save_corpus(corpus, folder / "corpus")
     for seed, path in enumerate(corpus.clips["path"].unique(maintain_order=True)):
         write_video(folder / "videos" / path, seed, seconds=1.0, fps=4, size=32)

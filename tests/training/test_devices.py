@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 import yaml
 from torch import Tensor
 
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
@@ -27,16 +29,18 @@ RECIPE: dict[str, Any] = {
     "name": "small",
     "matcher": {"name": "wti"},
     "adapter": {"kind": "mlp"},
+    "debias": {"share": 0.5, "weight": 0.1},
     "optimiser": {"lr": 0.01, "backbone_lr": 0.01, "eps": 1e-3},  # a smaller eps makes much of gradients' last digits
     "loop": {"batch_size": 4, "epochs": 3, "device": "cpu"},
     "records": {"tensorboard": False},
 }
-"""Nothing is random beside the order."""
+"""Nothing is random beside the order, and which pairs count in `debias`."""
 
 
 def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
     """Towers get their gradients back through the gathering, matchers have theirs on both; every clip is read once."""
-    values = {"data": {"corpus": str(corpus_folder)}, "backbone": {"model": str(clip_folder), "rule": "3 midpoints"}}
+    data = {"corpus": str(with_mirrors(corpus_folder, tmp_path / "corpus")), "videos": str(corpus_folder)}
+    values = {"data": data, "backbone": {"model": str(clip_folder), "rule": "3 midpoints"}}
     recipe = tmp_path / "small.yaml"
     recipe.write_text(yaml.safe_dump(RECIPE | values))
     with socket.socket() as free:
@@ -59,6 +63,14 @@ def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, corpus_folder
     assert one.keys() == two.keys()
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-6, atol=1e-6, msg=name)
+
+
+def with_mirrors(corpus_folder: Path, folder: Path) -> Path:
+    """The corpus with two of the clips to learn from as mirrors of two others."""
+    corpus = load_corpus(corpus_folder)
+    pair_id = pl.col("clip_id").replace_strict({"v4": "v0", "v5": "v2"}, default=None, return_dtype=pl.String)
+    save_corpus(make_corpus(corpus.clips.with_columns(pair_id=pair_id), corpus.captions), folder)
+    return folder
 
 
 def test_parts_of_different_lengths_are_padded() -> None:
