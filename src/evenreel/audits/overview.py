@@ -1,6 +1,6 @@
 """What a corpus of real clips and mirrors is made of: how many, of which outward form, and how near to each other.
 
-Generative Ghost, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the cosine of
+Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the cosine of
 the mean vectors of a real clip's and its mirror's frames.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evenreel.features.facts import ClipFacts
 
 PAPER_RULE = "10 midpoints"
-"""Ten frames evenly over each clip, as the paper takes them (section 3.1)."""
+"""Ten frames evenly over each clip, as the paper takes them (section 2.3)."""
 
 _BAND_BYTES = 64 * 2**20
 _MANY_NAMES = 3
