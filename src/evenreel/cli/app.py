@@ -37,6 +37,7 @@ from evenreel.cli.output import as_utf8
 from evenreel.cli.planted import planted
 from evenreel.cli.score import score
 from evenreel.cli.serve import serve
+from evenreel.cli.study import study
 from evenreel.cli.train import train
 from evenreel.config import (
     AUTO,
@@ -64,6 +65,7 @@ app.command()(audit)
 app.command()(features)
 app.command()(train)
 app.command()(score)
+app.command()(study)
 app.command()(planted)
 app.command()(serve)
 
@@ -263,9 +265,11 @@ def repair(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the videos and the library of the demo go.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Where the videos, the library and the report of the demo go.")] = Path(
+        "demo"
+    ),
 ) -> None:
-    """Render a small library of real mp4 files, index it, search it. Nothing is downloaded."""
+    """Render a small library of real mp4 files, index it, search it, audit it. Nothing is downloaded."""
     from evenreel.cli.progress import bars
     from evenreel.demo import run_demo
 
