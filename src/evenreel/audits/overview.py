@@ -1,7 +1,7 @@
 """What a corpus of real clips and mirrors is made of: how many, of which outward form, and how near to each other.
 
-Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the cosine of
-the mean vectors of a real clip's and its mirror's frames.
+Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the
+cosine of the mean vectors of a real clip's and its mirror's frames.
 """
 
 from __future__ import annotations
