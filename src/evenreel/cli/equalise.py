@@ -100,5 +100,7 @@ def _show(report: EqualiseReport, as_json: bool) -> None:
     for notice in report.notices:
         out.print(f"[yellow]{safe(notice)}[/]")
     if report.set_aside:
-        out.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed)")
+        out.print(
+            f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/] (tried again when changed, or with --retry)"
+        )
     list_clips_aside(out, report.set_aside)

@@ -15,7 +15,6 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.clips import NO_PATH, Clip, clips_of
 from evenreel.features.pool import ReaderPool
-from evenreel.features.progress import TRANSIENT
 from evenreel.features.settings import ClipAside
 from evenreel.files import replacing
 from evenreel.media.content import FileStamp, stamp
@@ -41,8 +40,6 @@ _FILE_COLUMNS: dict[str, pl.DataType] = {
     "mtime_ns": pl.Int64(),
     "ctime_ns": pl.Int64(),
     **FACT_COLUMNS,
-    "reason": pl.String(),
-    "sentence": pl.String(),
 }
 
 
@@ -81,7 +78,9 @@ class FactSettings:
 def clip_facts(
     corpus: Corpus, settings: FactSettings, progress: Callable[[float], object] = lambda share: None
 ) -> ClipFacts:
-    """Look at each video of a corpus once, in processes that can be killed; a file known already is not opened.
+    """Look at each video of a corpus once, in processes that can be killed.
+
+    A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
 
     Args:
         corpus: whose clips.
@@ -132,7 +131,7 @@ class _Reading:
     """One look at the files of a corpus.
 
     Attributes:
-        found: a row a path, by `_FILE_COLUMNS`.
+        found: a row a path, by `_FILE_COLUMNS`, or with the `reason` and `sentence` of why it cannot be read.
     """
 
     def __init__(
@@ -155,8 +154,7 @@ class _Reading:
             now = stamp(str(self._settings.videos / path))
         except MediaError:
             return False
-        known = row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
-        return known and row is not None and row["reason"] not in TRANSIENT
+        return row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
 
     def _new_reader(self) -> Worker:
         return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
@@ -186,7 +184,7 @@ def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if not clip.path:
         raise MediaError(*NO_PATH)
     row = found[clip.path]
-    if row.get("reason"):
+    if "reason" in row:
         raise MediaError(row["reason"], row["sentence"])
     facts = {name: row[name] for name in FACT_COLUMNS}
     if clip.part != WHOLE:
@@ -217,8 +215,9 @@ def _rows(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _save(cache: Path | None, found: Mapping[str, dict[str, Any]]) -> None:
     """A folder that cannot be written costs the next run its time, and no result."""
-    if cache is None or not found:
+    rows = [row for row in found.values() if "reason" not in row]
+    if cache is None or not rows:
         return
-    table = pl.DataFrame(list(found.values()), schema=_FILE_COLUMNS).sort("path")
+    table = pl.DataFrame(rows, schema=_FILE_COLUMNS).sort("path")
     with contextlib.suppress(OSError, pl.exceptions.PolarsError), replacing(cache) as part:
         table.write_parquet(part)
