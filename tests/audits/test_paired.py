@@ -224,6 +224,17 @@ def test_random_orders_come_near_their_expectation() -> None:
         assert np.mean(found) == pytest.approx(expected[word].value, abs=4 * np.std(found) / math.sqrt(8) + 0.5)
 
 
+def test_in_a_random_order_one_of_a_pair_is_put_first() -> None:
+    """All are first alone, so in the mixed gallery either is first: 5 captions cannot be shared out evenly."""
+    corpus = pairs_of((0, 1, 2, 3, 4), 5)
+    found = measured(corpus, np.hstack([np.eye(5), np.eye(5)]), location="random").deltas
+    first = (found["location"]["R@1"].value / 200 + 1) / 2
+    assert first != 0.5
+    assert first * 5 == pytest.approx(round(first * 5))
+    assert found["location"]["MeanR"].value == pytest.approx(200 * (2 * first - 1) / 3)
+    assert found["normalized"]["R@1"].value == -found["location"]["R@1"].value
+
+
 def test_intervals_are_of_samples_of_pairs() -> None:
     """The samples drawn here by hand: pairs with replacement, each with all of its captions."""
     corpus = pairs_of((0, 0, 0, 1, 2, 2), 3)
