@@ -257,10 +257,14 @@ def test_a_library_that_tells_too_little_is_refused(tmp_path: Path, sources: dic
 
 def test_words_alone_have_no_direction(place: Path, library: Library) -> None:
     assert library.neutral_trouble() is None
-    with evenreel.open_library(place, vision=False) as blind:
-        assert "words alone" in (blind.neutral_trouble() or "")
-        with pytest.raises(UsageError, match="words alone"):
-            blind.search("thing1", neutral_source=True)
+    with evenreel.open_library(place, vision=False) as blind, pytest.raises(UsageError, match="words alone"):
+        blind.search("thing1", neutral_source=True)
+
+
+def test_a_library_of_words_has_no_direction(tmp_path: Path) -> None:
+    open_for_writing(tmp_path).close()
+    with evenreel.open_library(tmp_path) as opened:
+        assert "words alone" in (opened.neutral_trouble() or "")
 
 
 def test_few_clips_of_a_generator_and_lost_pairs_are_told(tmp_path: Path) -> None:

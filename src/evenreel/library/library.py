@@ -184,18 +184,20 @@ class Library:
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it."""
-        if wanted and (trouble := self.neutral_trouble()) is not None:
+        from evenreel.library.neutral import NO_VISION
+
+        if wanted and (trouble := self.neutral_trouble() if self._vision else NO_VISION) is not None:
             raise UsageError(trouble)
 
     def neutral_trouble(self) -> str | None:
-        """Why no search here can be neutral to source, in a sentence; None where it can.
+        """Why no search by frames can be neutral to source here, in a sentence; None where it can.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
         from evenreel.library.neutral import NO_VISION, neutral_trouble
 
-        if not self._vision:
+        if not self._meta.get("dimension"):
             return NO_VISION
         with self._reading():
             return neutral_trouble(self._connection)

@@ -12,6 +12,7 @@ from evenreel.library import contents, facets
 from evenreel.library.catalog import is_printable, printable
 from evenreel.library.favours import SOURCE
 from evenreel.library.marks import marks
+from evenreel.library.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
@@ -96,6 +97,7 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
         model=clean(stats.model) if stats.model else None,
         sampling=stats.rule,
         vision=vision,
+        neutral_trouble=library.neutral_trouble() if vision else NO_VISION,
         examples=Examples(**asdict(library.examples())),
         facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],
     )

@@ -174,7 +174,10 @@ class Examples(BaseModel):
 
 
 class Stats(BaseModel):
-    """What the library holds; `vision` says whether pictures can be searched for."""
+    """What the library holds; `vision` says whether pictures can be searched for.
+
+    `neutral_trouble` says why no search can be neutral to source; None where it can.
+    """
 
     name: str
     files: int
@@ -187,6 +190,7 @@ class Stats(BaseModel):
     model: str | None
     sampling: str | None
     vision: bool
+    neutral_trouble: str | None
     facets: list[Facet]
     examples: Examples
 

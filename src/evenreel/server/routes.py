@@ -47,6 +47,7 @@ PICTURE = {
 ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of the clip's content.")]
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
+Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
@@ -100,27 +101,37 @@ class Api:
         q: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to be seen, or read on screen.")],
         where: Where = None,
         k: Count = 20,
+        neutral: Neutral = False,
     ) -> Response:
         """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
         return await self._found(
-            lambda library: Searched(library.search(q, k, where), where), key=("text", q, where, k)
+            lambda library: Searched(library.search(q, k, where, neutral_source=neutral), where),
+            key=("text", q, where, k, neutral),
         )
 
-    async def search_image(self, request: Request, where: Where = None, k: Count = 20) -> Response:
+    async def search_image(
+        self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
+    ) -> Response:
         """Clips by a picture, which is the body of the request."""
         self._desk.need_vision()
         with self._receiving:
             picture = await self._received(request)
         with self._decoding:
             pixels = await asyncio.to_thread(read_image, picture, self._settings.limits)
-            return await self._found(lambda library: Searched(library.search_pixels(pixels, k, where), where))
+            return await self._found(
+                lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where)
+            )
 
-    async def similar(self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20) -> Response:
+    async def similar(
+        self, clip_id: ClipId, t: Seconds | None = None, where: Where = None, k: Count = 20, neutral: Neutral = False
+    ) -> Response:
         """Clips like the one at hand, by the stored frame nearest to `t`, or by all of its frames."""
         return await self._found(
-            lambda library: Searched(library.similar(clip_id, t, k, where), where, left_out=clip_id),
-            key=("similar", clip_id, t, where, k),
+            lambda library: Searched(
+                library.similar(clip_id, t, k, where, neutral_source=neutral), where, left_out=clip_id
+            ),
+            key=("similar", clip_id, t, where, k, neutral),
         )
 
     async def clip(self, clip_id: ClipId) -> Clip:

@@ -16,6 +16,7 @@ const FILE_STATES = ["indexed", "set_aside", "missing"];
  * @property {number | null} picture number of the picture that is searched for; an address cannot hold it
  * @property {import("./conditions.js").Condition[]} conditions filters that were clicked together
  * @property {string} where filter that was typed
+ * @property {boolean} neutral whether no source is to be favoured
  * @property {number} k how many clips to show
  * @property {string | null} clip id of the clip in the player
  * @property {number | null} time where it is, in seconds
@@ -33,6 +34,7 @@ export const START = Object.freeze({
   picture: null,
   conditions: [],
   where: "",
+  neutral: false,
   k: FIRST_CLIPS,
   clip: null,
   time: null,
@@ -68,6 +70,7 @@ export function read(url, picture = null) {
     picture,
     conditions: given.getAll("f").map(condition).filter(Boolean),
     where: given.get("where") ?? "",
+    neutral: given.get("neutral") === "1",
     k: whole(given.get("k"), FIRST_CLIPS, MOST_CLIPS),
     clip,
     time: clip ? seconds(given.get("t")) : null,
@@ -96,6 +99,7 @@ export function write(place) {
     give(place.clip ? "like_t" : "t", round(place.likeTime), null);
     for (const one of place.conditions) give("f", JSON.stringify(toJson(one)));
     give("where", place.where, "");
+    give("neutral", Number(place.neutral), 0);
     give("k", place.k, FIRST_CLIPS);
   }
   give("clip", place.clip, null);
@@ -108,8 +112,8 @@ export function write(place) {
 export const asks = (place) => Boolean(place.q.trim() || place.like || place.picture !== null);
 
 /** What a search depends on: two places with the same key have the same results. */
-export const searchKey = ({ q, like, likeTime, picture, conditions, where, k }) =>
-  JSON.stringify([q.trim(), like, likeTime, picture, conditions.map(toJson), where.trim(), k]);
+export const searchKey = ({ q, like, likeTime, picture, conditions, where, neutral, k }) =>
+  JSON.stringify([q.trim(), like, likeTime, picture, conditions.map(toJson), where.trim(), neutral, k]);
 
 /**
  * Put a place into the address bar.

@@ -34,13 +34,18 @@ export class ApiError extends Error {
   }
 }
 
+/**
+ * How to search.
+ *
+ * @typedef {{where: string, k: number, neutral: boolean, signal: AbortSignal}} Options
+ */
+
 /** Search by a sentence. */
-export const search = (q, options) =>
-  json(`/api/search?${parameters({ q, where: options.where, k: options.k })}`, options);
+export const search = (q, options) => json(`/api/search?${parameters({ q, ...limits(options) })}`, options);
 
 /** Search by a picture: its bytes are the body. */
 export const searchImage = (picture, options) =>
-  json(`/api/search/image?${parameters({ where: options.where, k: options.k })}`, {
+  json(`/api/search/image?${parameters(limits(options))}`, {
     signal: options.signal,
     method: "POST",
     headers: { "Content-Type": picture.type },
@@ -49,7 +54,7 @@ export const searchImage = (picture, options) =>
 
 /** Clips that look like a clip at a time, or like all of it. */
 export const similar = (clipId, time, options) =>
-  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, where: options.where, k: options.k })}`, options);
+  json(`${clipAddress(clipId)}/similar?${parameters({ t: time, ...limits(options) })}`, options);
 
 /** All that is known of a clip. */
 export const clip = (clipId, signal) => json(clipAddress(clipId), { signal });
@@ -130,6 +135,8 @@ export function pause(seconds, signal) {
     });
   });
 }
+
+const limits = ({ where, k, neutral }) => ({ where, k, neutral: neutral || null });
 
 const clipAddress = (clipId) => `/api/clips/${encodeURIComponent(clipId)}`;
 

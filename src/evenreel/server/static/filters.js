@@ -1,4 +1,5 @@
-// The filter panel: what the library's metadata offers, and a field for the filter language.
+// The filter panel: what the library's metadata offers, a field for the filter language, and whether the ranking is to
+// be neutral to source.
 
 import { isValue, same } from "./conditions.js";
 import { byId, element, fill, icon } from "./dom.js";
@@ -6,8 +7,11 @@ import { capital, number, shown } from "./format.js";
 
 /**
  * @typedef {import("./conditions.js").Condition} Condition
- * @typedef {{conditions: Condition[], where: string}} Filters
+ * @typedef {{conditions: Condition[], where: string, neutral: boolean}} Filters
  */
+
+const NEUTRAL = "Neutral to source";
+const NEUTRAL_NOTE = "Takes what sets generated clips apart from those of a camera out of the search.";
 
 /** The panel, its button and the chips of what is in use. */
 export class FilterPanel {
@@ -18,7 +22,7 @@ export class FilterPanel {
     this.onChange = onChange;
     this.facets = [];
     /** @type {Filters} */
-    this.filters = { conditions: [], where: "" };
+    this.filters = { conditions: [], where: "", neutral: false };
     this.refusal = null;
     byId("toggle-filters").addEventListener("click", () => this.open(byId("filters").hidden));
   }
@@ -32,14 +36,15 @@ export class FilterPanel {
   /**
    * Offer what a library can be filtered by; a column that is the same for every clip is no choice.
    *
-   * @param {{facets: import("./api.js").Facet[], clips: number}} stats
+   * @param {{facets: import("./api.js").Facet[], clips: number, neutral_trouble: string | null}} stats
    */
-  offer({ facets, clips }) {
+  offer({ facets, clips, neutral_trouble: trouble }) {
     this.facets = facets;
     const choices = facets.filter(({ values }) => values.length !== 1 || values[0].clips < clips);
     fill(
       byId("filters"),
       choices.map((facet) => this.#facet(facet)),
+      this.#neutral(trouble),
       this.#typed(),
     );
     this.show(this.filters);
@@ -53,7 +58,8 @@ export class FilterPanel {
    */
   show(filters) {
     this.filters = filters;
-    for (const box of byId("filters").querySelectorAll("input[type=checkbox]")) box.checked = this.#has(box.condition);
+    for (const box of byId("filters").querySelectorAll("input[type=checkbox]"))
+      box.checked = box.condition ? this.#has(box.condition) : filters.neutral;
     for (const end of byId("filters").querySelectorAll("input[type=number]")) this.#showEnd(end);
     const typed = byId("where");
     if (typed && typed !== document.activeElement) typed.value = filters.where;
@@ -125,6 +131,23 @@ export class FilterPanel {
     );
   }
 
+  #neutral(trouble) {
+    const box = element("input", {
+      id: "neutral",
+      type: "checkbox",
+      disabled: trouble !== null,
+      "aria-describedby": "neutral-note",
+      onchange: () => this.onChange({ ...this.filters, neutral: box.checked }),
+    });
+    return element(
+      "fieldset",
+      { class: "ranking" },
+      element("legend", {}, "Ranking"),
+      element("div", { class: "values" }, element("label", {}, box, element("span", {}, NEUTRAL))),
+      element("p", { id: "neutral-note", class: "note" }, trouble ?? NEUTRAL_NOTE),
+    );
+  }
+
   #typed() {
     const field = element("input", {
       id: "where",
@@ -166,9 +189,10 @@ export class FilterPanel {
   }
 
   #chips() {
-    const { conditions, where } = this.filters;
+    const { conditions, where, neutral } = this.filters;
     const chips = conditions.map((one) => chip(this.#told(one), () => this.#toggle(one, false)));
     if (where) chips.push(chip(where, () => this.onChange({ ...this.filters, where: "" })));
+    if (neutral) chips.push(chip(NEUTRAL, () => this.onChange({ ...this.filters, neutral: false })));
     fill(byId("chips"), chips);
     byId("filter-count").hidden = chips.length === 0;
     byId("filter-count").textContent = String(chips.length);

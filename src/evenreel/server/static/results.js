@@ -97,7 +97,8 @@ export class Results {
   }
 
   #ask(place, signal) {
-    const options = { where: compose(place.conditions, place.where), k: place.k, signal };
+    const where = compose(place.conditions, place.where);
+    const options = { where, k: place.k, neutral: place.neutral, signal };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
     return search(place.q.trim(), options);
@@ -110,7 +111,8 @@ export class Results {
   }
 
   #refuse(place, error) {
-    const isFilter = error.status === 400 && place.where !== "";
+    // A neutral search is refused with the same status where the library tells too little of sources.
+    const isFilter = error.status === 400 && place.where !== "" && !place.neutral;
     this.wishes.refusedFilter(isFilter ? error.message : null);
     if (!isFilter) {
       this.fail(error);
