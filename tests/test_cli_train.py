@@ -15,6 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from evenreel.checkpoint import load_matcher
+from evenreel.checkpoint.architecture import module
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders import load_encoder
@@ -156,6 +157,19 @@ def test_trained_towers_go_into_the_checkpoint(
     )
     pretrained = load_matcher(str(tmp_path / "run" / "checkpoint"))
     assert pretrained.about.encoder.weights_hash == trained.weights_hash
+
+
+def test_a_run_begins_with_a_checkpoint_of_its_own_encoder(recipe_file: Path, tmp_path: Path) -> None:
+    assert here("train", recipe_file, "--out", tmp_path / "first").exit_code == 3
+    start = f"start={tmp_path / 'first' / 'checkpoint'}"
+    still = ("--set", "optimiser.lr=0", "--set", "loop.epochs=1")
+    assert here("train", recipe_file, "--set", start, *still, "--out", tmp_path / "second").exit_code == 3
+    first, second = (module(load_matcher(tmp_path / name / "checkpoint").matcher) for name in ("first", "second"))
+    assert all(torch.equal(tensor, second.state_dict()[name]) for name, tensor in first.state_dict().items())
+    backbone = ("--set", "data.features=null", "--set", "backbone={model: builtin, rule: 3 midpoints}")
+    other = here("train", recipe_file, "--set", start, *backbone, "--out", tmp_path / "third")
+    assert isinstance(other.exception, UsageError)
+    assert "takes features of" in str(other.exception)
 
 
 @pytest.mark.parametrize(

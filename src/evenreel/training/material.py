@@ -10,14 +10,17 @@ from typing import NamedTuple
 
 import polars as pl
 import torch
+from safetensors.torch import save
 
+from evenreel.checkpoint import load_matcher
+from evenreel.checkpoint.architecture import module
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
-from evenreel.errors import CorpusError, MediaError
+from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside, FoundClips, find_clips, load_text_features
 from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
@@ -100,16 +103,35 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
             `selection.relevance` asks for them, or no generated clips where the recipe does.
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
-        UsageError: a pattern of `backbone.frozen` fits nothing.
+        CheckpointError: the checkpoint that training is to begin with cannot be had or read.
+        UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder.
     """
     corpus = load_corpus(recipe.data.corpus)
     parts = _parts(corpus, recipe)
     selected = parts.selected
     if selected is not None and recipe.selection.relevance.startswith("classes"):
         class_relevance(selected, selected.captions["caption_id"].to_list(), selected.clips["clip_id"].to_list())
-    if recipe.backbone is None:
-        return _with_features(Path(recipe.data.features or ""), parts)
-    return _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
+    loaded = (
+        _with_features(Path(recipe.data.features or ""), parts)
+        if recipe.backbone is None
+        else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
+    )
+    return loaded if recipe.start is None else _started(loaded, recipe.start)
+
+
+def _started(loaded: Loaded, checkpoint: str) -> Loaded:
+    """The material with the weights of a checkpoint to begin with."""
+    pretrained = load_matcher(checkpoint)
+    note, used = pretrained.about.encoder, loaded.encoder
+    if note.weights_hash != used.weights_hash:
+        raise UsageError(
+            f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
+            "weights; train it on features of its own encoder, which its model card says how to make."
+        )
+    start = module(pretrained.matcher).state_dict()
+    digest = hashlib.sha256(save(start)).hexdigest()
+    material = replace(loaded.material, start=start, source={**loaded.material.source, "start": digest})
+    return replace(loaded, material=material)
 
 
 def _parts(corpus: Corpus, recipe: Recipe) -> Parts:

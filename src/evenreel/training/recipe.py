@@ -203,6 +203,9 @@ class Recipe:
         about: where the settings come from and what differs from there, in sentences; it goes into the model card.
         backbone: towers that run in training; null where `data.features` are used.
         adapter: trainable residual maps of the features before the matcher; null for none.
+        start: checkpoint of a matcher that is built like this one, a folder or a hub id, with whose weights training
+            begins; null for fresh ones. Its encoder is the one whose features are used: where its towers were trained
+            too, `backbone.model` names the folder `encoder` of the checkpoint.
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
             table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from it; null
             for none.
@@ -220,6 +223,7 @@ class Recipe:
     about: str = ""
     backbone: Backbone | None = None
     adapter: AdapterSettings | None = None
+    start: str | None = None
     debias: SourceDebias | None = None
     optimiser: Optimiser = Optimiser()
     schedule: Schedule = Schedule()

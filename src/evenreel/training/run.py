@@ -15,6 +15,7 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
+from torch import Tensor
 
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
@@ -45,6 +46,7 @@ class Material:
         dimension: D of their features.
         validation: examples that the model is selected on; None for none.
         towers: what makes features of pixels and tokens; None where examples are features.
+        start: weights that the matcher begins with, by name; empty for fresh ones.
         source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
     """
 
@@ -52,6 +54,7 @@ class Material:
     dimension: int
     validation: Examples | None = None
     towers: TrainableTowers | None = None
+    start: Mapping[str, Tensor] = field(default_factory=dict)
     source: Facts = field(default_factory=dict)
 
 
@@ -108,7 +111,8 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
 
     Raises:
         UsageError: the folder holds another run, or one that was not asked to be resumed, or another process has it; a
-            device is not there; a caption or a clip is longer than the matcher takes.
+            device is not there; a caption or a clip is longer than the matcher takes; the weights to begin with are
+            another matcher's.
         CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
         TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
         CheckpointError: a checkpoint cannot be read or written.
@@ -128,6 +132,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
         _check_inputs(recipe, matcher, examples)
     _check_mirrors(recipe, material.examples.pairs)
     rest_idle_parameters(matcher, material.dimension)
+    _begin_with(matcher, material.start)
     module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     module.train()  # towers come as they are loaded, in evaluation mode
     evaluate = _evaluation(module, recipe, material, outside)
@@ -164,6 +169,20 @@ def _matcher(recipe: Recipe, dimension: int) -> Matcher:
     if recipe.adapter is None:
         return matcher
     return cast("Matcher", Adapted(matcher, dimension, recipe.adapter))
+
+
+def _begin_with(matcher: Any, start: Mapping[str, Tensor]) -> None:
+    """Give the matcher the weights that training begins with, all of them and no other."""
+    if not start:
+        return
+    own = matcher.state_dict()
+    for name in sorted(own.keys() | start.keys()):
+        if name not in own or name not in start or own[name].shape != start[name].shape:
+            raise UsageError(
+                f"The weights that training is to begin with (start) are another matcher's: they differ in {name}. "
+                "Give matcher and adapter the settings that the checkpoint was trained with; its model card has them."
+            )
+    matcher.load_state_dict(start)
 
 
 def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, outside: Outside) -> Evaluate | None:
