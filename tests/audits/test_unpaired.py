@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.ordered_rows import OrderedRows
@@ -171,6 +172,20 @@ def test_the_interval_is_as_wide_as_that_of_a_bootstrap() -> None:
     width = np.quantile(drawn, 0.975) - np.quantile(drawn, 0.025)
     assert share.value == pytest.approx(100 * wins.mean(), abs=1e-3)
     assert share.high - share.low == pytest.approx(width, rel=0.15)
+
+
+def test_a_small_interval_by_hand() -> None:
+    """The sum of the variances of three means, and the degrees of freedom of Welch."""
+    corpus, values = unlike(0, 4, 3, 5)
+    wins = np.array([[[beats(r, g) for g in row[3:]] for r in row[:3]] for row in values.tolist()])
+    means = [wins.mean(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
+    variances = [one.var(ddof=1) / len(one) for one in means]
+    freedom = sum(variances) ** 2 / sum(one**2 / (len(mean) - 1) for one, mean in zip(variances, means, strict=True))
+    reach = 100 * stdtrit(freedom, 0.8) * math.sqrt(sum(variances))
+    names = [f"q{n}" for n in range(4)], corpus.clips["clip_id"].to_list()
+    found = measure_unpaired(Scores(values, *names), corpus, AuditSettings(confidence=0.6)).preferences[EVERY_GROUP]
+    middle = 100 * wins.mean()
+    assert (found.share.low, found.share.high) == pytest.approx((middle - reach, middle + reach))
 
 
 def test_the_interval_holds_what_is_true_as_often_as_it_says() -> None:
