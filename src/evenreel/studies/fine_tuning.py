@@ -10,6 +10,8 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from torch import Tensor
+
 from evenreel.corpus.counterparts import with_generated
 from evenreel.errors import UsageError
 from evenreel.evaluation.bands import part_of as progress_of_part
@@ -90,8 +92,17 @@ def each_trained(
                 number += 1
 
 
-def fine_tuned(recipe: Recipe, part: Part, folder: Path, progress: Progress) -> Matcher:
+def fine_tuned(
+    recipe: Recipe, part: Part, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
+) -> Matcher:
     """The matcher after its last step; a run that is there goes on, and one that is over is read.
+
+    Args:
+        recipe: what to do; its places of data are not looked at.
+        part: what is learned from.
+        folder: of the run.
+        progress: called with the share that is done.
+        start: weights to begin with; None for fresh ones.
 
     Raises:
         CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
@@ -103,7 +114,7 @@ def fine_tuned(recipe: Recipe, part: Part, folder: Path, progress: Progress) -> 
     mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
     pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors)
     examples = FeatureExamples(pairs, part.texts, part.videos)
-    material = Material(examples, part.videos.frames.shape[-1])
+    material = Material(examples, part.videos.frames.shape[-1], start=start or {})
     outside = Outside(watch=lambda step, steps, figures: progress(step / steps), resume=True)
     return train(recipe, material, folder, outside).matcher
 
