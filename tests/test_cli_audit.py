@@ -173,6 +173,27 @@ def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: 
     assert "3 of 84 clips have no known source or no frames, and are left out." in done.stdout
 
 
+def run(*words: str | Path) -> Result:
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.mark.usefixtures("forked_readers")
+def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real_clips: Path, tmp_path: Path) -> None:
+    corpus, features, scores = tmp_path / "corpus", tmp_path / "features", tmp_path / "zero.npz"
+    run("corpus", "import", "table", real_clips / "manifest.csv", "--out", corpus)
+    how = ("--model", "builtin", "--frames", "1", "--no-ocr", "--videos", real_clips, "--device", "cpu")
+    run("features", corpus, *how, "--out", features)
+    run("score", "mean_pool", corpus, "--features", features, "--device", "cpu", "--out", scores)
+    report = tmp_path / "r.html"
+    done = run("audit", "source", "--scores", scores, "--corpus", corpus, "--report", report, "--json")
+    (found,) = json.loads(done.stdout)["audits"]
+    few = "Too few clips to conclude: 8 real and 2 generated."
+    assert found["sentence"].startswith(few)
+    assert few in report.read_text(encoding="utf-8").partition('<p class="lead">')[2][:100]
+
+
 WRONG = [
     ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source"),
     ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),

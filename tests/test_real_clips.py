@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from evenreel.cli.app import app
 from evenreel.library import verify
 from tests.test_cli import evenreel
 
@@ -67,6 +69,18 @@ def test_a_filter_removes_the_generated_clips(library: Path) -> None:
     assert everything >= GENERATED
     assert not GENERATED & filtered
     assert len(filtered) == 8
+
+
+def test_an_audit_of_the_library_says_first_that_there_are_too_few_clips(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("a dog on the grass\na train\na man at a table\n", encoding="utf-8")
+    asked = ["--library", library, "--queries", tmp_path / "q.txt", "--report", tmp_path / "r.html", "--json"]
+    done = CliRunner().invoke(app, ["audit", "source", *map(str, asked)])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["audits"]
+    assert found["sentence"].startswith("Too few clips to conclude: 8 real and 2 generated.")
+    assert "5 of 15 clips have no known source or no frames, and are left out." in found["notices"]
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.partition('<p class="lead">')[2].startswith("Too few clips to conclude")
 
 
 @pytest.mark.parametrize(
