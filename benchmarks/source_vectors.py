@@ -5,9 +5,10 @@
 On the corpora of `benchmarks/source.py`: a matcher with one vector a clip (`temporal`) is trained at planted strength
 0.9 and so favours generated clips. From its weights two models are fine-tuned on real clips: one with the published
 term against the preference (preset `release`), and a control without any. p is the mean of h^d - h over the test clips;
-it is added to real clips as the paper prints it (`paper`: p of real clips, added) or as its code has it (`release`: p of
-generated clips, subtracted), all captions and clips else being the first model's. p-random is p of clips whose frames
-are in random order. Beside them the source direction of the gallery taken out of the captions, which needs no training.
+it is added to real clips as the paper prints it (`paper`: p of real clips, added) or as its code has it (`release`: p
+of generated clips, subtracted), all captions and clips else being the first model's. p-random is p of clips whose
+frames are in random order. Beside them the source direction of the gallery taken out of the captions, which needs no
+training.
 
 Intervals are 95 % over the seeds (Student's t), changes are taken seed by seed. Nothing is claimed beforehand: the last
 lines say whether the debiased model's p does more than the control's, and whether the direction helps.
