@@ -79,8 +79,8 @@ def unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def quick_settings(*changes: str, seeds: int = 2) -> StudySettings:
     """A few steps of training, few samples."""
-    small = ("loop.steps=8", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.01", "schedule.warmup=0.0")
-    return StudySettings(study_recipe(changes=(*small, *changes)), audit=AuditSettings(resamples=100), seeds=seeds)
+    small = ("loop.steps=6", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.03", "schedule.warmup=0.0")
+    return StudySettings(study_recipe(changes=(*small, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
 
 
 __all__ = ["GROUP", "PAIRS", "offset_material", "offset_part", "paired_corpus", "quick_settings", "select"]

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from evenreel.studies.material import StudyMaterial, StudySettings
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
+NEEDS = {
+    "files": "the videos",
+    "rankings": "--features or --scores",
+    "models": "--features",
+    "features": "--features",
+    "training": "--features and a split to train on",
+}
 NAME_HELP = "A study, such as ghost/t2; --list names them all."
 MATCHER_HELP = (
     "A checkpoint that ranks the clips, or mean_pool, which needs no training; [NAME=]CHECKPOINT, may be given again. "
@@ -43,7 +50,7 @@ def study(
     split: Annotated[str, typer.Option(help="Part of the corpus that is searched.")] = "test",
     train_split: Annotated[str, typer.Option(help="Part of the corpus that is learned from.")] = "train",
     group: Annotated[
-        str | None, typer.Option(help="Generated clips to train on, or to look at where one group is; see --list.")
+        str | None, typer.Option(help="Generated clips to train on, or to look at alone, such as 'sora text'.")
     ] = None,
     videos: Annotated[Path | None, typer.Option(help="Where paths of clips begin. \\[default: CORPUS]")] = None,
     recipe: Annotated[Path | None, typer.Option(help="What to train, a YAML file; it trains on features.")] = None,
@@ -127,11 +134,11 @@ def _list(as_json: bool) -> None:
     from evenreel.studies import STUDIES
 
     if as_json:
-        print_json([{"name": name, "about": one.about, "needs": list(one.needs)} for name, one in STUDIES.items()])
+        print_json([{"name": name, "about": one.about, "needs": NEEDS[one.needs]} for name, one in STUDIES.items()])
         return
     width = max(map(len, STUDIES))
     for name, one in STUDIES.items():
-        console().print(f"{name:{width}}  {one.about} (needs {', '.join(one.needs)})")
+        console().print(f"{name:{width}}  {one.about}; needs {NEEDS[one.needs]}")
 
 
 def _write(result: AuditResult, out: Path) -> None:

@@ -63,17 +63,19 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
     """
     reader = _Reader(sources, load_corpus(sources.corpus))
     groups_in(reader.test)
-    wanted = {*study.needs, *study.takes}
+    wanted = {study.needs, *study.takes}
     _check_named(study, sources)
     train = reader.train() if "training" in wanted and sources.features else None
-    if train is None and "training" in study.needs:
+    if train is None and study.needs == "training":
         select(reader.whole, split=sources.train_split)  # says which splits there are
+    features = reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None
     return StudyMaterial(
         test=reader.test,
         models=tuple(reader.models()) if wanted & {"rankings", "models"} and sources.features else (),
         scores=reader.scores() if "rankings" in wanted else {},
-        features=reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None,
+        features=features,
         train=train,
+        rule=reader.rule,
         corpus=reader.whole,
         facts=reader.facts(progress) if "files" in wanted else None,
         set_aside=tuple(dict.fromkeys(reader.set_aside)),
@@ -89,6 +91,7 @@ class _Reader:
         self.test = select(whole, split=sources.split)
         self.set_aside: list[ClipAside] = []
         self.notices: list[str] = []
+        self.rule = ""
 
     def train(self) -> Part | None:
         """The split that is learned from; None where there is none."""
@@ -99,7 +102,9 @@ class _Reader:
     def part(self, corpus: Corpus) -> Part:
         """Features by the rule of the last run."""
         folder = self._features()
-        videos, aside = find_clips(folder, corpus).load()
+        found = find_clips(folder, corpus)
+        self.rule = found.made.rule
+        videos, aside = found.load()
         self._put_aside(aside)
         return part_of(corpus, load_text_features(folder, corpus), videos)
 
@@ -137,8 +142,8 @@ class _Reader:
         self.set_aside += clips
         if clips:
             self.notices.append(
-                f"{len(clips):,} clips of a split had been set aside when features were computed; neither they nor the "
-                "clips that go with them are measured."
+                f"Clips of a split that had been set aside when features were computed: {len(clips):,}; neither they "
+                "nor the clips that go with them are measured."
             )
 
     def _notice(self, name: str) -> Callable[[str], None]:
@@ -154,18 +159,18 @@ def _pretrained(place: str, features: Path, device: str) -> Pretrained:
 
 def _check_named(study: Study, sources: Sources) -> None:
     """Refuse what cannot be made before anything large is read."""
-    needs = set(study.needs)
-    if needs & {"models", "features", "training"} and sources.features is None:
+    if study.needs in ("models", "features", "training") and sources.features is None:
         raise UsageError(
             "This study needs features of the corpus; name their folder with --features (`evenreel features` makes it)."
         )
-    if "rankings" in needs and sources.features is None and not sources.scores:
+    if study.needs == "rankings" and sources.features is None and not sources.scores:
         raise UsageError(
             "This study measures rankings; name features that a model can rank by (--features), or scores (--scores "
             "NAME=FILE)."
         )
     if sources.matchers and sources.features is None:
         raise UsageError("A matcher ranks by features; name their folder with --features.")
-    if (sources.scores and "rankings" not in needs) or (sources.matchers and not needs & {"rankings", "models"}):
-        named = " and ".join(["--scores"] * bool(sources.scores) + ["--matcher"] * bool(sources.matchers))
-        raise UsageError(f"This study does not look at what is named with {named}; leave it out.")
+    unused = ["--scores"] if sources.scores and study.needs != "rankings" else []
+    unused += ["--matcher"] if sources.matchers and study.needs not in ("rankings", "models") else []
+    if unused:
+        raise UsageError(f"This study does not look at what is named with {' and '.join(unused)}; leave it out.")

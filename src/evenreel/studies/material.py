@@ -61,6 +61,7 @@ class StudyMaterial:
         scores: of other systems on the test split, by their names.
         features: of the test split, for studies that train.
         train: what these learn from.
+        rule: how the frames of both were sampled; empty where nobody says.
         corpus: all splits, for an overview; None for the test split alone.
         facts: of the files of its clips; None where nobody looked at them.
         set_aside: clips without features, since they could not be read.
@@ -72,6 +73,7 @@ class StudyMaterial:
     scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
     features: Part | None = None
     train: Part | None = None
+    rule: str = ""
     corpus: Corpus | None = None
     facts: ClipFacts | None = None
     set_aside: tuple[ClipAside, ...] = ()

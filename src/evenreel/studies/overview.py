@@ -18,10 +18,10 @@ from evenreel.audits.overview import (
 )
 from evenreel.audits.overview_page import METHOD, overview_sentence
 from evenreel.audits.result import AuditFigure, Effect
-from evenreel.corpus.counterparts import CAMERA, counterparts
+from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
-from evenreel.studies.findings import Findings, few_pairs
+from evenreel.studies.findings import Findings, effect_of, few_pairs
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings, groups_in
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ def similarity(material: StudyMaterial, settings: StudySettings, progress: Progr
 
 
 def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigure, ...]) -> Findings:
-    known = [one for one in found.groups if one.group != CAMERA and one.similarity is not None]
-    largest = max(known, key=lambda one: one.pairs, default=None)
-    name = "Mean similarity" if largest is None else f"Mean similarity of {largest.group}, {largest.split}"
-    value = None if largest is None else largest.similarity
+    nearest = max(found.similarity, key=lambda group: found.similarity[group].value, default=None)
+    effect = Effect("Mean similarity", np.nan)
+    if nearest is not None:
+        effect = effect_of(found.similarity[nearest], f"Mean similarity of {nearest}")
     return Findings(
         few_pairs(material.test, groups_in(material.test)) + overview_sentence(found),
-        Effect(name, np.nan) if value is None else Effect(name, value.value, value.low, value.high),
+        effect,
         overview_tables(found),
         figures,
         found.notices,
@@ -69,7 +69,10 @@ def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigu
 
 
 def _overview(material: StudyMaterial, settings: StudySettings) -> Overview:
-    return overview(material.whole, material.facts or _UNKNOWN, _cosines(material), settings.audit)
+    rule = material.rule
+    other = f"Similarity is of frames by '{rule}'; the paper's is of '{PAPER_RULE}'."
+    notices = (other,) if rule not in ("", PAPER_RULE) else ()
+    return overview(material.whole, material.facts or _UNKNOWN, _cosines(material), settings.audit, notices)
 
 
 def _cosines(material: StudyMaterial) -> NDArray[np.float64]:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-import numpy as np
-
-from evenreel.audits.frame_order import FrameOrder, OneFrame, reordered, single_frame
+from evenreel.audits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
 from evenreel.audits.result import AuditFigure
 from evenreel.corpus.counterparts import counterparts
 from evenreel.studies.changes import (
@@ -45,7 +43,7 @@ def frame_order(material: StudyMaterial, settings: StudySettings, progress: Prog
     notices = [
         f"{model.name} does not see the order of frames, so what moving them changes is not about motion."
         for model in material.models
-        if not sees_order(model)
+        if not _sees_order(model)
     ]
     return _findings(found, "another order of frames", material, notices)
 
@@ -57,13 +55,9 @@ def one_frame(material: StudyMaterial, settings: StudySettings, progress: Progre
     return _findings(_probed(views, material, settings, progress), "a single frame", material, ())
 
 
-def sees_order(model: Model) -> bool:
-    """Whether reversing all clips changes scores by more than rounding does."""
-    part, rows = model.part, (slice(0, SEEN_ROWS), slice(0, len(model.part.videos.ids)))
-    ahead, back = (
-        part.scores(model.matcher, videos).block(*rows) for videos in (part.videos, reordered(part.videos, "reversed"))
-    )
-    return not np.allclose(ahead, back, rtol=0.0, atol=1e-4)
+def _sees_order(model: Model) -> bool:
+    rows = slice(0, SEEN_ROWS), slice(0, len(model.part.videos.ids))
+    return sees_order(lambda videos: model.part.scores(model.matcher, videos).block(*rows), model.part.videos)
 
 
 def _ordered(order: str, settings: StudySettings, *, generated_alone: bool = False) -> View:

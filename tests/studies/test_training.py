@@ -1,0 +1,126 @@
+"""Studies that train: a few steps of a small model on pairs with a known offset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenreel.audits.paired import measure_source
+from evenreel.audits.result import AuditResult
+from evenreel.debias.source_vector import caption_vectors, video_vectors
+from evenreel.studies import StudyMaterial, StudySettings, run_study
+from evenreel.studies.seeds import over_seeds
+from evenreel.studies.vectors import paired_clips, trained_models
+from evenreel.types import Scores
+from tests.studies.offset_pairs import GROUP, PAIRS, offset_material, quick_settings
+
+
+@pytest.fixture(scope="module")
+def material() -> StudyMaterial:
+    return offset_material(0.5)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
+    """One seed; studies of the same trainings share them."""
+    return replace(quick_settings(seeds=1), runs=tmp_path_factory.mktemp("runs"), shares=(0.0, 0.8))
+
+
+@pytest.fixture(scope="module")
+def debiased(material: StudyMaterial, settings: StudySettings) -> AuditResult:
+    return run_study("ghost/t6", material, settings)
+
+
+@pytest.fixture(scope="module")
+def moved(material: StudyMaterial, settings: StudySettings) -> AuditResult:
+    return run_study("ghost/f4", material, settings)
+
+
+def test_an_interval_over_seeds() -> None:
+    """Of 1, 2, 3 by hand: the mean 2, the standard error 1 / sqrt(3), and 4.303 of Student's t with 2 degrees."""
+    found = over_seeds([1.0, 2.0, 3.0], 0.95)
+    half = 4.3027 / 3**0.5
+    assert (found.value, found.low, found.high) == pytest.approx((2.0, 2 - half, 2 + half), abs=1e-3)
+
+
+def test_the_published_term_turns_against_generated_clips(debiased: AuditResult) -> None:
+    rows = {row[1]: row for row in debiased.tables[0].rows}
+    assert list(rows) == ["before training", "plain", "paper", "release", "neutral"]
+    changes = {row[1]: row[2] for row in debiased.tables[1].rows}
+    assert changes["paper"] > 20  # type: ignore[operator]
+    assert changes["paper"] == pytest.approx(rows["paper"][8] - rows["plain"][8])  # type: ignore[operator]
+    assert "After paper training the matcher seems to favour" in debiased.sentence
+    assert [bar.name for bar in debiased.figures[0].draw().data] == list(rows)
+
+
+def test_a_share_of_generated_clips_is_trained_on(
+    material: StudyMaterial, settings: StudySettings, debiased: AuditResult
+) -> None:
+    found = run_study("ghost/f3", material, settings)
+    rows = {row[1]: row[2:] for row in found.tables[0].rows}
+    assert list(rows) == ["before training", "0 % generated", "80 % generated"]
+    plain = next(row[2:] for row in debiased.tables[0].rows if row[1] == "plain")
+    assert rows["0 % generated"] == plain
+    assert rows["80 % generated"] != plain
+    assert found.effect.value == pytest.approx(rows["80 % generated"][6] - rows["0 % generated"][6])  # type: ignore[operator]
+    drawn = found.figures[0].draw()
+    assert len(drawn.data) == 4 * (3 + 3) + 2 * (4 + 4)
+    assert settings.runs is not None
+    kept = (settings.runs / "80-generated" / "seed-0" / "recipe.yaml").read_text()
+    assert "generated_share: 0.8" in kept
+
+
+def test_real_clips_are_moved_by_the_mean_of_p(
+    material: StudyMaterial, settings: StudySettings, moved: AuditResult
+) -> None:
+    """The first row of Table 7 by another way: all vectors at hand, and one matrix."""
+    (models,) = trained_models(material, settings, lambda share: None)
+    paired = paired_clips(material, settings)
+    before, after = (video_vectors(one, paired.part.videos).values for one in (models.original, models.debiased))
+    assert paired.real == paired.part.videos.ids[:PAIRS]
+    clips = before.copy()
+    clips[:PAIRS] += (after - before)[:PAIRS].astype(np.float64).mean(axis=0)
+    captions = caption_vectors(models.original, paired.part.texts)
+    scores = Scores(captions.values @ clips.T, captions.ids, paired.part.videos.ids)
+    expected = measure_source(scores, material.test, GROUP, replace(settings.audit, resamples=0))
+    rows = {row[0]: row for row in moved.tables[0].rows}
+    assert rows["p: paper"][1] == pytest.approx(expected.deltas["normalized"]["MixR"].value)
+    assert rows["p: paper"][4] == pytest.approx(rows["p: paper"][1] - rows["as it is"][1])  # type: ignore[operator]
+    assert rows["p: paper, control"][4] != rows["p: paper"][4]
+
+
+def test_tables_7_and_8_have_the_baseline_of_figure_4(
+    material: StudyMaterial, settings: StudySettings, moved: AuditResult
+) -> None:
+    both = {row[0]: row for row in moved.tables[0].rows}
+    for name, kind in (("ghost/t7", "p"), ("ghost/t8", "p-random")):
+        found = run_study(name, material, settings)
+        rows = {row[0]: row for row in found.tables[0].rows}
+        assert {one.split(":")[0] for one in rows} == {"as it is", kind}
+        assert all(both[one] == row for one, row in rows.items())
+    likeness = moved.tables[1]
+    assert {row[:3] for row in likeness.rows} >= {("p", "debiased", "real"), ("p-random", "control", "generated")}
+    assert all(-1 <= row[4] <= 1 for row in likeness.rows)  # type: ignore[operator]
+    assert len(moved.figures[0].draw().data) == 8
+
+
+def test_a_mean_of_frames_has_one_p(material: StudyMaterial, tmp_path: Path) -> None:
+    settings = quick_settings("matcher.name=mean_pool", "matcher.settings={}", "loop.steps=1", seeds=1)
+    found = run_study("ghost/t8", material, replace(settings, runs=tmp_path))
+    assert found.notices == ("The models do not see the order of frames, so p-random is p and says nothing of motion.",)
+
+
+def test_vectors_in_a_plane(
+    material: StudyMaterial, settings: StudySettings, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.studies.projections.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
+    found = run_study("ghost/f5", material, settings)
+    rows = found.tables[0].rows
+    assert len(rows) == 10 and all(0 <= row[3] <= 100 for row in rows)  # type: ignore[operator]
+    drawn = [figure.draw() for figure in found.figures]
+    names = ["h real", "h generated", "h^d real", "h^d generated", "p real", "p generated"]
+    assert [[cloud.name for cloud in one.data] for one in drawn] == [names, names]
+    assert drawn[0].data[0].customdata[0] == "test r0" and drawn[0].data[1].customdata[0] == "test r0@text"

@@ -1,0 +1,168 @@
+"""`evenreel study` as it is typed: a corpus with generated clips and features in, a page, figures and runs out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
+from evenreel.encoders import load_encoder
+from evenreel.errors import CorpusError, EvenreelError, UsageError
+from evenreel.evaluation import save_scores
+from evenreel.features import FeatureSettings, compute_features
+from evenreel.planted import write_clip
+from evenreel.studies import STUDIES
+from evenreel.types import Scores
+from tests.test_cli import evenreel
+from tests.tiny_checkpoints import WORDS
+from tests.training.conftest import clip_folder
+
+__all__ = ["clip_folder"]
+
+PAIRS = 4
+BROKEN = "test r3@sora"
+
+
+class Place(NamedTuple):
+    """A corpus of four pairs a split and features of both, one mirror of which cannot be read."""
+
+    corpus: Path
+    features: Path
+
+    def study(self, name: str, out: Path, *words: str | Path) -> Result:
+        """The command in this process, which has its imports behind it."""
+        return CliRunner().invoke(app, ["study", name, str(self.corpus), "--out", str(out), *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def place(clip_folder: Path, forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("study")
+    random = np.random.default_rng(2)
+    real = [f"{split} r{number}" for split in ("train", "test") for number in range(PAIRS)]
+    clips = [(name, None) for name in real] + [(f"{name}@sora", name) for name in real]
+    for name, _ in clips:
+        pictures = random.integers(0, 256, (3, 6, 8, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
+        write_clip(folder / f"{name}.mp4", list(pictures), fps=4)
+    (folder / f"{BROKEN}.mp4").write_bytes(b"this is no video")
+    table = pl.DataFrame(
+        {
+            "clip_id": [name for name, _ in clips],
+            "path": [f"{name}.mp4" for name, _ in clips],
+            "split": [name.split()[0] for name, _ in clips],
+            "source": ["camera" if pair is None else "sora" for _, pair in clips],
+            "pair_id": [pair for _, pair in clips],
+            "setting": [None if pair is None else "text" for _, pair in clips],
+        }
+    )
+    texts = [" ".join(random.choice(WORDS, 3)) for _ in real]
+    captions = pl.DataFrame({"caption_id": [f"{name} c" for name in real], "clip_id": real, "text": texts})
+    save_corpus(make_corpus(table, captions), folder)
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=folder, workers=1)
+    compute_features(load_corpus(folder), folder / "features", load_encoder(str(clip_folder), device="cpu"), settings)
+    return Place(folder, folder / "features")
+
+
+def test_a_table_with_everything_that_is_written(place: Place, tmp_path: Path) -> None:
+    test = select(load_corpus(place.corpus), split="test")
+    captions, clips = test.captions["caption_id"].to_list(), test.clips["clip_id"].to_list()
+    save_scores(
+        Scores(np.random.default_rng(0).random((len(captions), len(clips))), captions, clips), tmp_path / "s.npz"
+    )
+    words = (
+        "--features",
+        place.features,
+        "--scores",
+        f"theirs={tmp_path / 's.npz'}",
+        "--device",
+        "cpu",
+        "--resamples",
+        "50",
+    )
+    done = evenreel("study", "ghost/t2", place.corpus, "--out", tmp_path / "out", *words)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith(
+        "Do systems favour clips generated from text?\nToo few pairs of a real clip and its mirror to conclude: 4 of "
+        "sora text. Of 2 rankings, "
+    )
+    assert "Clips of a split that had been set aside when features were computed: 1; " in done.stdout
+    assert f"{BROKEN} ({BROKEN}.mp4): " in done.stdout
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert found["name"] == "ghost/t2"
+    assert [row[:2] for row in found["tables"][0]["rows"]] == [["sora text", "mean_pool"], ["sora text", "theirs"]]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Real clips and sora text" in page and "Preference by setting: MixR" in page
+
+
+def test_what_the_files_are(place: Place, tmp_path: Path) -> None:
+    done = place.study("ghost/t1", tmp_path / "out", "--features", place.features, "--json")
+    assert done.exit_code == 3, done.output
+    found = json.loads(done.stdout)
+    assert found["tables"][0]["rows"][0] == ["camera", "train", "4", "0.75", "64 x 48", "h264", 4]
+    assert [one["clip_id"] for one in found["set_aside"]] == [BROKEN]
+    assert any("frames by '2 midpoints'; the paper's is of '10 midpoints'" in one for one in found["notices"])
+
+
+def test_a_study_that_trains_goes_on_where_it_was(place: Place, tmp_path: Path) -> None:
+    words = ["--features", place.features, "--share", "0", "--share", "0.5", "--seeds", "1"]
+    for change in ("loop.steps=2", "loop.batch_size=2", "loop.device=cpu", "matcher.settings.layers=1"):
+        words += ["--set", change]
+    done = place.study("ghost/f3", tmp_path / "out", *words, "--json")
+    assert done.exit_code == 3, done.output
+    rows = [row[1] for row in json.loads(done.stdout)["tables"][0]["rows"]]
+    assert rows == ["before training", "0 % generated", "50 % generated"]
+    run = tmp_path / "out" / "runs" / "50-generated" / "seed-0"
+    made = (run / "checkpoints" / "last.ckpt").stat().st_mtime_ns
+    assert place.study("ghost/f3", tmp_path / "out", *words, "--json").stdout == done.stdout
+    assert (run / "checkpoints" / "last.ckpt").stat().st_mtime_ns == made
+    other = place.study("ghost/f3", tmp_path / "out", *words, "--set", "optimiser.lr=0.5")
+    assert isinstance(other.exception, UsageError)
+
+
+def test_the_list_names_every_study() -> None:
+    done = CliRunner().invoke(app, ["study", "--list"])
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(STUDIES)
+    assert (
+        "ghost/t6         Table 6: debiased training beside plain fine-tuning; needs --features and a split"
+        in done.stdout
+    )
+    listed = json.loads(CliRunner().invoke(app, ["study", "--list", "--json"]).stdout)
+    assert listed[2]["name"] == "ghost/t2" and listed[2]["needs"] == "--features or --scores"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "sentence"),
+    [
+        (["ghost/t2"], UsageError, "a corpus and a folder for the results"),
+        (["ghost/t99", "CORPUS", "--out", "OUT"], UsageError, "'ghost/t99' is no study; there are: ghost/t1, "),
+        (["ghost/t2", "CORPUS", "--out", "OUT"], UsageError, "name features that a model can rank by"),
+        (["ghost/t4", "CORPUS", "--out", "OUT"], UsageError, "name their folder with --features"),
+        (
+            ["ghost/t6", "CORPUS", "--out", "OUT", "--features", "F", "--scores", "a=b"],
+            UsageError,
+            "named with --scores;",
+        ),
+        (["ghost/t2", "CORPUS", "--out", "OUT", "--scores", "a=b", "--scores", "a=c"], UsageError, "NAME=c"),
+        (["ghost/t2", "CORPUS", "--out", "OUT", "--split", "val"], CorpusError, "the splits are: test, train"),
+        (["ghost/t6", "CORPUS", "--out", "OUT", "--features", "F", "--train-split", "x"], CorpusError, "test, train"),
+        (["ghost/t4", "CORPUS", "--out", "OUT", "--features", "F", "--stage", "late"], UsageError, "'late'"),
+        (
+            ["ghost/t7", "CORPUS", "--out", "OUT", "--features", "F", "--group", "x"],
+            CorpusError,
+            "called 'x'; there are",
+        ),
+    ],
+)
+def test_wrong_usage_is_said(
+    place: Place, tmp_path: Path, words: list[str], kind: type[EvenreelError], sentence: str
+) -> None:
+    real = {"CORPUS": str(place.corpus), "OUT": str(tmp_path / "out"), "F": str(place.features)}
+    done = CliRunner().invoke(app, ["study", *(real.get(word, word) for word in words)])
+    assert isinstance(done.exception, kind), done.output
+    assert sentence in str(done.exception)
