@@ -1,0 +1,74 @@
+"""The choice of a ranking that is neutral to source, in a Chromium: by keyboard, in the address, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.server.browser import Look, Visits, browser, settled
+from tests.server.conftest import Served
+from tests.server.test_browser_states import WIDTHS, overflow, violations
+from tests.server.two_sources import PAIRS, QUERY, two_sources
+from tests.test_cli_serve import running, wait_for
+
+__all__ = ["browser"]
+
+ASKED = f"/?q={QUERY.replace(' ', '+')}"
+
+
+@pytest.fixture(scope="module")
+def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server of a library with clips of two sources."""
+    library = two_sources(served, tmp_path_factory.mktemp("two_sources"))
+    with running(library) as (_, port):
+        wait_for(port, "/api/health", "model", {"ready"})
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def visits(browser: Browser, site: str) -> Iterator[Visits]:
+    """Visits to it."""
+    visits = Visits(browser, site)
+    yield visits
+    visits.close()
+    assert visits.trouble == []
+
+
+def sources(page: Page) -> list[str]:
+    return page.locator(".card .badge").all_inner_texts()[:12]
+
+
+def test_it_is_chosen_by_keyboard_and_kept_in_the_address(visits: Visits) -> None:
+    page = visits.open(ASKED, Look(still=True))
+    settled(page)
+    plain = sources(page)
+    assert plain.count("generator_a") >= 10
+    page.locator("#toggle-filters").focus()
+    page.keyboard.press("Enter")
+    box = page.get_by_role("checkbox", name="Neutral to source")
+    box.focus()
+    page.keyboard.press("Space")
+    expect(page.locator(".notices")).to_contain_text(f"generator_a ({PAIRS} pairs)")
+    assert sources(page).count("generator_a") <= 8
+    assert "neutral=1" in page.url
+    page.reload()
+    expect(page.locator(".notices")).to_contain_text("Neutral to source")
+    page.get_by_role("button", name="Remove the filter Neutral to source").click()
+    expect(page.locator(".notices")).to_have_count(0)
+    assert "neutral" not in page.url
+    assert sources(page) == plain
+    page.go_back()
+    expect(page.locator(".notices")).to_contain_text("Neutral to source")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_can_be_read_by_everyone(visits: Visits, dark: bool) -> None:
+    page = visits.open(f"{ASKED}&neutral=1", Look(dark=dark, still=True))
+    settled(page)
+    page.get_by_role("button", name="Filters").click()
+    expect(page.locator("#neutral")).to_be_checked()
+    assert violations(page) == []
+    if not dark:
+        assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
