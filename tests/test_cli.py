@@ -21,6 +21,7 @@ from evenreel.cli import INTERRUPTED
 from evenreel.errors import EvenreelError, LibraryError, UsageError
 from evenreel.types import Hit, SearchResult, TextHit
 from tests.forked import run_cli
+from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
 from tests.media_files import Film, gop, remux, steady, write_film
 
@@ -28,7 +29,8 @@ UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that can steer a terminal or forge a line."""
 
 ASCII_LOCALE = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
+OUTSIDE = {"COLUMNS": "200", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
+ENVIRONMENT = {**os.environ, **OUTSIDE}
 
 
 def evenreel(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -41,6 +43,11 @@ def evenreel(*arguments: str | Path, **environment: str) -> subprocess.Completed
 def forked(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The same where nothing depends on how Python starts."""
     return run_cli(*arguments, environment=ENVIRONMENT)
+
+
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The same where nothing depends on being a process: the fastest."""
+    return run_here(*arguments, environment=OUTSIDE)
 
 
 def printed_json(done: subprocess.CompletedProcess[str]) -> Any:

@@ -1,4 +1,4 @@
-"""`evenreel corpus classes` as a person types it, in a real process."""
+"""`evenreel corpus classes` as a person types it: once in a real process, then by its `main` in this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from evenreel.cli.classes import find_classes
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, UsageError
-from tests.test_cli import evenreel, printed_json
+from tests.test_cli import evenreel, here, printed_json
 
 TEXTS = ["cut tomato", "a man chops two tomatoes", "turn on the tap", "a sofa"]
 
@@ -50,21 +50,21 @@ def textblob_version() -> str:
 
 
 def test_classes_that_are_there_are_kept_unless_asked(corpus: Path) -> None:
-    assert evenreel("corpus", "classes", corpus).returncode == 0
+    assert here("corpus", "classes", corpus).returncode == 0
     before = load_corpus(corpus).captions
-    done = evenreel("corpus", "classes", corpus, "--min-captions", "2")
+    done = here("corpus", "classes", corpus, "--min-captions", "2")
     assert done.returncode == 2
     assert "--replace" in done.stderr
     assert load_corpus(corpus).captions.equals(before)
-    assert printed_json(evenreel("corpus", "classes", corpus, "--min-captions", "2", "--replace", "--json"))[
-        "verbs"
-    ] == ["cut"]
+    assert printed_json(here("corpus", "classes", corpus, "--min-captions", "2", "--replace", "--json"))["verbs"] == [
+        "cut"
+    ]
 
 
 def test_a_share_and_synonyms_of_ones_own(corpus: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.txt"
     own.write_text("noun: vegetable, tomato\n", encoding="utf-8")
-    assert evenreel("corpus", "classes", corpus, "--synonyms", own, "--share", "1").returncode == 0
+    assert here("corpus", "classes", corpus, "--synonyms", own, "--share", "1").returncode == 0
     nouns = names(corpus, "noun")
     assert [[nouns[number] for number in one] for one in load_corpus(corpus).clips["noun_classes"]] == [
         ["vegetable"], [], []
@@ -75,10 +75,10 @@ def test_captions_that_are_not_english_are_noted(tmp_path: Path) -> None:
     texts = ["мужчина режет помидоры", "женщина играет на гитаре", "a dog runs"]
     captions = pl.DataFrame({"caption_id": list("012"), "clip_id": "a", "text": texts})
     save_corpus(make_corpus(pl.DataFrame({"clip_id": ["a"]}), captions), tmp_path)
-    done = evenreel("corpus", "classes", tmp_path, "--tagger", "pattern")
+    done = here("corpus", "classes", tmp_path, "--tagger", "pattern")
     assert done.returncode == 0
     assert "note: the dictionary does not know 78% of the nouns" in done.stdout
-    again = printed_json(evenreel("corpus", "classes", tmp_path, "--tagger", "pattern", "--replace", "--json"))
+    again = printed_json(here("corpus", "classes", tmp_path, "--tagger", "pattern", "--replace", "--json"))
     assert again["unknown_share"] == pytest.approx(7 / 9)
 
 
@@ -102,7 +102,7 @@ def test_options_are_checked_before_the_work(corpus: Path, monkeypatch: pytest.M
     ],
 )
 def test_wrong_options_leave_the_corpus_alone(corpus: Path, options: list[str], sentence: str) -> None:
-    done = evenreel("corpus", "classes", corpus, *options)
+    done = here("corpus", "classes", corpus, *options)
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
     assert not (corpus / "classes.parquet").exists()

@@ -1,4 +1,4 @@
-"""`evenreel corpus` as a person types it, in a real process."""
+"""`evenreel corpus` as a person types it: once in a real process, then by its `main` in this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenreel.corpus.annotation import save_class_names
 from evenreel.corpus.summary import lengths_s
 from evenreel.corpus.tables import make_corpus
 from tests.corpus.test_formats_official import textvr, write
-from tests.test_cli import evenreel, printed_json
+from tests.test_cli import evenreel, here, printed_json
 
 TABLE = "clip_id,text,split,domain,start_s,end_s,frame_count,fps,verb_classes,annotator\n" + (
     'a,one,train,games,0,4,,,"[1, 2]",kim\n'
@@ -44,9 +44,9 @@ def test_import_writes_a_corpus_and_says_what_it_holds(table: Path, tmp_path: Pa
 
 def test_import_over_another_corpus_says_so_and_leaves_nothing_of_it(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    evenreel("corpus", "import", "table", table, "--out", out)
+    here("corpus", "import", "table", table, "--out", out)
     save_class_names(out, ["run"], ["dog"], "tagger")
-    done = evenreel("corpus", "import", "table", table, "--out", out)
+    done = here("corpus", "import", "table", table, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     told = " ".join(done.stdout.split())
     assert f"note: What was in {out} is replaced: captions.parquet, classes.parquet, clips.parquet." in told
@@ -55,7 +55,7 @@ def test_import_over_another_corpus_says_so_and_leaves_nothing_of_it(table: Path
 
 def test_import_as_json_and_one_split(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert printed_json(evenreel("corpus", "import", "table", table, "--out", out, "--split", "test", "--json")) == {
+    assert printed_json(here("corpus", "import", "table", table, "--out", out, "--split", "test", "--json")) == {
         "corpus": str(out),
         "clips": 1,
         "captions": 1,
@@ -66,7 +66,7 @@ def test_import_as_json_and_one_split(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_split_that_is_not_there(table: Path, tmp_path: Path) -> None:
-    done = evenreel("corpus", "import", "table", table, "--out", tmp_path / "out", "--split", "tset")
+    done = here("corpus", "import", "table", table, "--out", tmp_path / "out", "--split", "tset")
     assert done.returncode == 1
     assert "the splits are: test, train" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -75,14 +75,14 @@ def test_a_split_that_is_not_there(table: Path, tmp_path: Path) -> None:
 def test_what_is_left_out_is_said_and_is_exit_status_3(tmp_path: Path) -> None:
     rows = [textvr("Games/[bold]a.mp4", "A sale.", "Games/a.json"), textvr("Games/b.mp4", "Salt.", "Games/b.json")]
     write(tmp_path / "in", {"TextVR_test.json": rows, "Games/a.json": {"0": SIGN}})
-    done = evenreel("corpus", "import", "textvr", tmp_path / "in", "--out", tmp_path / "out")
+    done = here("corpus", "import", "textvr", tmp_path / "in", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.splitlines()[0].endswith("2 clips, 2 captions, 1 sign on screen")
     assert "  left out: 1 clips have no file of words on screen (Games/b)." in done.stdout
     texts = load_texts(tmp_path / "out")
     assert texts is not None
     assert texts["text"].to_list() == ["SALE [red]"]
-    again = evenreel(
+    again = here(
         "corpus", "import", "textvr", tmp_path / "in" / "TextVR_test.json", "--out", tmp_path / "out", "--json"
     )
     assert again.returncode == 3
@@ -97,15 +97,15 @@ def test_notices_of_a_split_that_is_not_kept_do_not_count(tmp_path: Path) -> Non
         "MSRVTT_train.9k.csv": "video_id\nx\n",
     }
     write(tmp_path / "in", files)
-    whole = evenreel("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "out")
+    whole = here("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "out")
     assert whole.returncode == 3
     assert "1 of its 9,000 official clips" in whole.stdout
-    part = evenreel("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "part", "--split", "test")
+    part = here("corpus", "import", "msrvtt-1ka", tmp_path / "in", "--out", tmp_path / "part", "--split", "test")
     assert (part.returncode, part.stdout.count("\n")) == (0, 2)
 
 
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
-    done = evenreel("corpus", "import", "msrvt", tmp_path, "--out", tmp_path / "out")
+    done = here("corpus", "import", "msrvt", tmp_path, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert done.stderr == f"evenreel: There is no format 'msrvt'; there are: {', '.join(FORMATS)}.\n"
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
 def test_every_broken_rule_has_a_line_of_its_own(tmp_path: Path) -> None:
     table = "caption_id,clip_id,text,start_s,end_s\n0,a,x,3,2\n0,a,y,3,2\n"
     folder = write(tmp_path / "in", {"mine.csv": table})
-    done = evenreel("corpus", "import", "table", folder / "mine.csv", "--out", tmp_path / "out")
+    done = here("corpus", "import", "table", folder / "mine.csv", "--out", tmp_path / "out")
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
     assert "caption_id, is '0' as in row 1" in first
@@ -128,8 +128,8 @@ def test_every_broken_rule_has_a_line_of_its_own(tmp_path: Path) -> None:
 
 
 def test_info(table: Path, tmp_path: Path) -> None:
-    evenreel("corpus", "import", "table", table, "--out", tmp_path / "out")
-    done = evenreel("corpus", "info", tmp_path / "out")
+    here("corpus", "import", "table", table, "--out", tmp_path / "out")
+    done = here("corpus", "info", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         f"{tmp_path / 'out'}: 3 clips, 4 captions",
@@ -142,14 +142,14 @@ def test_info(table: Path, tmp_path: Path) -> None:
         "  classes: 2 of verbs, 0 of nouns",
         "  more columns of captions: annotator",
     ]
-    told = printed_json(evenreel("corpus", "info", tmp_path / "out", "--json"))
+    told = printed_json(here("corpus", "info", tmp_path / "out", "--json"))
     assert told["sources"] == {"(none)": 3}
     assert told["length_s"] == {"least": 2, "median": 3, "greatest": 4, "known": 2}
     assert told["texts"] is None
 
 
 def test_info_of_what_is_no_corpus(tmp_path: Path) -> None:
-    done = evenreel("corpus", "info", tmp_path)
+    done = here("corpus", "info", tmp_path)
     assert done.returncode == 1
     assert "clips.parquet is missing; make one with `evenreel corpus import`" in done.stderr
 

@@ -1,4 +1,7 @@
-"""`evenreel evaluate` as a person types it: figures, comparisons, corrections, exit status, and no torch."""
+"""`evenreel evaluate` as a person types it: figures, comparisons, corrections, exit status, and no torch.
+
+What fails and what the table looks like is asked of a real process; the rest, of its `main` in this one.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from evenreel.evaluation.rescoring import RESCORINGS
 from evenreel.evaluation.scores import save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import Scores
-from tests.test_cli import evenreel, printed_json
+from tests.test_cli import evenreel, here, printed_json
 
 COUNT = 30
 CLIPS = [f"v{i}" for i in range(COUNT)]
@@ -56,9 +59,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def evaluate(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def typed(place: Path, *arguments: str | Path) -> list[str | Path]:
     names = [place / one if isinstance(one, str) and (place / one).is_file() else one for one in arguments]
-    return evenreel("evaluate", *names, "--corpus", place / "corpus", "--split", "test")
+    return ["evaluate", *names, "--corpus", place / "corpus", "--split", "test"]
+
+
+def evaluate(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return here(*typed(place, *arguments))
 
 
 def figures(place: Path, *arguments: str | Path) -> Any:
@@ -71,7 +78,7 @@ def ranks(seed_values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def test_the_table_has_each_metric_with_its_interval_in_both_directions(place: Path) -> None:
-    done = evaluate(place, "old.npz")
+    done = evenreel(*typed(place, "old.npz"))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     recall = 100 * np.mean(ranks(values(0, 1.0)) == 1)
@@ -171,7 +178,7 @@ def test_the_page_is_written(place: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "status"), [("bad.npz", 1), ("old.npy", 2)])
 def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: str, status: int) -> None:
-    done = evaluate(place, name, *(["--ties", "mine"] if status == 2 else []))
+    done = evenreel(*typed(place, name, *(["--ties", "mine"] if status == 2 else [])))
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("evenreel: ")
     assert done.stderr.count("\n") == 1
@@ -298,18 +305,18 @@ def test_lists_whose_ids_fit_both_sides_go_by_the_direction(tmp_path: Path) -> N
     save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
     write_run(Scores(values(0, 1.0), CLIPS, CLIPS), tmp_path / "v.run", direction="v2t")
     command = ("evaluate", tmp_path / "v.run", "--corpus", tmp_path / "corpus", "-m", "MeanR")
-    assert "fit both" in " ".join(evenreel(*command, "--help").stdout.split())
-    assert evenreel(*command).returncode == 1
-    found = printed_json(evenreel(*command, "--direction", "v2t", "--json"))["systems"][0]
+    assert "fit both" in " ".join(here(*command, "--help").stdout.split())
+    assert here(*command).returncode == 1
+    found = printed_json(here(*command, "--direction", "v2t", "--json"))["systems"][0]
     assert found["directions"]["v2t"]["summary"]["MeanR"]["value"] == ranks(values(0, 1.0).T).mean()
 
 
 def test_scores_of_another_split_are_refused_and_partial_ones_only_if_asked(place: Path) -> None:
     whole = ("evaluate", place / "old.npz", "--corpus", place / "corpus")
-    done = evenreel(*whole)
+    done = here(*whole)
     assert (done.returncode, done.stdout) == (1, "")
     assert "have no scores, the first 'c-other'" in done.stderr
-    found = printed_json(evenreel(*whole, "--partial", "--json"))
+    found = printed_json(here(*whole, "--partial", "--json"))
     assert any("a smaller gallery" in notice for notice in found["systems"][0]["notices"])
 
 
@@ -330,7 +337,7 @@ def test_neither_torch_nor_a_decoder_is_imported(place: Path) -> None:
 
 def test_the_help_names_metrics_and_corrections() -> None:
     assert [str(metric) for metric in DEFAULT_METRICS] == DEFAULT_WORDS
-    done = evenreel("evaluate", "--help")
+    done = here("evaluate", "--help")
     words = " ".join(re.sub("[│|]", " ", done.stdout).split())
     assert f"[default: {' '.join(DEFAULT_WORDS)}]" in words
     assert "[default: both]" in words
