@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -75,3 +77,11 @@ def test_a_study_says_what_it_lacks() -> None:
     assert run_study("ghost/t1", bare, settings).sentence.startswith("40 real clips and 80 generated ones")
     with pytest.raises(UsageError, match="'ghost/t9' is no study; there are: ghost/t1, "):
         run_study("ghost/t9", bare, settings)
+
+
+def test_the_docs_name_every_study() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    named = [
+        word for line in text.splitlines() if line.startswith("| `") for word in re.findall(r"`ghost/(\w+)`", line)
+    ]
+    assert {f"ghost/{word}" for word in named} == set(STUDIES)

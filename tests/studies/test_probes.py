@@ -59,8 +59,6 @@ def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: StudyMaterial, 
 
 def test_frames_taken_after_the_clip_is_moved_are_others(favoured: StudyMaterial, quick: StudySettings) -> None:
     """Two of four frames: a mean sees which they are, not in which order."""
-    taken = run_study("ghost/t4", favoured, replace(quick, frames=2))
-    assert taken.effect.value == pytest.approx(0.0, abs=1e-9)
     moved = run_study("ghost/t4", favoured, replace(quick, frames=2, stage="video"))
     changes = {row[2]: row[6] for row in moved.tables[0].rows}
     assert changes["random, both"] != 0
