@@ -321,3 +321,16 @@ def test_the_token_in_the_address_lets_in_and_leaves_the_address(token_visits: V
     settled(page)
     assert page.url == f"{token_visits.address}/?q=harbour"
     assert names(page)
+
+
+def test_a_library_that_tells_too_little_of_sources_says_so(rendered_visits: Visits) -> None:
+    rendered_visits.expected.append("status of 400")
+    page = rendered_visits.open("/?q=a+star&neutral=1&where=duration_s+>+1")
+    expect(page.locator(".failed")).to_contain_text("Too few clips to tell what sets sources apart")
+    page.get_by_role("button", name="Filters").click()
+    expect(page.locator("#neutral")).to_be_disabled()
+    expect(page.locator("#neutral-note")).to_contain_text("there must be 20 of a camera")
+    assert page.locator("#where-error").inner_text() == ""
+    page.get_by_role("button", name="Remove the filter Neutral to source").click()
+    settled(page)
+    assert len(names(page)) == 4
