@@ -229,7 +229,7 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
         towers.dimension,
         None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
         trainable,
-        _texts(parts) | _videos(readable_files) | asdict(used),
+        source=_texts(parts) | _videos(readable_files) | asdict(used),
     )
     return Loaded(material, kept, used, tuple(set_aside))
 
