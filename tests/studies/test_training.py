@@ -9,6 +9,7 @@ import pytest
 
 from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditResult
+from evenreel.debias.source import PRESETS
 from evenreel.debias.source_vector import caption_vectors, video_vectors
 from evenreel.studies import StudyMaterial, StudySettings, run_study
 from evenreel.studies.seeds import over_seeds
@@ -30,7 +31,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
 
 @pytest.fixture(scope="module")
 def debiased(material: StudyMaterial, settings: StudySettings) -> AuditResult:
-    return run_study("ghost/t6", material, settings)
+    with pytest.MonkeyPatch.context() as patch:  # each training takes a second
+        patch.setattr("evenreel.studies.debiasing.PRESETS", {"paper": PRESETS["paper"]})
+        return run_study("ghost/t6", material, settings)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def test_an_interval_over_seeds() -> None:
 
 def test_the_published_term_turns_against_generated_clips(debiased: AuditResult) -> None:
     rows = {row[1]: row for row in debiased.tables[0].rows}
-    assert list(rows) == ["before training", "plain", "paper", "release", "neutral"]
+    assert list(rows) == ["before training", "plain", "paper"]
     changes = {row[1]: row[2] for row in debiased.tables[1].rows}
     assert changes["paper"] > 20  # type: ignore[operator]
     assert changes["paper"] == pytest.approx(rows["paper"][8] - rows["plain"][8])  # type: ignore[operator]
