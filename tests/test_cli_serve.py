@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import Served, rendered, served
+from tests.test_cli import here
 
 __all__ = ["rendered", "served"]
 
@@ -122,15 +123,9 @@ def test_the_token_opens_the_api(served: Served) -> None:
 
 
 def refused(*options: str) -> tuple[int, str]:
-    environment = {name: value for name, value in os.environ.items() if name != "EVENREEL_TOKEN"}
-    done = subprocess.run(
-        [sys.executable, "-m", "evenreel", "serve", *options],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=60,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EVENREEL_TOKEN", raising=False)
+        done = here("serve", *options)
     return done.returncode, done.stderr
 
 
