@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -268,6 +269,13 @@ def test_every_query_s_columns_are_written(place: Path, tmp_path: Path, name: st
     assert one["rank"].to_list() == ranks(values(0, 1.0)).tolist()
     assert one["R@1"].to_list() == (100.0 * (ranks(values(0, 1.0)) == 1)).tolist()
     assert table.filter(system="new.npz", direction="v2t")["query_id"].to_list() == CLIPS
+
+
+def test_hazard_56_no_name_is_a_formula_in_a_spreadsheet(place: Path, tmp_path: Path) -> None:
+    shutil.copy(place / "old.npz", tmp_path / "=1+1.npz")
+    done = evaluate(place, tmp_path / "=1+1.npz", "--per-query", tmp_path / "table.csv")
+    assert done.returncode == 0, done.stderr
+    assert set(pl.read_csv(tmp_path / "table.csv")["system"]) == {"'=1+1.npz"}
 
 
 @pytest.mark.parametrize("direction", ["t2v", "v2t"])

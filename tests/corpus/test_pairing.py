@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.corpus.cells import as_cell
 from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.pairing import Found, GeneratedClip, Generator, find_generated, pair_clips, path_from
-from evenreel.corpus.prompts import as_cell, file_name
+from evenreel.corpus.prompts import file_name
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -64,7 +65,7 @@ def test_groups_are_added_one_after_another(corpus: Corpus) -> None:
     once = pair_clips(corpus, [GeneratedClip("a", "open/a.mp4", Generator("open"))])
     assert "setting" not in once.clips.columns
     assert once.clips["clip_id"].to_list()[-1] == "a@open"
-    twice = pair_clips(once, [GeneratedClip("a", "sora/a.mp4", SORA), GeneratedClip("a", "x.mp4", SORA, "mine")][:1])
+    twice = pair_clips(once, [GeneratedClip("a", "sora/a.mp4", SORA)])
     assert counterparts(twice)["group"].to_list() == ["open", "sora text"]
     assert twice.clips["source"].to_list() == ["camera"] * 4 + ["open", "sora"]
     assert pair_clips(twice, []) is twice
@@ -122,6 +123,9 @@ def test_a_video_may_have_the_name_of_the_real_one_or_of_a_prompts_file(corpus: 
     assert pairs_of(find_generated(alone, folder, tmp_path / "new", SORA)) == {"b": "film.mp4"}
     encoded = files(tmp_path / "encoded", f"{file_name('Games/c')}.mp4")
     assert list(pairs_of(find_generated(corpus, encoded, tmp_path, SORA))) == ["Games/c"]
+    long = make_corpus(pl.DataFrame({"clip_id": ["games/" * 40]}), corpus.captions.clear())
+    shortened = files(tmp_path / "shortened", f"{file_name('games/' * 40)}.mp4")
+    assert list(pairs_of(find_generated(long, shortened, tmp_path, SORA))) == ["games/" * 40]
 
 
 def test_a_name_that_several_clips_share_is_not_guessed(corpus: Corpus, tmp_path: Path) -> None:

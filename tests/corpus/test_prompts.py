@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
+from evenreel.corpus.cells import as_cell, from_cell
 from evenreel.corpus.prompts import (
     GenerationRequest,
-    as_cell,
     file_name,
-    from_cell,
     fused_captions,
     join_captions,
     setting_of,

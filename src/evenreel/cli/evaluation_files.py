@@ -89,6 +89,7 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
     """A row a system, direction and query, with the columns that the figures are calculated from."""
     import polars as pl
 
+    from evenreel.corpus.cells import as_cell
     from evenreel.evaluation.writing import replacing
 
     tables = [
@@ -101,7 +102,8 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
     table = pl.concat(tables)
     with replacing(path) as part:
         if path.suffix.lower() == ".csv":
-            table.write_csv(part)
+            names = pl.col("system", "query_id")
+            table.with_columns(names.map_elements(as_cell, pl.String)).write_csv(part)
         else:
             table.write_parquet(part)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
+from evenreel.corpus.cells import as_cell
 from evenreel.features import ClipAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
@@ -43,7 +44,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
         table = io.StringIO()
         rows = csv.writer(table)
         rows.writerow([one.name for one in fields(ClipAside)])
-        rows.writerows(astuple(one) for one in loaded.set_aside)
+        rows.writerows(map(as_cell, astuple(one)) for one in loaded.set_aside)
         write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
 
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 import polars as pl
 
+from evenreel.corpus.cells import from_cell
 from evenreel.corpus.counterparts import CAMERA, SETTING, counterparts, group_name, is_generated
 from evenreel.corpus.given import csv_rows, stem
 from evenreel.corpus.imported import some, table
-from evenreel.corpus.prompts import from_cell
+from evenreel.corpus.prompts import file_name
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
@@ -210,6 +210,7 @@ class _RealClips:
     def __init__(self, corpus: Corpus) -> None:
         real = corpus.clips.filter(~is_generated()).select("clip_id", "path")
         self.ids = frozenset(real["clip_id"])
+        self._by_file_name = {file_name(clip_id): clip_id for clip_id in real["clip_id"]}
         self._by_video: dict[str, list[str]] = {}
         for clip_id, path in real.iter_rows():
             if path:
@@ -222,9 +223,11 @@ class _RealClips:
             CorpusError: there are several.
         """
         name = file.relative_to(folder).with_suffix("").as_posix()
-        for called in (name, file.stem, unquote(file.stem)):
+        for called in (name, file.stem):
             if called in self.ids:
                 return called
+        if file.stem in self._by_file_name:
+            return self._by_file_name[file.stem]
         found = self._by_video.get(file.stem, [])
         if len(found) > 1:
             raise CorpusError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import quote
 
+from evenreel.corpus.cells import as_cell
 from evenreel.corpus.counterparts import is_generated
 from evenreel.errors import CorpusError, UsageError
 from evenreel.files import replacing
@@ -24,8 +25,7 @@ SETTINGS: tuple[Setting, ...] = get_args(Setting)
 Fuse = Callable[[Sequence[str]], str]
 """Captions of a clip, in order -> one text."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_MARK = "'"
+_NO_BEGINNING = "=+-@ ,.;:"
 _LONGEST_NAME = 150
 _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
@@ -66,7 +66,7 @@ def setting_of(word: str) -> Setting:
 def join_captions(captions: Sequence[str], most: int | None = None) -> str:
     """Captions as one text, a sentence each; what differs in case, spaces or the last full stop is said once.
 
-    Stands in for the language model that writes one comprehensive description (Generative Ghost, section 3.1): it adds
+    Stands in for the language model that writes one comprehensive description (Generative Ghost, section 2.2): it adds
     and drops nothing, and where captions contradict each other, so does it.
 
     Args:
@@ -85,7 +85,7 @@ def join_captions(captions: Sequence[str], most: int | None = None) -> str:
 
 def _sentence(caption: str) -> str:
     """A caption that begins with a capital and ends in a stop; empty where it says nothing."""
-    words = re.sub(r"\s+([,.;:!?])", r"\1", " ".join(caption.split())).lstrip("".join(_FORMULA) + " ,.;:")
+    words = re.sub(r"\s+([,.;:!?])", r"\1", " ".join(caption.split())).lstrip(_NO_BEGINNING)
     if not words.endswith(("?", "!")):
         words = words.rstrip(" ,.;:")
         words += "." if words else ""
@@ -115,7 +115,7 @@ def file_name(clip_id: str) -> str:
 def write_prompts(path: Path, requests: Sequence[GenerationRequest]) -> None:
     """Write requests as a csv with `clip_id, setting, prompt, keyframe, first_half`; paths begin in its folder.
 
-    A text that a spreadsheet would take for a formula is written behind an apostrophe, see `as_cell`.
+    A text that a spreadsheet would take for a formula is written behind an apostrophe, see `evenreel.corpus.cells`.
 
     Raises:
         CorpusError: the file cannot be written.
@@ -133,17 +133,3 @@ def write_prompts(path: Path, requests: Sequence[GenerationRequest]) -> None:
 
 def _from(folder: Path, file: Path | None) -> str:
     return "" if file is None else file.relative_to(folder).as_posix()
-
-
-def as_cell(text: str) -> str:
-    """A text for a csv that spreadsheets open: behind an apostrophe where they would take it for a formula.
-
-    >>> as_cell("=1+1"), as_cell("a dog"), from_cell(as_cell("'tis")), from_cell("'tis")
-    ("'=1+1", 'a dog', "'tis", "'tis")
-    """
-    return _MARK + text if text.startswith((*_FORMULA, _MARK)) else text
-
-
-def from_cell(cell: str) -> str:
-    """What `as_cell` was given; other texts as they are."""
-    return cell[1:] if cell.startswith(_MARK) and cell[1:].startswith((*_FORMULA, _MARK)) else cell

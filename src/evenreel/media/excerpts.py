@@ -21,7 +21,7 @@ Excerpt = Literal["keyframe", "first_half", "nothing"]
 """What is taken of a clip; `nothing` finds out whether it can be read."""
 
 KEYFRAME_AT = Fraction(1, 5)
-"""Where in a clip its keyframe is (Generative Ghost, section 3.1)."""
+"""Where in a clip its keyframe is (Generative Ghost, section 2.2)."""
 
 _USUAL_FPS = Fraction(25)
 

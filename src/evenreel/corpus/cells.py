@@ -1,0 +1,20 @@
+"""Texts in tables that spreadsheets open, which run what looks like a formula."""
+
+from __future__ import annotations
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_MARK = "'"
+
+
+def as_cell(text: str) -> str:
+    """A text for a csv: behind an apostrophe where a spreadsheet would take it for a formula.
+
+    >>> as_cell("=1+1"), as_cell("a dog"), from_cell(as_cell("'tis")), from_cell("'tis")
+    ("'=1+1", 'a dog', "'tis", "'tis")
+    """
+    return _MARK + text if text.startswith((*_FORMULA, _MARK)) else text
+
+
+def from_cell(cell: str) -> str:
+    """What `as_cell` was given; other texts as they are."""
+    return cell[1:] if cell.startswith(_MARK) and cell[1:].startswith((*_FORMULA, _MARK)) else cell
