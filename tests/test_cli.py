@@ -1,4 +1,4 @@
-"""What a person types, in a real process: output, exit status, and quiet failure."""
+"""What a person types, in a real process where that matters: output, exit status, and quiet failure."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def index(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def search(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return forked("search", *arguments, "--library", place / "library")
+    return here("search", *arguments, "--library", place / "library")
 
 
 def seen(place: Path, *arguments: str | Path) -> Any:
@@ -295,12 +295,10 @@ def test_the_command_line_says_what_it_can() -> None:
     done = evenreel("--help")
     for command in ("index", "search", "info", "verify", "repair", "demo"):
         assert command in done.stdout
-        assert forked(command, "--help").returncode == 0
-    assert "[default: EVENREEL_LIBRARY or your" in " ".join(
-        evenreel("search", "--help").stdout.replace("│", " ").split()
-    )
-    assert evenreel("--version").stdout.startswith("evenreel 0.")
-    assert evenreel("nonsense").returncode == 2
+        assert here(command, "--help").returncode == 0
+    assert "[default: EVENREEL_LIBRARY or your" in " ".join(here("search", "--help").stdout.replace("│", " ").split())
+    assert here("--version").stdout.startswith("evenreel 0.")
+    assert here("nonsense").returncode == 2
 
 
 def test_a_new_broken_file_is_news(place: Path, tmp_path: Path) -> None:
