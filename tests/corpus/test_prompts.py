@@ -15,8 +15,8 @@ from evenreel.corpus import make_corpus
 from evenreel.corpus.cells import as_cell, from_cell
 from evenreel.corpus.prompts import (
     GenerationRequest,
+    captions_of_real,
     file_name,
-    fused_captions,
     join_captions,
     setting_of,
     write_prompts,
@@ -63,8 +63,7 @@ def test_real_clips_are_asked_for_in_their_order() -> None:
     )
     captions = pl.DataFrame({"caption_id": list("123"), "clip_id": ["a", "b", "a"], "text": ["x", "y", "z"]})
     corpus = make_corpus(clips, captions)
-    assert list(fused_captions(corpus)) == [("b", "Y."), ("a", "X. Z."), ("silent", "")]
-    assert list(fused_captions(corpus, "/".join)) == [("b", "y"), ("a", "x/z"), ("silent", "")]
+    assert list(captions_of_real(corpus).items()) == [("b", ["y"]), ("a", ["x", "z"]), ("silent", [])]
 
 
 def test_settings() -> None:

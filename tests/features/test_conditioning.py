@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from evenreel.corpus import make_corpus
+from evenreel.corpus import make_corpus, save_corpus
 from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.prompts import GenerationRequest
 from evenreel.errors import CorpusError
@@ -22,6 +23,8 @@ from evenreel.features.generation import Generate, generate_counterparts
 from evenreel.media import probe
 from evenreel.planted import write_clip
 from evenreel.types import Corpus
+from tests.features.killed_run import exit_code
+from tests.features.killed_run import generate as run_generator
 from tests.media_files import number_in, numbered_picture
 
 
@@ -69,6 +72,18 @@ def test_captions_alone_need_no_video(corpus: Corpus, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["prompts.csv"]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
+
+
+def test_captions_that_a_model_cannot_fuse_cost_their_clip_alone(corpus: Corpus, tmp_path: Path) -> None:
+    def fuse(captions: Sequence[str]) -> str:
+        if captions == ["about b"]:
+            raise TimeoutError("the model does not answer")
+        return " " if captions == ["about nowhere"] else captions[0].upper()
+
+    prepared = prepare_requests(corpus, tmp_path, Conditioning(fuse=fuse, workers=2))
+    assert [one.prompt for one in prepared.requests] == ["ABOUT X/A", "ABOUT BROKEN"]
+    assert [one.clip_id for one in prepared.set_aside] == ["b", "nowhere", "silent"]
+    assert "TimeoutError: the model does not answer" in prepared.set_aside[0].sentence
 
 
 def test_keyframes_lie_beside_the_table_and_are_made_once(corpus: Corpus, videos: Path, tmp_path: Path) -> None:
@@ -133,12 +148,31 @@ def test_a_generator_is_asked_for_each_clip_and_again_only_for_what_failed(
     assert row["path"] == str(tmp_path / "videos" / "x%2Fa.mp4")
 
     asked.clear()
+    fused: list[str] = []
+    given = replace(given, fuse=lambda captions: fused.append(captions[0]) or "x")  # type: ignore[func-returns-value]
     again = generate_counterparts(corpus, copying(videos / "a.mp4", asked), tmp_path, "open", given)
     assert asked == ["b"]
+    assert fused == ["about b"]
     assert (again.made, again.kept) == (1, 3)
     assert counterparts(again.corpus, "open text")["clip_id"].to_list() == ["x/a", "b", "broken", "nowhere"]
     assert (tmp_path / "videos" / "x%2Fa.mp4").read_bytes() == (videos / "b.mp4").read_bytes()
     assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_a_generator_that_is_killed_leaves_no_half_video_and_goes_on(
+    corpus: Corpus, videos: Path, tmp_path: Path
+) -> None:
+    save_corpus(corpus, videos)
+    assert exit_code(run_generator, videos, tmp_path, 2) == -signal.SIGKILL
+    assert len(list((tmp_path / "videos").iterdir())) == 2  # one that is finished, one that has no name yet
+    asked: list[str] = []
+    done = generate_counterparts(
+        corpus, copying(videos / "b.mp4", asked), tmp_path, "open", Conditioning(videos=videos)
+    )
+    assert asked == ["b", "broken", "nowhere"]
+    assert (done.made, done.kept) == (3, 1)
+    assert {path.read_bytes() for path in (tmp_path / "videos").iterdir()} == {(videos / "b.mp4").read_bytes()}
+    assert len(list((tmp_path / "videos").iterdir())) == 4
 
 
 def test_what_the_corpus_has_is_not_asked_for(corpus: Corpus, videos: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,19 +16,24 @@ from polars.testing import assert_frame_equal
 
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.result import AuditSettings
-from evenreel.corpus import load_corpus, make_corpus
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features import equalise as module
 from evenreel.features.common_form import EqualiseSettings, common_form
 from evenreel.features.equalise import EqualiseReport, equalise
 from evenreel.features.facts import ClipFacts, FactSettings, clip_facts
+from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.media import open_video, parse_rule
 from evenreel.types import Corpus, Scores
+from tests.features.killed_run import exit_code, make_equal
 from tests.features.mirrors import MADE_SIZE, REAL_FPS, write_mirrors
 from tests.media_files import number_in
 
 FAMILY_FRAMES = {"r0": 15, "g0": 15, "r1": 17, "g1": 17, "r2": 30, "part": 10}
 """At 10 frames a second: the shorter of a pair (the last frame of a mirror is shown for 0.04 s), else all of a clip."""
+
+FATAL = 5
+"""The write that a run dies at: after the facts, the page and two clips."""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +100,26 @@ def test_what_is_there_is_left_alone_and_what_is_missing_is_written_the_same(
     assert (again.encoded, again.unchanged) == (1, 5)
     assert first.read_bytes() == before
     assert load_corpus(tmp_path / "corpus").clips.equals(load_corpus(out).clips)
+
+
+def test_a_run_that_is_killed_goes_on_and_ends_as_an_undisturbed_one(
+    corpus: Corpus, folder: Path, settings: EqualiseSettings, report: EqualiseReport, out: Path, tmp_path: Path
+) -> None:
+    def clips(place: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (place / "clips").iterdir() if path.suffix == ".mp4"}
+
+    save_corpus(corpus, tmp_path / "before")
+    assert exit_code(make_equal, tmp_path / "before", folder, tmp_path / "corpus", FATAL) == -signal.SIGKILL
+    written = clips(tmp_path / "corpus")
+    assert len(written) == FATAL - 3
+    assert written.items() <= clips(out).items()
+    assert not (tmp_path / "corpus" / "clips.parquet").exists()
+
+    again = equalise(corpus, tmp_path / "corpus", settings)
+    assert (again.encoded, again.unchanged) == (6 - len(written), len(written))
+    assert clips(tmp_path / "corpus") == clips(out)
+    assert load_corpus(tmp_path / "corpus").clips.equals(load_corpus(out).clips)
+    assert not list((tmp_path / "corpus").rglob(f"*{TEMPORARY_SUFFIX}"))
 
 
 def test_another_form_replaces_the_clips(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -92,12 +92,10 @@ def _sentence(caption: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def fused_captions(corpus: Corpus, fuse: Fuse = join_captions) -> Iterator[tuple[str, str]]:
-    """The real clips, in the corpus's order, each with its captions as one text; with none, where it has no caption."""
+def captions_of_real(corpus: Corpus) -> dict[str, list[str]]:
+    """The real clips, in the corpus's order, each with its captions in theirs; with none, where it has no caption."""
     captions = dict(corpus.captions.group_by("clip_id").agg("text").iter_rows())
-    for clip_id in corpus.clips.filter(~is_generated())["clip_id"]:
-        texts = captions.get(clip_id)
-        yield clip_id, fuse(texts).strip() if texts else ""
+    return {clip_id: captions.get(clip_id, []) for clip_id in corpus.clips.filter(~is_generated())["clip_id"]}
 
 
 def file_name(clip_id: str) -> str:

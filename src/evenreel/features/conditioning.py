@@ -10,11 +10,12 @@ stopped; files are called as `evenreel.corpus.prompts.file_name` says:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from evenreel.corpus.prompts import (
     Fuse,
     GenerationRequest,
     Setting,
+    captions_of_real,
     file_name,
-    fused_captions,
     join_captions,
     write_prompts,
 )
@@ -41,6 +42,7 @@ from evenreel.types import Corpus, Pixels
 
 READER = "evenreel.media.excerpts:ExcerptReader"
 PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
+_NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Conditioning:
         setting: `text` is the fused captions alone; `image` a keyframe with them, `video` the first half of the clip.
         videos: folder in which the paths of the clips begin.
         split: of the clips; None for all.
-        fuse: makes one text of a clip's captions.
+        fuse: makes one text of a clip's captions; called for one clip after another, and what it raises is the reason
+            that a clip is set aside for.
         workers: reader processes; 0 means one for each core.
         limits: what one clip may cost.
     """
@@ -99,10 +102,13 @@ def prepare_requests(
     out, given = Path(out), given or Conditioning()
     asked = clips_to_mirror(corpus, given)
     done: dict[str, GenerationRequest | ClipAside] = {}
+    fusing = Lock()  # a language model of the user's need not bear several threads
 
-    def ask(maker: RequestMaker, item: tuple[Clip, str]) -> None:
-        clip, prompt = item
+    def ask(maker: RequestMaker, item: tuple[Clip, list[str]]) -> None:
+        clip, captions = item
         try:
+            with fusing:
+                prompt = fused(captions, given.fuse)
             done[clip.clip_id] = maker.request(clip, prompt)
         except MediaError as error:
             done[clip.clip_id] = clip_aside(clip, error)
@@ -115,15 +121,32 @@ def prepare_requests(
     return Prepared(out / PROMPTS, requests, tuple(one for one in found if isinstance(one, ClipAside)))
 
 
-def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, str]]:
-    """The real clips of the split with their captions as one text, in the order of the corpus.
+def clips_to_mirror(corpus: Corpus, given: Conditioning) -> list[tuple[Clip, list[str]]]:
+    """The real clips of the split with their captions, in the order of the corpus.
 
     Raises:
         CorpusError: there is no such split.
     """
     part = corpus if given.split is None else select(corpus, split=given.split)
     clips = {clip.clip_id: clip for clip in clips_of(part)}
-    return [(clips[clip_id], prompt) for clip_id, prompt in fused_captions(part, given.fuse)]
+    return [(clips[clip_id], captions) for clip_id, captions in captions_of_real(part).items()]
+
+
+def fused(captions: Sequence[str], fuse: Fuse) -> str:
+    """Captions of a clip as one text.
+
+    Raises:
+        MediaError: there is none, or they cannot be made one.
+    """
+    if not captions:
+        raise MediaError("failed", _NO_CAPTION)
+    try:
+        prompt = fuse(captions).strip()
+    except Exception as error:  # a language model may raise whatever it likes
+        raise MediaError("failed", f"its captions were not made one text: {type(error).__name__}: {error}") from error
+    if not prompt:
+        raise MediaError("failed", _NO_CAPTION)
+    return prompt
 
 
 def clip_aside(clip: Clip, error: MediaError) -> ClipAside:
@@ -151,11 +174,9 @@ class RequestMaker:
         """What the generator is given of a clip; a keyframe or first half that is there is not made again.
 
         Raises:
-            MediaError: the clip has no caption, or its video cannot be read.
+            MediaError: its video cannot be read.
             CorpusError: a file cannot be written.
         """
-        if not prompt:
-            raise MediaError("failed", "no caption says what it shows; give it one, or leave it out")
         setting, name = self._given.setting, file_name(clip.clip_id)
         keyframe = first_half = None
         if setting == "image":

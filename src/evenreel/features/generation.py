@@ -12,7 +12,8 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips, path_from
 from evenreel.corpus.prompts import GenerationRequest, file_name
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.conditioning import Conditioning, RequestMaker, clip_aside, clips_to_mirror
+from evenreel.features.conditioning import Conditioning, RequestMaker, clip_aside, clips_to_mirror, fused
+from evenreel.features.folder import remove_leftovers
 from evenreel.features.settings import ClipAside
 from evenreel.files import VIDEO_SUFFIXES, make_folder, replacing
 from evenreel.types import Corpus
@@ -53,7 +54,7 @@ def generate_counterparts(
 
     Clips are asked for one after another, in the order of the corpus. A counterpart whose file is there is not made
     again, nor is one that the corpus has. One that fails, or whose video cannot be read, is set aside and the rest goes
-    on; the next run asks for it again.
+    on; the next run asks for it again. A run that was cut off goes on where it stopped.
 
     Args:
         corpus: whose real clips are to be mirrored.
@@ -71,20 +72,23 @@ def generate_counterparts(
     generator = Generator(source, given.setting)
     paired = frozenset(counterparts(corpus, generator.group)["clip_id"])
     asked = [one for one in clips_to_mirror(corpus, given) if one[0].clip_id not in paired]
+    remove_leftovers(out)
     there = _finished(out / VIDEOS)
     files: dict[str, Path] = {}
     aside: list[ClipAside] = []
+    kept = 0
     with closing(RequestMaker(out, given)) as maker:
-        for number, (clip, prompt) in enumerate(asked, start=1):
-            kept = there.get(file_name(clip.clip_id))
+        for number, (clip, captions) in enumerate(asked, start=1):
+            file = there.get(file_name(clip.clip_id))
+            kept += file is not None
             try:
-                files[clip.clip_id] = kept or _make(generate, maker.request(clip, prompt), maker, out)
+                file = file or _make(generate, maker.request(clip, fused(captions, given.fuse)), maker, out)
+                files[clip.clip_id] = file
             except MediaError as error:
                 aside.append(clip_aside(clip, error))
             progress(number / len(asked))
-    kept_count = sum(file in there.values() for file in files.values())
     clips = [GeneratedClip(clip_id, path_from(given.videos, file), generator) for clip_id, file in files.items()]
-    return Generated(pair_clips(corpus, clips), len(files) - kept_count, kept_count, tuple(aside))
+    return Generated(pair_clips(corpus, clips), len(files) - kept, kept, tuple(aside))
 
 
 def _finished(folder: Path) -> dict[str, Path]:
