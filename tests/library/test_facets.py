@@ -95,8 +95,9 @@ def test_a_clip_of_two_files_counts_once_and_missing_files_do_not() -> None:
     assert [facet.column for facet in found] == ["duration_s", "has_text", "source"]
 
 
-def test_captions_are_searched_and_not_filtered_by() -> None:
-    assert [facet.column for facet in facets(catalog([{"caption": "a tram"}] * 3))] == ["duration_s", "has_text"]
+@pytest.mark.parametrize("column", ["caption", "pair_id"])
+def test_what_is_searched_as_text_or_names_a_clip_is_no_choice(column: str) -> None:
+    assert [facet.column for facet in facets(catalog([{column: "a tram"}] * 3))] == ["duration_s", "has_text"]
 
 
 def test_an_empty_library_has_no_facets() -> None:

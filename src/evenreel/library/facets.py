@@ -16,7 +16,8 @@ from evenreel.library.filters import parse_filter
 MAX_VALUES = 30
 """A column with more different values is told by its range, or not at all where it is text."""
 
-SEARCHED_AS_TEXT = "caption"
+NO_CHOICE = frozenset({"caption", "pair_id"})
+"""Columns to leave out: `caption` is searched as text, and `pair_id` names one clip (`evenreel.library.sources`)."""
 
 _THERE = "EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND files.state = 'indexed')"
 
@@ -53,12 +54,12 @@ class Facet:
 def facets(connection: sqlite3.Connection) -> list[Facet]:
     """Length, whether on-screen text was read, and every metadata column that can be filtered by.
 
-    Left out are text columns of more than `MAX_VALUES` values, `caption`, which is searched instead, and columns whose
-    name no filter can write. Counts are of clips with a file that is there.
+    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no filter can
+    write. Counts are of clips with a file that is there.
     """
     counts = _metadata_counts(connection)
     found = [*_length(connection), *_text_read(connection)]
-    for key in sorted(counts.keys() - {SEARCHED_AS_TEXT}):
+    for key in sorted(counts.keys() - NO_CHOICE):
         if column := written_column(key, counts):
             found += _facet(column, printable(key), counts[key])
     return found
