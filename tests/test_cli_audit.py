@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -144,9 +144,6 @@ class Opened:
     def __init__(self, corpus: Corpus) -> None:
         self.corpus, self.asked, self.neutral = corpus, [""], False
 
-    def stats(self) -> SimpleNamespace:
-        return SimpleNamespace(clips=self.corpus.clips.height + 3)
-
     def __enter__(self) -> Opened:
         return self
 
@@ -170,7 +167,28 @@ def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: 
     assert (opened.asked, opened.neutral) == (["a red bus", "a dog"], True)
     assert done.stdout.startswith("Are real or generated clips favoured?\n")
     assert "2 queries, 40 real and 40 generated clips" in done.stdout
-    assert "3 of 84 clips have no known source or no frames, and are left out." in done.stdout
+
+
+def test_an_audit_that_the_corpus_does_not_allow_leaves_the_others_their_results(place: Path, tmp_path: Path) -> None:
+    words = ("confounds", "source", "--corpus", place / "corpus", "--resamples", "20", "--report", tmp_path / "r.html")
+    done = audit(place, *words, "--scores", "fair.npz", "--scores", "unfair.npz", "--json")
+    assert done.exit_code == 3, done.output
+    found = json.loads(done.stdout)
+    assert [one["name"] for one in found["audits"]] == ["source", "source"]
+    assert len(found["not_made"]) == 2
+    assert found["not_made"][0].startswith("fair.npz: The audit confounds was not made. The corpus says nothing of")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "unfair.npz: The audit confounds was not made." in page
+    plain = audit(place, *words, "--scores", "fair.npz")
+    assert plain.exit_code == 3
+    assert plain.stdout.startswith("The audit confounds was not made. The corpus says nothing of")
+    assert "Are real or generated clips favoured?" in plain.stdout
+
+
+def test_it_fails_where_no_audit_can_be_made(place: Path) -> None:
+    done = audit(place, "confounds", "--corpus", place / "corpus", "--scores", "fair.npz")
+    assert isinstance(done.exception, CorpusError)
+    assert "The corpus says nothing of its clips' codec" in str(done.exception)
 
 
 def run(*words: str | Path) -> Result:

@@ -17,7 +17,7 @@ from evenreel.types import Corpus, Scores
 @cache
 def pairs_of(clip_of_caption: tuple[int, ...], pairs: int, groups: tuple[str, ...] = ("sora",)) -> Corpus:
     """Real clips r0, r1, ..., their mirrors of each group (sora0, sora1, ...), captions c0, c1, ... of real clips."""
-    clips = [(f"r{number}", "camera", None) for number in range(pairs)]
+    clips: list[tuple[str, str, str | None]] = [(f"r{number}", "camera", None) for number in range(pairs)]
     clips += [(f"{group}{number}", group, f"r{number}") for group in groups for number in range(pairs)]
     count = len(clip_of_caption)
     return make_corpus(

@@ -12,6 +12,7 @@ from evenreel.audits import AUDITS, AuditResult, AuditSettings, audit, audit_sou
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.paired import measure_source
 from evenreel.audits.source_figures import gap_shares, rank_gaps
+from evenreel.audits.words import effect_words
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import pairs_of, scores_of
@@ -83,6 +84,23 @@ def test_too_few_are_said_first() -> None:
     assert audit_source(part, without_pairs(corpus)).sentence.startswith(
         "Too few clips to conclude: 8 real and 2 generated. What was seen leans towards real clips: where neither"
     )
+
+
+def test_too_few_give_no_verdict_whatever_their_interval() -> None:
+    few = audited(12, 4.0)
+    assert few.effect.high is not None and few.effect.high < 0
+    assert not few.effect.is_told
+    assert effect_words(few).endswith(": too few clips")
+    assert few.to_json()["effect"]["enough"] is False
+    assert audited(30, 4.0).to_json()["effect"]["enough"] is True
+
+
+def test_pairs_that_nobody_looks_for_are_not_enough() -> None:
+    corpus, scores = a_case(40, 1.0)
+    asked = Scores(scores.values[[0, 1, 40]], [scores.caption_ids[row] for row in (0, 1, 40)], scores.video_ids)
+    found = audit_source(asked, corpus, QUICK)
+    assert found.sentence.startswith("Too few clips to conclude: 2 of 40 pairs have a caption. What was seen ")
+    assert not found.effect.enough
 
 
 def test_queries_that_the_corpus_does_not_know() -> None:

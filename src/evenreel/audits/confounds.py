@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from evenreel.audits.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.outward import PROPERTIES
-from evenreel.audits.pairs import paired_groups
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Cell, Effect
-from evenreel.audits.words import DASH
+from evenreel.audits.pairs import paired_groups, said_of
+from evenreel.audits.result import ENOUGH, AuditFigure, AuditResult, AuditSettings, AuditTable, Cell, Effect
+from evenreel.audits.words import DASH, figure_words
 from evenreel.errors import CorpusError
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
@@ -25,7 +25,6 @@ from evenreel.types import Corpus, ScoreBlocks
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-FEW_PAIRS = 30
 NEUTRAL = 50.0
 EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
 
@@ -67,7 +66,7 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         effect=_effect(main),
         tables=(_alike_table(measured), _association_table(measured)),
         figures=tuple(_figure(one) for one in told),
-        notices=tuple(dict.fromkeys(notice for one in measured for notice in one.notices)),
+        notices=(*said_of(scores), *dict.fromkeys(notice for one in measured for notice in one.notices)),
         method=METHOD,
         confidence=settings.confidence,
     )
@@ -95,41 +94,38 @@ def _effect(main: ConfoundMeasures) -> Effect:
     if together is None or together.win_rate is None:
         return Effect(name, math.nan, neutral=NEUTRAL)
     rate = together.win_rate
-    return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value)
+    return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value, together.alike >= ENOUGH)
 
 
 def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
     """What the audit found, plainly."""
     names = _listed(list(main.properties))
-    raw = f"Over all pairs the real clip stands above its mirror for {_said(main.win_rate, confidence)} of the captions"
+    rate = figure_words(main.win_rate, confidence, "%")
+    raw = f"Over all pairs the real clip stands above its mirror for {rate} of the captions"
     together = main.together
     if together is None or together.win_rate is None:
         different = [name for name, one in main.properties.items() if not one.alike] or list(main.properties)
         return (
             f"The comparison cannot tell the source from {_listed(different)}: none of {main.pairs:,} pairs "
-            f"({main.group}) is alike in {'it' if len(different) == 1 else 'them'}. {raw}; 50 is no preference."
+            f"({main.group}) is alike in {'it' if len(different) == 1 else 'them'}. {raw}; 50% is no preference."
         )
-    few = f"Too few pairs to conclude: {together.alike:,} alike. " if together.alike < FEW_PAIRS else ""
+    effect = _effect(main)
+    few = "" if effect.enough else f"Too few pairs to conclude: {together.alike:,} alike. "
+    which = f"all {main.pairs:,}" if together.alike == main.pairs else f"the {together.alike:,} of {main.pairs:,}"
+    alike = figure_words(together.win_rate, confidence, "%")
     return (
-        f"{few}Among the {together.alike:,} of {main.pairs:,} pairs ({main.group}) that are alike in {names}, the real "
-        f"clip stands above its mirror for {_said(together.win_rate, confidence)} of the captions"
-        f"{_verdict(_effect(main))}. {raw}; 50 is no preference."
+        f"{few}Among {which} pairs ({main.group}) that are alike in {names}, the real clip stands above its mirror for "
+        f"{alike} of the captions{_verdict(effect)}. {raw}; 50% is no preference."
     )
 
 
 def _verdict(effect: Effect) -> str:
-    if effect.low is None:
+    if not effect.enough or effect.low is None:
         return ""
     if not effect.is_told:
         return ", which cannot be told from no preference"
     preferred = "real" if effect.value > NEUTRAL else "generated"
     return f": these properties do not explain the preference for {preferred} clips"
-
-
-def _said(rate: Interval, confidence: float) -> str:
-    if rate.low is None or rate.high is None:
-        return f"{rate.value:.1f} %"
-    return f"{rate.value:.1f} % ({confidence:.0%} interval {rate.low:.1f} to {rate.high:.1f})"
 
 
 def _listed(names: Sequence[str]) -> str:

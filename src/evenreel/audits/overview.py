@@ -325,6 +325,9 @@ def _notices(facts: ClipFacts, pairs: pl.DataFrame) -> Iterator[str]:
         return
     unmeasured = int(pairs["similarity"].is_nan().sum())
     if unmeasured == pairs.height:
-        yield f"Similarity was not measured: give features (`evenreel features CORPUS --rule '{PAPER_RULE}'`)."
+        yield (
+            f"Similarity was not measured: compute features (`evenreel features CORPUS --rule '{PAPER_RULE}'`) and "
+            "name their folder with --features."
+        )
     elif unmeasured:
         yield f"Pairs whose similarity is left out, for want of features of a clip: {unmeasured:,} of {pairs.height:,}."

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from evenreel.audits.result import AuditResult, AuditTable
-from evenreel.audits.words import DASH, cell, effect_interval, verdict
+from evenreel.audits.words import DASH, cell, cells, effect_interval, verdict
 from evenreel.errors import UsageError
 from evenreel.report.page import Chart, Page, Section, Table, Text
-from evenreel.report.words import p_value
+from evenreel.report.words import p_value, percent
 
 if TYPE_CHECKING:
     from evenreel.audits.result import Effect
@@ -19,11 +20,12 @@ MOST_ROWS = 200
 """Rows of a table on the page: it is read by people, and JSON has them all."""
 
 
-def audit_page(results: Sequence[AuditResult]) -> Page:
+def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
     """One or several audits of one or several systems on one page.
 
     Args:
         results: in the order they are read; those of several systems say whose they are.
+        notices: what is to be known of all together, such as audits that could not be made.
 
     Raises:
         UsageError: there is no result.
@@ -31,7 +33,7 @@ def audit_page(results: Sequence[AuditResult]) -> Page:
     if not results:
         raise UsageError("There is no audit to write a page of; give at least one result.")
     titles = list(dict.fromkeys(one.title for one in results))
-    sections = [*_notices(results), *(_comparison(results) if len(results) > 1 else ())]
+    sections = [*_notices(results, notices), *(_comparison(results) if len(results) > 1 else ())]
     sections += [_section(one, alone=len(results) == 1) for one in results]
     sections.append(Section("How it was calculated", list(_method(results))))
     return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", "\n".join(lead_lines(results)), sections)
@@ -47,10 +49,10 @@ def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
     return f"{result.system}: " if several and result.system else ""
 
 
-def _notices(results: Sequence[AuditResult]) -> Iterator[Section]:
+def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:
     """What is to be known of the data; of all systems alike, it is said once."""
     systems = {one.system for one in results}
-    said: list[str] = []
+    said = [*of_all]
     for result in results:
         for notice in result.notices:
             alike = {one.system for one in results if notice in one.notices} == systems
@@ -75,7 +77,7 @@ def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
 
 def _summary(results: Sequence[AuditResult]) -> Table:
     """An effect a row; what is the same in all rows is left out."""
-    sure = {f"{one.confidence:.0%} " for one in results}
+    sure = {f"{percent(one.confidence)} " for one in results}
     names = ("audit", "system", "effect")
     named = [(one.name, one.system or DASH, one.effect.name) for one in results]
     kept = [place for place in range(len(names)) if len({row[place] for row in named}) > 1] or [0]
@@ -107,7 +109,7 @@ def _section(result: AuditResult, *, alone: bool) -> Section:
 
 
 def _table(table: AuditTable) -> Table:
-    rows = [[cell(value, table.digits) for value in row] for row in table.rows[:MOST_ROWS]]
+    rows = cells(replace(table, rows=table.rows[:MOST_ROWS]))
     return Table(table.columns, rows, title=table.title, left=words_columns(table))
 
 

@@ -48,6 +48,7 @@ class SourceMeasures:
     Attributes:
         group: generator and setting.
         pairs: n, how many pairs the galleries hold.
+        asked_for: how many of the pairs have a caption; the others only fill the galleries.
         captions: Q, how many look for them.
         figures: by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
         deltas: by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0 favours real clips.
@@ -68,6 +69,7 @@ class SourceMeasures:
 
     group: str
     pairs: int
+    asked_for: int
     captions: int
     figures: dict[str, dict[str, Interval]]
     deltas: dict[str, dict[str, Interval]]
@@ -129,6 +131,7 @@ def measure_source(
     return SourceMeasures(
         group,
         len(paired.real),
+        len(np.unique(paired.pair)),
         len(paired.pair),
         figures={row: _shown(drawn[row], settings) for row in columns},
         deltas={kind: _shown(deltas, settings) for kind, deltas in _deltas(drawn).items()},

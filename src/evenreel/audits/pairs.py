@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
 Places = NDArray[np.int64]
@@ -110,6 +111,12 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str) -> PairedScores
     if silent:
         notices += (f"Pairs of {group} without a caption, which only fill the gallery: {silent:,}.",)
     return PairedScores(checked, rows, pair, drawn, real, made, notices)
+
+
+def said_of(scores: ScoreBlocks) -> tuple[str, ...]:
+    """What a reader must know of the scores themselves: what they use, and what was left out of them."""
+    uses = tuple(getattr(scores, "uses", ()))
+    return (*([uses_sentence(uses)] if uses else []), *getattr(scores, "notices", ()))
 
 
 def scenes_of(corpus: Corpus) -> dict[str, str]:

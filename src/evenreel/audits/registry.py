@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.result import AuditResult, AuditSettings
 from evenreel.audits.source import audit_source
-from evenreel.errors import UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus, ScoreBlocks
 
 Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
@@ -16,7 +16,12 @@ AUDITS: dict[str, Audit] = {"source": audit_source, "confounds": audit_confounds
 
 
 def audit(
-    names: str | Sequence[str], scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None
+    names: str | Sequence[str],
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    not_made: Callable[[str], None] | None = None,
 ) -> list[AuditResult]:
     """Ask some scores whether they favour clips for the wrong reason.
 
@@ -25,13 +30,15 @@ def audit(
         scores: of captions and clips, of any system.
         corpus: whose they are; select the split first.
         settings: samples, seed, confidence, and how much is read at once.
+        not_made: told, in a sentence, of each audit for which the corpus lacks something, and the others go on; None:
+            the first such audit raises.
 
     Returns:
-        A result for each name, in their order.
+        A result for each name, in their order, without those of which `not_made` was told.
 
     Raises:
         UsageError: there is no such audit, or none is named.
-        CorpusError: the corpus lacks what an audit is about.
+        CorpusError: the corpus lacks what an audit is about, and there is no `not_made`.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
 
     >>> import numpy as np, polars as pl
@@ -49,4 +56,12 @@ def audit(
     for name in names:
         if name not in AUDITS:
             raise UsageError(f"{name!r} is no audit; there are: {', '.join(AUDITS)}.")
-    return [AUDITS[name](scores, corpus, settings) for name in names]
+    results = []
+    for name in names:
+        try:
+            results.append(AUDITS[name](scores, corpus, settings))
+        except CorpusError as error:
+            if not_made is None:
+                raise
+            not_made(f"The audit {name} was not made. {error}")
+    return results

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 """One field of a table: None is shown as a dash."""
 
+ENOUGH = 30
+"""Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
+
 
 @dataclass(frozen=True)
 class AuditSettings:
@@ -50,6 +53,7 @@ class Effect:
         low, high: ends of its interval; None where there is none.
         neutral: the value of a ranking without preference.
         p_value: two-sided, of a test that it is neutral; None where none was made.
+        enough: whether there are as many clips as it takes to conclude anything (`ENOUGH`).
     """
 
     name: str
@@ -58,11 +62,14 @@ class Effect:
     high: float | None = None
     neutral: float = 0.0
     p_value: float | None = None
+    enough: bool = True
 
     @property
     def is_told(self) -> bool:
-        """Whether the interval leaves the neutral value out, so that there is something to tell."""
-        return self.low is not None and self.high is not None and not self.low <= self.neutral <= self.high
+        """Whether there are enough clips, and the interval leaves the neutral value out: there is something to tell."""
+        if not self.enough or self.low is None or self.high is None:
+            return False
+        return not self.low <= self.neutral <= self.high
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class AuditTable:
 
     Attributes:
         title: what it shows.
-        columns: their heads, with units.
+        columns: their heads, with units; a column of p-values is `p`, or `p (...)`.
         rows: numbers are not rounded; a page and a terminal show `digits` of them.
         note: what has to be known to read it.
         digits: decimals that are shown of numbers that are not whole.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evenreel.audits.deltas import MIX_R
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.paired import LocationMode, SourceMeasures, measure_source
-from evenreel.audits.pairs import paired_groups
+from evenreel.audits.pairs import paired_groups, said_of
 from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings
 from evenreel.audits.source_tables import exposure_table, paired_tables, preference_table
 from evenreel.audits.source_words import (
@@ -24,7 +24,6 @@ from evenreel.audits.source_words import (
 from evenreel.audits.unpaired import Unpaired, measure_unpaired
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation.results import Interval
-from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ def audit_source(
     measured = [measure_source(scores, corpus, group, settings, location=location) for group in groups]
     whole = unpaired.preferences[EVERY_GROUP]
     main = max(measured, key=lambda one: one.pairs) if measured else None
-    uses = tuple(getattr(scores, "uses", ()))
     return AuditResult(
         name="source",
         title="Are real or generated clips favoured?",
@@ -76,7 +74,7 @@ def audit_source(
         tables=(*paired_tables(measured), preference_table(unpaired.preferences), exposure_table(unpaired.exposure)),
         figures=(*_paired_figures(measured), *_unpaired_figures(unpaired)),
         notices=(
-            *([uses_sentence(uses)] if uses else []),
+            *said_of(scores),
             *unpaired.notices,
             *_without_scores(corpus, groups),
             *(notice for one in measured for notice in one.notices),

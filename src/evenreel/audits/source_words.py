@@ -6,12 +6,9 @@ from math import isnan
 
 from evenreel.audits.deltas import MIX_R
 from evenreel.audits.paired import SourceMeasures
-from evenreel.audits.result import Effect
+from evenreel.audits.result import ENOUGH, Effect
 from evenreel.audits.unpaired import Exposure, Preference
-from evenreel.evaluation.results import Interval
-
-ENOUGH = 30
-"""Fewer clips of a kind than this are too few for a sentence about the ranking."""
+from evenreel.audits.words import figure_words
 
 NEUTRAL_SHARE = 50.0
 
@@ -19,33 +16,33 @@ NEUTRAL_SHARE = 50.0
 def paired_effect(measured: SourceMeasures) -> Effect:
     """The Normalized delta MixR of a group."""
     delta = measured.deltas["normalized"][MIX_R]
-    return Effect(f"Normalized Δ MixR ({measured.group})", delta.value, delta.low, delta.high)
+    name, enough = f"Normalized Δ MixR ({measured.group})", measured.asked_for >= ENOUGH
+    return Effect(name, delta.value, delta.low, delta.high, enough=enough)
 
 
 def unpaired_effect(preference: Preference) -> Effect:
     """How often a real clip beats a generated one where neither answers."""
-    share = preference.share
+    share, enough = preference.share, min(preference.real, preference.generated) >= ENOUGH
     name = "real clip above a generated one, neither relevant, %"
-    return Effect(name, share.value, share.low, share.high, NEUTRAL_SHARE, preference.p_value)
+    return Effect(name, share.value, share.low, share.high, NEUTRAL_SHARE, preference.p_value, enough)
 
 
 def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
     """The effect in pairs and the win rate, plainly; that there are too few pairs comes first."""
     effect = paired_effect(measured)
-    few = measured.pairs < ENOUGH
-    said = _said(Interval(effect.value, effect.low, effect.high), confidence)
+    said = figure_words(measured.deltas["normalized"][MIX_R], confidence)
+    rate = figure_words(measured.win_rate, confidence, "%")
     return (
-        f"{_few(measured.pairs, measured.pairs) if few else ''}{_direction(effect, few)}: Normalized Δ MixR is {said}, "
-        "where 0 is no preference and less than 0 favours generated clips. For "
-        f"{_said(measured.win_rate, confidence, '%')} of {measured.captions:,} captions the real clip stands above its "
-        f"mirror ({measured.group}, {measured.pairs:,} pairs)."
+        f"{'' if effect.enough else _few_pairs(measured)}{_direction(effect)}: Normalized Δ MixR is {said}, where 0 is "
+        f"no preference and less than 0 favours generated clips. For {rate} of {measured.captions:,} captions the real "
+        f"clip stands above its mirror ({measured.group}, {measured.pairs:,} pairs)."
     )
 
 
 def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
     """The effect without pairs and who is shown first, plainly; that there are too few clips comes first."""
-    few = min(preference.real, preference.generated) < ENOUGH
-    lead = _few(preference.real, preference.generated) if few else ""
+    effect = unpaired_effect(preference)
+    lead = "" if effect.enough else _few(preference.real, preference.generated)
     if isnan(preference.share.value):
         return f"{lead}No caption has both a real and a generated clip that do not answer it, so none can be compared."
     first = exposure.shown.get(1)
@@ -55,8 +52,8 @@ def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: fl
         else ""
     )
     return (
-        f"{lead}{_direction(unpaired_effect(preference), few)}: where neither clip answers the query, a real one "
-        f"scores above a generated one {_said(preference.share, confidence, '%')} of the time, where 50% is no "
+        f"{lead}{_direction(effect)}: where neither clip answers the query, a real one "
+        f"scores above a generated one {figure_words(preference.share, confidence, '%')} of the time, where 50% is no "
         f"preference ({preference.captions:,} queries, {preference.real:,} real and {preference.generated:,} generated "
         f"clips).{shown}"
     )
@@ -66,22 +63,22 @@ def _few(real: int, generated: int) -> str:
     return f"Too few clips to conclude: {real:,} real and {generated:,} generated. "
 
 
-def _direction(effect: Effect, few: bool) -> str:
+def _few_pairs(measured: SourceMeasures) -> str:
+    if measured.asked_for < measured.pairs:
+        return f"Too few clips to conclude: {measured.asked_for:,} of {measured.pairs:,} pairs have a caption. "
+    return _few(measured.pairs, measured.pairs)
+
+
+def _direction(effect: Effect) -> str:
     """Who is favoured, as far as that can be told."""
     side = "real" if effect.value > effect.neutral else "generated"
-    if few:
+    if not effect.enough:
         return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"
     if effect.low is None:
         return "Without an interval no preference can be told"
     if not effect.is_told:
         return "No preference between real and generated clips can be told"
     return f"The ranking favours {side} clips"
-
-
-def _said(figure: Interval, confidence: float, unit: str = "") -> str:
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.1f}{unit}"
-    return f"{figure.value:.1f}{unit} ({confidence:.0%} interval {figure.low:.1f} to {figure.high:.1f})"
 
 
 PAIRED_METHOD = (

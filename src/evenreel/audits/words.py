@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import isfinite
 
-from evenreel.audits.result import AuditResult, Cell, Effect
-from evenreel.report.words import p_value
+from evenreel.audits.result import AuditResult, AuditTable, Cell, Effect
+from evenreel.evaluation.results import Interval
+from evenreel.report.words import p_value, percent
 
 DASH = "–"
 
@@ -21,6 +22,35 @@ def cell(value: Cell, digits: int) -> str:
     if isinstance(value, float):
         return f"{round(value, digits) + 0.0:,.{digits}f}"
     return value if isinstance(value, str) else f"{value:,}"
+
+
+def cells(table: AuditTable) -> list[list[str]]:
+    """Every field of a table.
+
+    >>> cells(AuditTable("t", ("group", "ratio", "p (Holm)"), (("a", 1.5, 0.00002), ("b", 2.0, None))))
+    [['a', '1.50', '<0.001'], ['b', '2.00', '–']]
+    """
+    of_p = [column.split(" (")[0] == "p" for column in table.columns]
+    return [
+        [_p(value) if p else cell(value, table.digits) for value, p in zip(row, of_p, strict=True)]
+        for row in table.rows
+    ]
+
+
+def _p(value: Cell) -> str:
+    return p_value(value) if isinstance(value, float) and isfinite(value) else cell(value, 0)
+
+
+def figure_words(figure: Interval, confidence: float, unit: str = "") -> str:
+    """A figure with its interval, as sentences say it.
+
+    >>> figure_words(Interval(61.04, 55.0, 67.0), 0.95, "%")
+    '61.0% (95% interval 55.0 to 67.0)'
+    """
+    value = f"{figure.value:.1f}{unit}"
+    if figure.low is None or figure.high is None:
+        return value
+    return f"{value} ({percent(confidence)} interval {figure.low:.1f} to {figure.high:.1f})"
 
 
 def effect_interval(effect: Effect) -> str:
@@ -39,9 +69,13 @@ def verdict(effect: Effect) -> str:
 
     >>> verdict(Effect("R", 1.0, 0.5, 1.5)), verdict(Effect("R", 1.0, -0.5, 1.5)), verdict(Effect("R", 60.0))
     ('above 0', 'cannot be told from 0', 'no interval')
+    >>> verdict(Effect("R", 1.0, 0.5, 1.5, enough=False))
+    'too few clips'
     """
     if not isfinite(effect.value):
         return "not measured"
+    if not effect.enough:
+        return "too few clips"
     if effect.low is None or effect.high is None:
         return "no interval"
     if not effect.is_told:
@@ -57,7 +91,7 @@ def effect_words(result: AuditResult) -> str:
     """
     effect = result.effect
     ends = effect_interval(effect)
-    sure = [f"{result.confidence:.0%} interval {ends}"] if ends else []
+    sure = [f"{percent(result.confidence)} interval {ends}"] if ends else []
     if effect.p_value is not None and isfinite(effect.p_value):
         sure.append(f"p = {p_value(effect.p_value)}".replace("p = <", "p < "))
     inside = f" ({', '.join(sure)})" if sure else ""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place, system_names
 from evenreel.cli.options import JsonOption
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import CorpusError, ScoresError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,7 @@ def audit(
     from evenreel.cli.show_audit import show_audits
 
     settings = AuditSettings(resamples=resamples, seed=seed, confidence=confidence)
+    not_made: list[str] = []
     _check_names(names)
     if report:
         check_place(report)
@@ -55,15 +57,19 @@ def audit(
         if corpus or split:
             raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
         asked = _sentences(_named(queries, "--library", "--queries"))
-        results = _of_library(names, library, asked, settings, neutral=neutral_source)
+        results = _of_library(names, library, asked, settings, not_made.append, neutral=neutral_source)
     else:
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
-        results = _of_scores(names, system_names(scores or []), (whole, split), settings)
-    show_audits(results, report, as_json)
+        results = _of_scores(names, system_names(scores or []), (whole, split), settings, not_made.append)
+    if not results:
+        raise CorpusError(*not_made)
+    show_audits(results, report, as_json, not_made)
     if report:
-        _write(report, results)
+        _write(report, results, not_made)
+    if not_made:
+        raise typer.Exit(EXIT_SET_ASIDE)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -82,7 +88,11 @@ def _named(path: Path | None, one: str, other: str) -> Path:
 
 
 def _of_scores(
-    names: Sequence[str], paths: Mapping[str, Path], place: tuple[Path, str | None], settings: AuditSettings
+    names: Sequence[str],
+    paths: Mapping[str, Path],
+    place: tuple[Path, str | None],
+    settings: AuditSettings,
+    not_made: Callable[[str], None],
 ) -> list[AuditResult]:
     """Every audit of every file; the corpus is read once."""
     from evenreel.corpus import load_corpus, select
@@ -96,34 +106,44 @@ def _of_scores(
     results = []
     for system, path in paths.items():
         notices: list[str] = []
+        lacking: list[str] = []
         scores = load_scores(path, part, partial=True, notice=notices.append)
-        found = _audited(names, scores, part, settings, path.name)
+        found = _audited(names, scores, part, settings, path.name, lacking.append)
+        for sentence in lacking:
+            not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)
         results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
     return results
 
 
 def _of_library(
-    names: Sequence[str], library: Path, sentences: Sequence[str], settings: AuditSettings, *, neutral: bool
+    names: Sequence[str],
+    library: Path,
+    sentences: Sequence[str],
+    settings: AuditSettings,
+    not_made: Callable[[str], None],
+    *,
+    neutral: bool,
 ) -> list[AuditResult]:
     from evenreel.library import open_library
 
     with open_library(library) as opened:
         corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral)
-        found = _audited(names, scores, corpus, settings, library.name)
-        held = opened.stats().clips
-    left_out = held - corpus.clips.height
-    said = (f"{left_out:,} of {held:,} clips have no known source or no frames, and are left out.",) if left_out else ()
-    return [replace(one, notices=(*said, *one.notices)) for one in found]
+        return _audited(names, scores, corpus, settings, library.name, not_made)
 
 
 def _audited(
-    names: Sequence[str], scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings, what: str
+    names: Sequence[str],
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings,
+    what: str,
+    not_made: Callable[[str], None],
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
     from evenreel.cli.waiting import share_bar
 
     with share_bar(f"reading {what}") as progress:
-        return list(audit_scores(names, Watched(scores, progress), corpus, settings))
+        return audit_scores(names, Watched(scores, progress), corpus, settings, not_made=not_made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +167,12 @@ class Watched:
     def uses(self) -> tuple[str, ...]:
         """What went into the scores beside captions and videos."""
         known: tuple[str, ...] = getattr(self.scores, "uses", ())
+        return known
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out of the scores."""
+        known: tuple[str, ...] = getattr(self.scores, "notices", ())
         return known
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
@@ -176,8 +202,8 @@ def _sentences(path: Path) -> list[str]:
     raise UsageError(f"{path} holds no sentence; write what people search for, one a line.")
 
 
-def _write(path: Path, results: Sequence[AuditResult]) -> None:
+def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str]) -> None:
     from evenreel.audits.page import audit_page
     from evenreel.report import write_page
 
-    write_page(audit_page(results), path)
+    write_page(audit_page(results, notices), path)

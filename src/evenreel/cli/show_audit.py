@@ -14,7 +14,7 @@ from rich.table import Table
 
 from evenreel.audits.page import words_columns
 from evenreel.audits.result import AuditResult, AuditTable
-from evenreel.audits.words import cell, effect_words
+from evenreel.audits.words import cells, effect_words
 from evenreel.cli.show import console, print_json, safe
 
 MANY_ROWS = 40
@@ -24,13 +24,17 @@ WIDEST = 10_000
 """Letters in a line, to find out how wide a table would like to be."""
 
 
-def show_audits(results: Sequence[AuditResult], report: Path | None, as_json: bool) -> None:
-    """Every result, and where the page goes."""
+def show_audits(
+    results: Sequence[AuditResult], report: Path | None, as_json: bool, not_made: Sequence[str] = ()
+) -> None:
+    """Every result, which audits could not be made and why, and where the page goes."""
     if as_json:
         found = [result.to_json() for result in results]
-        print_json({"audits": found, "report": str(report) if report else None})
+        print_json({"audits": found, "not_made": list(not_made), "report": str(report) if report else None})
         return
     out = console()
+    for sentence in not_made:
+        out.print(f"[yellow]{safe(sentence)}[/]")
     for result in results:
         _show(out, result)
     if report:
@@ -78,15 +82,15 @@ def _drawn(table: AuditTable) -> Table:
     words = words_columns(table)
     for place, column in enumerate(table.columns):
         drawn.add_column(safe(column), justify="left" if place < words else "right")
-    for row in table.rows:
-        drawn.add_row(*(safe(cell(value, table.digits)) for value in row))
+    for row in cells(table):
+        drawn.add_row(*map(safe, row))
     return drawn
 
 
 def _show_lines(out: Console, table: AuditTable) -> None:
     """The word of each row, and a line for each number."""
     widest = max(len(column) for column in table.columns)
-    for word, *numbers in table.rows:
-        out.print(f"  {safe(cell(word, table.digits))}")
+    for word, *numbers in cells(table):
+        out.print(f"  {safe(word)}")
         for column, value in zip(table.columns[1:], numbers, strict=True):
-            out.print(f"    {safe(f'{column:<{widest}}')}  {safe(cell(value, table.digits))}")
+            out.print(f"    {safe(f'{column:<{widest}}')}  {safe(value)}")

@@ -6,7 +6,6 @@ which sources stand above others.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,12 @@ from numpy.typing import NDArray
 from evenreel.errors import UsageError
 from evenreel.library.gallery import DECIMALS, Opened
 from evenreel.library.query import readable, unit
-from evenreel.library.report import count
 from evenreel.library.sources import Sources, read_sources
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import Corpus, Encoder, FloatArray
 
 if TYPE_CHECKING:
     import polars as pl
-
-log = logging.getLogger("evenreel")
 
 QUERIES_AT_ONCE = 256
 
@@ -41,6 +37,7 @@ class BestFrames:
         vectors: of all frames of the library.
         first_rows: (V,) of each clip's frames among these.
         counts: (V,) how many it has.
+        notices: sentences on what was left out, which an audit passes on.
     """
 
     caption_ids: Sequence[str]
@@ -49,6 +46,7 @@ class BestFrames:
     vectors: VectorIndex
     first_rows: Rows
     counts: Rows
+    notices: tuple[str, ...] = ()
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
@@ -96,6 +94,7 @@ def audited(library: Opened, queries: FloatArray, *, neutral: bool) -> tuple[Cor
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],
+        notices=_left_out(library, len(rows)),
     )
     return _corpus(library, sources, rows), scores
 
@@ -107,9 +106,14 @@ def _of_known_source(sources: Sources) -> Rows:
             "No clip with frames has a source, so there is nothing to audit; say in a column 'source' of the metadata "
             "table: 'camera' for real clips, the generator's name for others."
         )
-    if unknown := len(sources.names) - len(rows):
-        log.warning("%s of unknown source left out of the audit", count(unknown, "clip"))
     return rows
+
+
+def _left_out(library: Opened, audited: int) -> tuple[str, ...]:
+    (held,) = library.connection.execute("SELECT count(*) FROM clips").fetchone()
+    if audited == held:
+        return ()
+    return (f"{held - audited:,} of {held:,} clips have no known source or no frames, and are left out.",)
 
 
 def _corpus(library: Opened, sources: Sources, rows: Rows) -> Corpus:

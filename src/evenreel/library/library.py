@@ -211,7 +211,8 @@ class Library:
 
         Returns:
             The clips with frames and a known source, without captions; and the similarity of each query (`q1`, `q2`,
-            ...) to each clip's best frame, had a block at a time.
+            ...) to each clip's best frame, had a block at a time. How many clips are left out is among the `notices`
+            of the scores, and so in what an audit of them says.
 
         Raises:
             UsageError: there is no query or one is empty, the library has no vision or no clip a source, or the search

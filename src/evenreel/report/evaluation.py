@@ -19,6 +19,7 @@ from evenreel.report.words import (
     main_sentence,
     number,
     p_value,
+    percent,
     signed,
     uses_sentence,
 )
@@ -91,7 +92,7 @@ def _direction(
         ),
         Chart(recall_curve(results, first.confidence, settings.seed)),
         Text(
-            f"R@k for every k, as in the table; the band is the {first.confidence:.0%} interval at each k, from "
+            f"R@k for every k, as in the table; the band is the {percent(first.confidence)} interval at each k, from "
             f"{CURVE_RESAMPLES} samples of clips.",
             "note",
         ),
@@ -122,7 +123,7 @@ def query_words(result: DirectionResult, corpus: Corpus) -> list[str]:
 
 
 def _figures_table(results: Mapping[str, DirectionResult], first: Evaluation) -> Table:
-    sure = f"{first.confidence:.0%} interval"
+    sure = f"{percent(first.confidence)} interval"
     columns = ["metric", *(word for name in results for word in (name, sure))]
     rows = []
     for metric in first.metrics:
@@ -134,7 +135,7 @@ def _figures_table(results: Mapping[str, DirectionResult], first: Evaluation) ->
 
 def _differences_table(rows: Sequence[Difference], baseline: str, confidence: float) -> Table:
     columns = [
-        "metric", "system", "difference", f"{confidence:.0%} interval", "p", "p (Holm)", "p (Wilcoxon)",
+        "metric", "system", "difference", f"{percent(confidence)} interval", "p", "p (Holm)", "p (Wilcoxon)",
         "wins", "ties", "losses",
     ]  # fmt: skip
     return Table(columns, [_difference(row) for row in rows], f"Differences from {baseline}, query by query.")
@@ -161,7 +162,7 @@ def _method(
         said.append(
             Text(
                 f"Intervals: {settings.resamples:,} samples of clips drawn with replacement, each with all its queries "
-                f"(seed {settings.seed}); the middle {first.confidence:.0%} of what they give."
+                f"(seed {settings.seed}); the middle {percent(first.confidence)} of what they give."
             )
         )
     if comparison:

@@ -67,13 +67,22 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def percent(share: float) -> str:
+    """A share such as a confidence, with as many digits as it was given.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * share:g}%"
+
+
 def main_sentence(evaluation: Evaluation) -> str:
     """The first metric of the first direction, with its interval, as a plain sentence."""
     direction, result = next(iter(evaluation.directions.items()))
     metric = evaluation.metrics[0]
     figure = result.summary[str(metric)]
     value, ends = number(figure.value, metric), interval(figure, metric)
-    sure = f" ({evaluation.confidence:.0%} interval {ends})" if ends else ""
+    sure = f" ({percent(evaluation.confidence)} interval {ends})" if ends else ""
     count, gallery = f"{len(result.query_ids):,}", f"{result.gallery_size:,} candidates"
     what = "captions" if result.protocol == "caption" else "clips"
     if metric.name != "R":
