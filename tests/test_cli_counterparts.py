@@ -18,7 +18,7 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import EvenreelError, UsageError
 from evenreel.planted import sample_scene, write_scene
-from tests.test_cli import evenreel, forked
+from tests.test_cli import forked
 
 COUNT = 14
 
@@ -69,7 +69,7 @@ def said(result: Result) -> EvenreelError:
 
 def test_pair_says_who_has_a_mirror_and_what_fits_nothing(place: Path, tmp_path: Path) -> None:
     asked = ("corpus", "pair", place / "corpus", "--generated", place / "made", "--source", "sora", "--setting", "text")
-    done = evenreel(*asked, "--out", tmp_path / "out")
+    done = forked(*asked, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.splitlines() == [
         f"Wrote {tmp_path / 'out'}: 16 clips, 14 captions",
@@ -160,6 +160,7 @@ def test_mix(paired: Path, tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         f"Wrote {tmp_path / 'mixed'}: 13 clips, 13 captions",
         "  test: 2 clips, 2 of sora",
+        f"  note: the paths of the clips begin where those of {paired} do; name that folder with --videos",
     ]
     mixed = load_corpus(tmp_path / "mixed")
     assert mixed.clips["clip_id"].to_list()[-2:] == mixed.captions["clip_id"].to_list()[-2:] == ["c11@sora", "c12@sora"]

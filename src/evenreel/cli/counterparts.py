@@ -138,7 +138,7 @@ def mix(
     taken = only_paired(corpus, group, split=split) if paired_only else corpus
     mixed = with_generated(taken, share, seed, group, split=split)
     replaced = _save(mixed, folder, out)
-    _show_mix(mixed, {"share": share, "seed": seed, "split": split}, (out, replaced), as_json)
+    _show_mix(mixed, {"share": share, "seed": seed, "split": split}, (folder, out, replaced), as_json)
 
 
 def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
@@ -247,13 +247,13 @@ def _show_prompts(prepared: Prepared, setting: str, as_json: bool) -> None:
     list_clips_aside(console(), prepared.set_aside)
 
 
-def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, list[str]], as_json: bool) -> None:
+def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, Path, list[str]], as_json: bool) -> None:
     from evenreel.cli.show import console, print_json, safe
     from evenreel.corpus import select
     from evenreel.corpus.counterparts import groups_of
     from evenreel.library.report import count
 
-    out, replaced = places
+    origin, out, replaced = places
     part = mixed if asked["split"] is None else select(mixed, split=asked["split"])
     groups = list(groups_of(part).values())
     counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
@@ -263,3 +263,6 @@ def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, list[str
     _show_written(out, mixed, replaced)
     held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
     console().print(f"  {safe(asked['split'] or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
+    console().print(
+        f"  note: the paths of the clips begin where those of {safe(origin)} do; name that folder with --videos"
+    )
