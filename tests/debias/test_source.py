@@ -240,10 +240,9 @@ def test_adapters_around_it_map_both_videos() -> None:
     assert outside.loss(batch) == expected
 
 
-@pytest.mark.parametrize("name", ["x_pool", "t_mass"])
-def test_it_holds_no_vector_for_every_pair(name: str) -> None:
-    """For the gradient, beside the two videos of each caption, of 32 captions and 256 numbers a vector."""
-    matcher = build_matcher(name, 256)
+def test_it_holds_no_vector_for_every_pair() -> None:
+    """For the gradient, of 32 captions and 256 numbers a vector; if all pairs were scored, 2.1 times as much."""
+    matcher = build_matcher("t_mass", 256)
     rows = F.normalize(torch.randn(32, 4, 256, generator=torch.Generator().manual_seed(0)), dim=-1)
     real, names = torch.ones(32, 4, dtype=torch.bool), tuple(map(str, range(32)))
     video = VideoBatch(names, rows, real, torch.zeros(32, 4))
@@ -254,7 +253,7 @@ def test_it_holds_no_vector_for_every_pair(name: str) -> None:
     with held_for_gradients() as both:
         Debiased(matcher, SourceDebias()).loss(replace(batch, counterpart=Counterparts(video, present, ~present)))
     assert sum(alone.values()) > 4 * 32 * 32 * 256, "its own loss does"
-    assert sum(both.values()) < 2.2 * sum(alone.values())
+    assert sum(both.values()) < 1.9 * sum(alone.values())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,38 +11,52 @@ import pytest
 import torch
 
 from evenreel.errors import UsageError
-from evenreel.training.run import Outside, train
-from tests.training.small_material import recall_at_1, small_material, small_recipe
+from evenreel.training.run import Material, Outside, train
+from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
+from tests.training.test_run import CutShortError
 
 
 def weights(matcher: Any) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
 
 
-def test_training_begins_with_the_weights_that_are_given(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
+    """Weights of a run that ended."""
+    return weights(train(small_recipe(), small_material(), tmp_path_factory.mktemp("first")).matcher)
+
+
+def test_training_begins_with_the_weights_that_are_given(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
     """At a rate of 0 they stay; fresh ones would be others."""
     recipe = small_recipe()
-    first = train(recipe, small_material(), tmp_path / "first").matcher
     still = replace(recipe, optimiser=replace(recipe.optimiser, lr=0.0), loop=replace(recipe.loop, seed=5))
-    begun = train(still, replace(small_material(), start=weights(first)), tmp_path / "begun").matcher
+    begun = train(still, replace(small_material(), start=first), tmp_path / "begun").matcher
     fresh = train(still, small_material(), tmp_path / "fresh").matcher
     for name, tensor in weights(begun).items():
-        torch.testing.assert_close(tensor, weights(first)[name], rtol=0, atol=0)
-    assert any(not torch.equal(tensor, weights(first)[name]) for name, tensor in weights(fresh).items())
+        torch.testing.assert_close(tensor, first[name], rtol=0, atol=0)
+    assert any(not torch.equal(tensor, first[name]) for name, tensor in weights(fresh).items())
 
 
-def test_a_resumed_run_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
-    recipe = small_recipe()
-    material = replace(small_material(), start=weights(train(recipe, small_material(), tmp_path / "first").matcher))
-    outside = Outside(recall_at_1)
-    once = weights(train(recipe, material, tmp_path / "run", outside).matcher)
-    again = weights(train(recipe, material, tmp_path / "run", replace(outside, resume=True)).matcher)
-    assert all(torch.equal(tensor, again[name]) for name, tensor in once.items())
+def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
+    if step == 7:
+        raise CutShortError
 
 
-def test_weights_of_another_matcher_are_refused_before_the_first_step(tmp_path: Path) -> None:
-    recipe = small_recipe()
-    start = weights(train(recipe, small_material(), tmp_path / "first").matcher)
+def test_a_resumed_run_goes_on_from_its_own_checkpoint(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    """Its last weights are those of a run that was left alone, and not of one that began anew in the middle."""
+    recipe = small_recipe(records={"save_every_steps": 2})
+    material = Material(small_examples(), DIMENSION, start=first)
+    whole = weights(train(recipe, material, tmp_path / "whole").matcher)
+    with pytest.raises(CutShortError):
+        train(recipe, material, tmp_path / "broken", Outside(watch=cut_short_after_7))
+    again = weights(train(recipe, material, tmp_path / "broken", Outside(resume=True)).matcher)
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+
+
+def test_weights_of_another_matcher_are_refused_before_the_first_step(
+    first: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    start = dict(first)
     start.pop(sorted(start)[0])
     with pytest.raises(UsageError, match=r"\(start\) are another matcher's"):
-        train(recipe, replace(small_material(), start=start), tmp_path / "other")
+        train(small_recipe(), replace(small_material(), start=start), tmp_path)
