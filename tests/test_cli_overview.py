@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_overview_and_equalise_in_a_shell(folder: Path, tmp_path: Path) -> None:
     done = forked("corpus", "overview", folder, "--keep-facts", "--workers", "1")
     assert (done.returncode, done.stderr) == (3, "")
-    assert done.stdout.startswith("4 real clips and 3 generated ones: 3 of sora.\n")
+    assert done.stdout.startswith("4 real clips and 3 generated: 3 of sora.\n")
     assert "camera, (none): 4 clips\n  frames a second 20, seconds 2.25 (1 to 3)\n  picture 96 x 64" in done.stdout
     assert "bad (bad.mp4): its content is not a video" in done.stdout
     assert load_corpus(folder).clips["codec"].to_list() == ["h264"] * 3 + ["mpeg4"] * 2 + [None, "h264"]

@@ -9,8 +9,16 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ttest_ind
 
-from evenreel.audits.overview import consistency_table, overview, overview_table, similarities, similarity_table
+from evenreel.audits.overview import (
+    _difference,
+    consistency_table,
+    overview,
+    overview_table,
+    similarities,
+    similarity_table,
+)
 from evenreel.audits.overview_page import overview_page, overview_sentence
 from evenreel.audits.result import AuditSettings
 from evenreel.corpus import make_corpus
@@ -143,17 +151,27 @@ def test_tables_show_each_group_in_each_split(corpus: Corpus, facts: ClipFacts) 
 def test_splits_are_compared_with_an_interval(corpus: Corpus, facts: ClipFacts) -> None:
     found = overview(corpus, facts, COSINES, QUICK)
     (difference,) = found.consistency["sora text"].values()
-    half = 1.959964 * np.sqrt(0.02 / 2 + 0.02 / 2)  # both splits have the variance .02
+    half = 4.302653 * np.sqrt(0.02 / 2 + 0.02 / 2)  # variance .02 in both splits: t of 2 degrees of freedom
     assert difference.value == pytest.approx(0.3)
     assert (difference.low, difference.high) == (pytest.approx(0.3 - half), pytest.approx(0.3 + half))
     assert consistency_table(found).rows[0][:2] == ("sora text", "train less test")
     assert list(found.consistency) == ["sora text"]
+    (same,) = overview(corpus, facts, np.full(5, 0.5), QUICK).consistency["sora text"].values()
+    assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0)
+
+
+def test_unequal_splits_have_the_interval_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.7, 0.1, 9), rng.normal(0.6, 0.02, 40)
+    found = _difference(first, second, AuditSettings(confidence=0.9))
+    told = ttest_ind(first, second, equal_var=False).confidence_interval(0.9)
+    assert (found.low, found.high) == (pytest.approx(told.low), pytest.approx(told.high))
 
 
 def test_the_page_and_its_sentence(corpus: Corpus, facts: ClipFacts) -> None:
     found = overview(corpus, facts, COSINES, QUICK, notices=["Another rule."])
     assert overview_sentence(found).startswith(
-        "4 real clips and 5 generated ones: 4 of sora text, 1 of <cog> video. Clips of sora text have a mean "
+        "4 real clips and 5 generated: 4 of sora text, 1 of <cog> video. Clips of sora text have a mean "
         "similarity of 0.650 (95% interval "
     )
     page = render(overview_page(found))
@@ -167,11 +185,13 @@ def test_the_page_and_its_sentence(corpus: Corpus, facts: ClipFacts) -> None:
 def test_without_features_or_mirrors_it_says_so(corpus: Corpus, facts: ClipFacts) -> None:
     bare = overview(corpus, facts)
     assert "Similarity was not measured" in bare.notices[-1]
-    assert overview_sentence(bare) == "4 real clips and 5 generated ones: 4 of sora text, 1 of <cog> video."
+    assert overview_sentence(bare) == "4 real clips and 5 generated: 4 of sora text, 1 of <cog> video."
     assert similarity_table(bare).rows == ()
     assert "chart-0" not in render(overview_page(bare))
     some = overview(corpus, facts, np.array([0.9, np.nan, 0.6, 0.4, 0.5]), QUICK)
     assert some.notices[-1] == "Pairs whose similarity is left out, for want of features of a clip: 1 of 5."
     alone = overview(corpus_of(ROWS[:4]), facts)
     assert overview_sentence(alone) == "4 real clips and no generated ones."
+    one = overview(corpus_of(ROWS[:1]), ClipFacts(facts.table[:0]))
+    assert overview_sentence(one) == "1 real clip and no generated ones."
     assert alone.notices[-1].startswith("No clip has a generated counterpart")

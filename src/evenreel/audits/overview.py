@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,7 +189,8 @@ def similarity_table(found: Overview) -> AuditTable:
         "Similarity to the real clips",
         ("group", "split", "pairs", "mean cosine", "low", "high"),
         rows,
-        "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction.",
+        "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction. Low and high are the ends "
+        f"of the {found.confidence:.0%} interval.",
         digits=4,
     )
 
@@ -203,7 +202,8 @@ def consistency_table(found: Overview) -> AuditTable:
         "Similarity in one split less that in another",
         ("group", "splits", "difference", "low", "high"),
         rows,
-        "Near 0: mirrors were made alike in both splits.",
+        "Near 0: mirrors were made alike in both splits. Low and high are the ends of the "
+        f"{found.confidence:.0%} interval.",
         digits=4,
     )
 
@@ -278,7 +278,7 @@ def _mean(pairs: pl.DataFrame, settings: AuditSettings) -> Interval:
 def _consistency(measured: pl.DataFrame, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
     """Differences between the first split of a group and each other, of which two pairs at least are measured.
 
-    The splits are independent, so the variances of their means add up; the interval is the normal one.
+    The splits are independent and may differ in variance: the interval is that of Welch's t-test (1947).
     """
     found: dict[str, dict[str, Interval]] = {}
     for (group,), own in measured.group_by("group", maintain_order=True):
@@ -294,9 +294,16 @@ def _consistency(measured: pl.DataFrame, settings: AuditSettings) -> dict[str, d
 
 
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], settings: AuditSettings) -> Interval:
+    from scipy.stats import t
+
     value = float(first.mean() - second.mean())
-    spread = sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
-    half = NormalDist().inv_cdf((1 + settings.confidence) / 2) * spread
+    counts = np.array([len(first), len(second)])
+    variances = np.array([first.var(ddof=1), second.var(ddof=1)]) / counts
+    both = variances.sum()
+    if not both:
+        return Interval(value, value, value)
+    freedom = both**2 / (variances**2 / (counts - 1)).sum()
+    half = float(t.ppf((1 + settings.confidence) / 2, freedom) * np.sqrt(both))
     return Interval(value, value - half, value + half)
 
 

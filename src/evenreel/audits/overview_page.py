@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from evenreel.audits.overview import PAPER_RULE, Overview, overview_tables
 from evenreel.audits.result import AuditTable
 from evenreel.audits.words import cell
@@ -9,12 +11,14 @@ from evenreel.corpus.counterparts import CAMERA
 from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text
 
+_FEWEST_BINS, _MOST_BINS = 5, 40
 METHOD = (
     "Codec, picture size, frame rate and duration are what the headers of the files say, the size as it is shown and "
     "the duration as far as packets bear it out; a clip that is a part of a file has the duration of that part.",
     "The similarity of a pair is the cosine of the means of its two clips' frame vectors; Generative Ghost (section "
     f"2.3) takes {PAPER_RULE.split()[0]} frames evenly over each clip. Intervals are percentiles of bootstrap samples "
-    "of real clips (Efron 1979); those of differences between splits are normal ones.",
+    "of real clips (Efron 1979); those of differences between splits are of Welch's t-test "
+    "(1947).",
 )
 
 
@@ -37,10 +41,11 @@ def overview_sentence(found: Overview) -> str:
     for one in found.groups:
         if one.group != CAMERA:
             made[one.group] = made.get(one.group, 0) + one.clips
+    clips = f"{real:,} real clip{'' if real == 1 else 's'}"
     if not made:
-        return f"{real:,} real clips and no generated ones."
+        return f"{clips} and no generated ones."
     groups = ", ".join(f"{count:,} of {group}" for group, count in made.items())
-    return f"{real:,} real clips and {sum(made.values()):,} generated ones: {groups}.{_nearest(found)}"
+    return f"{clips} and {sum(made.values()):,} generated: {groups}.{_nearest(found)}"
 
 
 def _nearest(found: Overview) -> str:
@@ -71,7 +76,8 @@ def _histogram(found: Overview) -> Chart | None:
     }
     if not groups:
         return None
-    return Chart(similarity_histogram(groups), "Similarity of real clips and their mirrors, all splits")
+    bins = min(_MOST_BINS, max(_FEWEST_BINS, isqrt(min(map(len, groups.values())))))
+    return Chart(similarity_histogram(groups, bins=bins), "Similarity of real clips and their mirrors, all splits")
 
 
 def _table(table: AuditTable) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,6 +142,7 @@ class _Reading:
         self.found = dict(known)
         self._pool = ReaderPool(self._new_reader, self._read, settings.workers or usable_cores())
         self._files = self._done = 0
+        self._counting = threading.Lock()
 
     def run(self, paths: list[str]) -> None:
         """Look at the files that are not known as they are now."""
@@ -171,8 +173,9 @@ class _Reading:
                 return
             row |= {"reason": error.reason, "sentence": str(error)}
         self.found[path] = row
-        self._done += 1
-        self._progress(self._done / self._files)
+        with self._counting:
+            self._done += 1
+            self._progress(self._done / self._files)
 
 
 def _facts(clip: Clip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
