@@ -1,6 +1,6 @@
 """Source bias measured in pairs: real clips and the generated ones that mirror them, in the same ranking.
 
-Generative Ghost, sections 3.2 and 3.3: figures in separate and mixed galleries; Relative, Location and Normalized
+Generative Ghost, section 2.4: figures in separate and mixed galleries; Relative, Location and Normalized
 deltas. Beside them what the paper does not have: how often the real clip stands above its mirror, with a sign test, and
 intervals from samples of pairs (Efron 1979), all figures on the same samples.
 """

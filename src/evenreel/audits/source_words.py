@@ -84,12 +84,12 @@ def _direction(effect: Effect) -> str:
 PAIRED_METHOD = (
     "A real clip and the generated clip that mirrors it answer the same captions. Each caption looks for the one among "
     "the n real clips, for the other among the n mirrors, and for each among all 2n, where the other is a competitor. "
-    "(Generative Ghost, section 3.2.)",
+    "(Generative Ghost, section 2.4.)",
     "Relative Δ = 200 (real - generated) / (real + generated) of a figure in the mixed gallery, with the opposite sign "
     "for MedR and MeanR, 0 where both are 0: above 0 favours real clips. Location Δ is what it would be if every clip "
     "stood next to its mirror, either one first as often: a rank r alone becomes 2r or 2r - 1. Normalized Δ = Relative "
     "Δ - Location Δ is what the separate galleries do not explain. MixR is the mean of the deltas of R@1, MedR and "
-    "MeanR. (Generative Ghost, section 3.3.)",
+    "MeanR. (Generative Ghost, section 2.4.)",
     "Win rate: captions whose real clip scores higher than its mirror, ties half. The sign test (Dixon and Mood 1946) "
     "counts a pair for the side that most of its captions put first; it is exact and two-sided. At equal standing: the "
     "same over captions for which both clips have the same rank alone, so that one being the easier to find does not "
