@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,12 @@ def test_few_alike_pairs_are_too_few() -> None:
     corpus = corpus_with({"fps": ([25.0] * PAIRS, [25.0] * 7 + [8.0] * 53)})
     found = audit_confounds(scores_with(corpus, [1.0] * PAIRS), corpus, QUICK)
     assert found.sentence.startswith("Too few pairs to conclude: 7 alike. ")
+
+
+def test_what_the_scores_use_is_said_first() -> None:
+    corpus = corpus_with(ALIKE)
+    found = audit_confounds(replace(scores_with(corpus, RATE_GAPS), uses=("other queries",)), corpus, QUICK)
+    assert found.notices[0].startswith("These scores use other queries")
 
 
 def test_equal_scores_are_no_preference() -> None:

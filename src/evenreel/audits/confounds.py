@@ -49,7 +49,7 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     if not groups:
         raise CorpusError(
             "No clip with a caption has a generated counterpart in the scores, so no pair can be compared; add "
-            "counterparts to a corpus with `evenreel corpus pair` and score it. The clips of a library have no captions."
+            "counterparts to a corpus with `evenreel corpus pair`. The clips of a library have no captions."
         )
     measured = _with_holm([measure_confounds(scores, corpus, group, settings) for group in groups])
     told = [one for one in measured if one.together is not None]
