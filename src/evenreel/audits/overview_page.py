@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isqrt
 
 from evenreel.audits.overview import PAPER_RULE, Overview, overview_tables
-from evenreel.audits.result import AuditTable
-from evenreel.audits.words import cell
+from evenreel.audits.page import words_columns
+from evenreel.audits.words import cells
 from evenreel.corpus.counterparts import CAMERA
 from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text
@@ -29,7 +29,8 @@ def overview_page(found: Overview) -> Page:
     if (chart := _histogram(found)) is not None:
         parts.append(chart)
     for table in overview_tables(found):
-        parts += [_table(table), Text(table.note, "note")]
+        shown = Table(table.columns, cells(table), title=table.title, left=words_columns(table))
+        parts += [shown, Text(table.note, "note")]
     sections += [Section("What was found", parts), Section("How it was calculated", [Text(one) for one in METHOD])]
     return Page("Real clips and their mirrors", overview_sentence(found), sections)
 
@@ -78,9 +79,3 @@ def _histogram(found: Overview) -> Chart | None:
         return None
     bins = min(_MOST_BINS, max(_FEWEST_BINS, isqrt(min(map(len, groups.values())))))
     return Chart(similarity_histogram(groups, bins=bins), "Similarity of real clips and their mirrors, all splits")
-
-
-def _table(table: AuditTable) -> Table:
-    rows = [[cell(value, table.digits) for value in row] for row in table.rows]
-    words = sum(isinstance(value, str) for value in table.rows[0])
-    return Table(table.columns, rows, title=table.title, left=words)
