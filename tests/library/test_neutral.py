@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from evenreel.library.catalog import open_for_reading, open_for_writing
 from evenreel.library.confidence import CONFIDENT, DEVIATION_FLOOR, load_null_vectors
 from evenreel.library.gallery import Opened
 from evenreel.library.neutral import Neutral, kept_file
-from evenreel.library.sources import read_sources
+from evenreel.library.sources import Sources, read_sources
 from evenreel.library.vectors import VectorIndex
 from evenreel.types import FloatArray, Hit
 
@@ -203,6 +204,23 @@ def test_it_is_measured_once_for_each_state_of_a_library(
     assert len(calls) == 2
     assert before.notices != after.notices
     assert f"sora ({PAIRS - 1} pairs)" in after.notices[0]
+
+
+def test_sources_are_read_once_for_many_searches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes longer than a search does."""
+    calls: list[object] = []
+
+    def counted(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Sources:
+        calls.append(clip_ids)
+        return read_sources(connection, clip_ids)
+
+    monkeypatch.setattr(neutral, "read_sources", counted)
+    with evenreel.open_library(place, encoder=WordsEncoder()) as opened:
+        opened.search("glossy", neutral_source=True)
+        first = len(calls)
+        opened.search("grainy", neutral_source=True)
+    assert first > 0
+    assert len(calls) == first
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", "cut"])

@@ -54,8 +54,8 @@ class Facet:
 def facets(connection: sqlite3.Connection) -> list[Facet]:
     """Length, whether on-screen text was read, and every metadata column that can be filtered by.
 
-    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no filter can
-    write. Counts are of clips with a file that is there.
+    Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
+    filter can write. Counts are of clips with a file that is there.
     """
     counts = _metadata_counts(connection)
     found = [*_length(connection), *_text_read(connection)]

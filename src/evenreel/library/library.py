@@ -183,10 +183,12 @@ class Library:
             parse_filter(where, keys)
 
     def _check_neutral(self, wanted: bool) -> None:
-        """Say that a search cannot be neutral before a model is loaded for it."""
+        """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
         from evenreel.library.neutral import NO_VISION
 
-        if wanted and (trouble := self.neutral_trouble() if self._vision else NO_VISION) is not None:
+        if not wanted or "_encoder" in vars(self):
+            return
+        if (trouble := self.neutral_trouble() if self._vision else NO_VISION) is not None:
             raise UsageError(trouble)
 
     def neutral_trouble(self) -> str | None:
