@@ -20,7 +20,7 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
 from evenreel.studies.findings import Findings, effect_of, few_pairs, interval_cells, shown
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings, groups_in
-from evenreel.studies.seeds import over_seeds
+from evenreel.studies.seeds import PERCENT, over_seeds
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -136,11 +136,11 @@ def _first_chance(values: NDArray[Any], own: NDArray[Any]) -> NDArray[np.float64
 
 def _figures(counted: GalleryDraws, rows: NDArray[np.int64], confidence: float) -> dict[str, Interval]:
     total = counted.captions[:, rows].sum(axis=0)
-    found = {FIRST: over_seeds((100 * counted.first[rows] / total).tolist(), confidence)}
+    found = {FIRST: over_seeds((100 * counted.first[rows] / total).tolist(), confidence, PERCENT)}
     for kind, name in enumerate((OF_REAL, OF_GENERATED)):
         captions = counted.captions[kind, rows]
         if captions.all():
-            found[name] = over_seeds((100 * counted.hits[kind, rows] / captions).tolist(), confidence)
+            found[name] = over_seeds((100 * counted.hits[kind, rows] / captions).tolist(), confidence, PERCENT)
     return found
 
 

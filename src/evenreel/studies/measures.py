@@ -24,7 +24,7 @@ from evenreel.audits.samples import drawn_figures
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.studies.findings import PREFERENCE, interval_cells
-from evenreel.studies.seeds import over_seeds
+from evenreel.studies.seeds import PERCENT, over_seeds
 from evenreel.types import Corpus, ScoreBlocks
 
 METRICS = tuple(map(str, DELTA_METRICS))
@@ -74,6 +74,9 @@ MEASURES = (
     "the mean of both ways to interleave the separate ranks."
 )
 OVER_SEEDS = "Means over {seeds} seeds; intervals by Student's t, so of the training and not of the captions."
+_FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
+"""How far from 0 a Δ can be."""
+
 _BOOTSTRAP = "Intervals are percentiles over samples of clips, whose captions are drawn together."
 
 
@@ -91,8 +94,15 @@ def figures_of(measures: SourceMeasures) -> Figures:
 
 def mean_figures(runs: Sequence[Figures], confidence: float) -> Figures:
     """Each figure's mean over runs with other seeds, with its interval."""
-    means = {key: over_seeds([run[key].value for run in runs], confidence) for key in runs[0].values}
+    means = {key: over_seeds([run[key].value for run in runs], confidence, _ends(*key)) for key in runs[0].values}
     return Figures(means, notices_of(runs))
+
+
+def _ends(row: str, metric: str) -> tuple[float, float]:
+    """Between which values a figure lies whatever is measured."""
+    if row in _FURTHEST:
+        return -_FURTHEST[row], _FURTHEST[row]
+    return (1.0, np.inf) if metric in ("MedR", "MeanR") else PERCENT
 
 
 def mean_change(before: Sequence[Figures], after: Sequence[Figures], confidence: float) -> Figures:
@@ -131,12 +141,12 @@ def _value(figure: Interval | None) -> float | None:
 
 
 def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = "") -> AuditTable:
-    """A row for each system: what is found of real clips alone, the preference and the win rate, with intervals."""
+    """A row for each system: the preference, the win rate and what is found of real clips alone, with intervals."""
     shown = {
-        ("real", "R@1"): "REAL R@1",
-        ("normalized", "R@1"): "Normalized Δ R@1",
         MAIN: PREFERENCE,
+        ("normalized", "R@1"): "Normalized Δ R@1",
         WIN_RATE: "real above its mirror, %",
+        ("real", "R@1"): "REAL R@1",
     }
     columns = [column for name in shown.values() for column in (name, "low", "high")]
     cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]

@@ -92,7 +92,7 @@ def _table(sets: Mapping[FrameOrder, Sets]) -> AuditTable:
             vectors, groups = _both(sets[order], one, other)
             found = separation(vectors, groups, min(MOST_NEIGHBOURS, len(vectors) - 1))
             rows.append((words, one, other, 100 * found.agreement, 100 * found.chance, found.silhouette))
-    columns = ("frames", "vectors", "and", "neighbours of the own group, %", "by chance, %", "silhouette")
+    columns = ("frames", "one group", "another", "own neighbours, %", "by chance, %", "silhouette")
     return AuditTable("Whether groups of vectors lie apart in the full space", columns, tuple(rows))
 
 
