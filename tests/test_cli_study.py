@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,14 +12,18 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
+from evenreel.checkpoint import Pretrained, save_pretrained
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.errors import CorpusError, EvenreelError, UsageError
+from evenreel.errors import CorpusError, EvenreelError, FeaturesError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.features import FeatureSettings, compute_features
+from evenreel.features import FeatureSettings, compute_features, read_manifest
+from evenreel.matchers import build_matcher
 from evenreel.planted import write_clip
 from evenreel.studies import STUDIES
+from evenreel.studies.loading import Sources, load_study_material
 from evenreel.types import Scores
 from tests.test_cli import evenreel
 from tests.tiny_checkpoints import WORDS
@@ -125,6 +130,21 @@ def test_a_study_that_trains_goes_on_where_it_was(place: Place, tmp_path: Path) 
     assert isinstance(other.exception, UsageError)
 
 
+def test_what_training_begins_with_is_read_with_the_features_that_it_takes(place: Place, tmp_path: Path) -> None:
+    manifest = read_manifest(place.features)
+    note = EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension)
+    matcher, spec = build_matcher("mean_pool", manifest.dimension), MatcherSpec("mean_pool")
+    for name, encoder in (("right", note), ("wrong", replace(note, weights_hash="another"))):
+        about = About(encoder, Inputs(rule="2 midpoints"))
+        save_pretrained(tmp_path / name, Pretrained(matcher, spec, about))
+    sources = Sources(place.corpus, place.features, start=str(tmp_path / "right"))
+    found = load_study_material(STUDIES["ghost/t6"], sources)
+    assert found.start is not None and found.start.spec.name == "mean_pool"
+    assert found.train is not None and found.train.corpus.clips.height == 2 * PAIRS
+    with pytest.raises(FeaturesError, match="their weights differ"):
+        load_study_material(STUDIES["ghost/t6"], replace(sources, start=str(tmp_path / "wrong")))
+
+
 def test_the_list_names_every_study() -> None:
     done = CliRunner().invoke(app, ["study", "--list"])
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(STUDIES)
@@ -149,6 +169,7 @@ def test_the_list_names_every_study() -> None:
             "named with --scores;",
         ),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--scores", "a=b", "--scores", "a=c"], UsageError, "NAME=c"),
+        (["ghost/t2", "CORPUS", "--out", "OUT", "--features", "F", "--start", "C"], UsageError, "named with --start;"),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--split", "val"], CorpusError, "the splits are: test, train"),
         (["ghost/t6", "CORPUS", "--out", "OUT", "--features", "F", "--train-split", "x"], CorpusError, "test, train"),
         (["ghost/t4", "CORPUS", "--out", "OUT", "--features", "F", "--stage", "late"], UsageError, "'late'"),

@@ -21,6 +21,7 @@ DIMENSION = 16
 PAIRS = 40
 FRAMES = 4
 GROUP = "generator text"
+QUICK = ("loop.steps=6", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.03", "schedule.warmup=0.0")
 
 
 def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int = 0) -> StudyMaterial:
@@ -79,8 +80,7 @@ def unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def quick_settings(*changes: str, seeds: int = 2) -> StudySettings:
     """A few steps of training, few samples."""
-    small = ("loop.steps=6", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.03", "schedule.warmup=0.0")
-    return StudySettings(study_recipe(changes=(*small, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
+    return StudySettings(study_recipe(changes=(*QUICK, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
 
 
 __all__ = ["GROUP", "PAIRS", "offset_material", "offset_part", "paired_corpus", "quick_settings", "select"]

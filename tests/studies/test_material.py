@@ -74,7 +74,7 @@ def test_a_study_says_what_it_lacks() -> None:
     for name in STUDIES.keys() - {"ghost/t1"}:
         with pytest.raises(UsageError, match=r"This study .*; give it "):
             run_study(name, bare, settings)
-    assert run_study("ghost/t1", bare, settings).sentence.startswith("40 real clips and 80 generated ones")
+    assert run_study("ghost/t1", bare, settings).sentence.startswith("40 real clips and 80 generated")
     with pytest.raises(UsageError, match="'ghost/t9' is no study; there are: ghost/t1, "):
         run_study("ghost/t9", bare, settings)
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditResult
+from evenreel.checkpoint import Pretrained
+from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec
 from evenreel.debias.source import PRESETS
 from evenreel.debias.source_vector import caption_vectors, video_vectors
-from evenreel.studies import StudyMaterial, StudySettings, run_study
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import Interval
+from evenreel.studies import StudyMaterial, StudySettings, run_study, study_recipe
+from evenreel.studies.fine_tuning import before_training, begun, each_trained
+from evenreel.studies.measures import MAIN, Figures, mean_figures
 from evenreel.studies.seeds import over_seeds
 from evenreel.studies.vectors import Trained, paired_clips, trained_models
 from evenreel.types import Scores
-from tests.studies.offset_pairs import GROUP, PAIRS, offset_material, quick_settings
+from tests.studies.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +57,53 @@ def test_an_interval_over_seeds() -> None:
     assert (found.value, found.low, found.high) == pytest.approx((2.0, 2 - half, 2 + half), abs=1e-3)
 
 
+def test_an_interval_stays_where_the_figure_can_be() -> None:
+    """No share is above 100 %, no rank below 1, and no Normalized Δ past 400."""
+    keys = (("mixed real", "R@1"), ("real", "MedR"), MAIN)
+    runs = [
+        Figures({key: Interval(value) for key, value in zip(keys, own, strict=True)})
+        for own in ((99, 3, 390), (90, 1, 200))
+    ]
+    means = mean_figures(runs, 0.95)
+    assert [(means[key].low, means[key].high) for key in keys] == [
+        (pytest.approx(94.5 - 12.7062 * 4.5, abs=1e-3), 100),
+        (1, pytest.approx(2 + 12.7062, abs=1e-3)),
+        (-400, 400),
+    ]
+
+
 def test_the_published_term_turns_against_generated_clips(debiased: AuditResult) -> None:
     rows = {row[1]: row for row in debiased.tables[0].rows}
     assert list(rows) == ["before training", "plain", "paper"]
     changes = {row[1]: row[2] for row in debiased.tables[1].rows}
     assert changes["paper"] > 20  # type: ignore[operator]
-    assert changes["paper"] == pytest.approx(rows["paper"][8] - rows["plain"][8])  # type: ignore[operator]
+    assert changes["paper"] == pytest.approx(rows["paper"][2] - rows["plain"][2])  # type: ignore[operator]
     assert "After paper training the matcher seems to favour" in debiased.sentence
     assert [bar.name for bar in debiased.figures[0].draw().data] == list(rows)
+
+
+def test_training_begins_with_a_checkpoint(material: StudyMaterial, settings: StudySettings, tmp_path: Path) -> None:
+    """At a rate of 0 it stays as it was, and its matcher and adapter take the place of the recipe's."""
+    spec = MatcherSpec("adapted", {"kind": "linear"}, (MatcherSpec("mean_pool"),))
+    given = build(spec, DIMENSION)
+    for parameter in module(given).eval().parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    begins = replace(material, start=Pretrained(given, spec, About(EncoderNote("encoder", "hash", DIMENSION))))
+    recipe = begun(study_recipe(changes=(*QUICK, "optimiser.lr=0.0")), begins)
+    own = replace(settings, runs=tmp_path)
+    ((_, _, matcher),) = each_trained({"plain": recipe}, begins, own, lambda share: None)
+    assert before_training(recipe, begins) is given
+    weights = module(matcher).state_dict()
+    assert weights.keys() == module(given).state_dict().keys()
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in module(given).state_dict().items())
+    torch.nn.init.zeros_(next(module(given).parameters()))
+    with pytest.raises(CorpusError, match="start was"):  # the run that is there began with another one
+        list(each_trained({"plain": recipe}, begins, own, lambda share: None))
+
+
+def test_a_checkpoint_that_only_the_recipe_names_is_missed(material: StudyMaterial, settings: StudySettings) -> None:
+    with pytest.raises(UsageError, match="begins with somewhere; give the material"):
+        run_study("ghost/t6", material, replace(settings, recipe=replace(settings.recipe, start="somewhere")))
 
 
 def test_a_share_of_generated_clips_is_trained_on(
@@ -67,7 +115,7 @@ def test_a_share_of_generated_clips_is_trained_on(
     plain = next(row[2:] for row in debiased.tables[0].rows if row[1] == "plain")
     assert rows["0 % generated"] == plain
     assert rows["80 % generated"] != plain
-    assert found.effect.value == pytest.approx(rows["80 % generated"][6] - rows["0 % generated"][6])  # type: ignore[operator]
+    assert found.effect.value == pytest.approx(rows["80 % generated"][0] - rows["0 % generated"][0])  # type: ignore[operator]
     drawn = found.figures[0].draw()
     assert len(drawn.data) == 4 * (3 + 3) + 2 * (4 + 4)
     assert settings.runs is not None

@@ -36,6 +36,7 @@ MATCHER_HELP = (
 )
 SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, parquet or a TREC run; again for more."
 SET_HELP = "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again."
+START_HELP = "A checkpoint that training begins with, whose matcher and adapter take the place of the recipe's."
 SHARE_HELP = r"Share of generated clips in training for ghost/f3; give two or more. \[default: 0, 0.2, 0.4, 0.6, 0.8]"
 STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
 
@@ -55,6 +56,7 @@ def study(
     videos: Annotated[Path | None, typer.Option(help="Where paths of clips begin. \\[default: CORPUS]")] = None,
     recipe: Annotated[Path | None, typer.Option(help="What to train, a YAML file; it trains on features.")] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
+    start: Annotated[str | None, typer.Option(help=START_HELP)] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings, or draws, of each kind.")] = 5,
     share: Annotated[list[float] | None, typer.Option(help=SHARE_HELP)] = None,
     stage: Annotated[str, typer.Option(help=STAGE_HELP)] = "sampled",
@@ -79,8 +81,10 @@ def study(
     from evenreel.studies.loading import Sources
 
     find_study(name)
+    chosen = study_recipe(recipe, changes or ())
+    chosen = replace(chosen, start=start or chosen.start)
     settings = StudySettings(
-        study_recipe(recipe, changes or ()),
+        chosen,
         out / RUNS,
         AuditSettings(resamples, seed, confidence),
         seeds,
@@ -92,7 +96,7 @@ def study(
         settings = replace(settings, shares=tuple(share))
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
-        split, train_split, videos, device,
+        split, train_split, chosen.start, videos, device,
     )  # fmt: skip
     for file in (REPORT, RESULTS):
         check_place(out / file)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from evenreel.evaluation import Interval
-from evenreel.studies.fine_tuning import each_trained, starts_ready, zero_shot
+from evenreel.studies.fine_tuning import before_training, begins_ready, each_trained
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings, groups_in
 from evenreel.studies.measures import MAIN, Figures, mean_change, mean_figures, measured
 from evenreel.training.recipe import Recipe
@@ -32,14 +32,14 @@ def compared(
         By group of generated clips and by kind, the figures of each seed; `BEFORE` has one, of no training, where the
         matcher can rank before it is trained.
     """
-    train, test = material.learning()
+    _, test = material.learning()
     audit = replace(settings.audit, resamples=0)
     found: dict[str, Runs] = {group: {} for group in groups_in(test.corpus)}
-    if starts_ready(settings.recipe):
-        scores = test.scores(zero_shot(settings.recipe, test.videos.frames.shape[-1]))
+    if begins_ready(settings.recipe, material):
+        scores = test.scores(before_training(settings.recipe, material))
         for group, runs in found.items():
             runs[BEFORE] = [measured(scores, test.corpus, group, audit)]
-    for kind, _, matcher in each_trained(kinds, train, settings, progress):
+    for kind, _, matcher in each_trained(kinds, material, settings, progress):
         scores = test.scores(matcher)
         for group, runs in found.items():
             runs.setdefault(kind, []).append(measured(scores, test.corpus, group, audit))

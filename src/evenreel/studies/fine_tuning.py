@@ -12,16 +12,19 @@ from pathlib import Path
 
 from torch import Tensor
 
+from evenreel.checkpoint.architecture import WRAPPERS, module
+from evenreel.checkpoint.records import MatcherSpec
 from evenreel.corpus.counterparts import with_generated
 from evenreel.errors import UsageError
 from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.studies.material import Part, Progress, StudySettings
+from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of
 from evenreel.training.pairs import pairs_of
-from evenreel.training.recipe import Recipe
+from evenreel.training.recipe import MatcherChoice, Recipe
 from evenreel.training.recipe_files import load_recipe
 from evenreel.training.run import Material, Outside, train
 
@@ -49,9 +52,38 @@ def study_recipe(path: Path | None = None, changes: Sequence[str] = ()) -> Recip
     return recipe
 
 
-def starts_ready(recipe: Recipe) -> bool:
-    """Whether the recipe's matcher can rank before it is trained."""
-    return recipe.matcher.name in STARTS_READY
+def begun(recipe: Recipe, material: StudyMaterial) -> Recipe:
+    """The recipe with the matcher and the adapter of the checkpoint that training begins with, where there is one.
+
+    Raises:
+        UsageError: the recipe names a checkpoint that the material has not.
+    """
+    if material.start is not None:
+        return _built_as(recipe, material.start.spec)
+    if recipe.start is not None:
+        raise UsageError(f"The recipe begins with {recipe.start}; give the material that checkpoint as its start.")
+    return recipe
+
+
+def _built_as(recipe: Recipe, spec: MatcherSpec) -> Recipe:
+    if spec.name not in WRAPPERS:
+        return replace(recipe, matcher=MatcherChoice(spec.name, dict(spec.settings)), adapter=None)
+    (inner,) = spec.wrapped
+    adapter = AdapterSettings(**spec.settings)
+    return replace(recipe, matcher=MatcherChoice(inner.name, dict(inner.settings)), adapter=adapter)
+
+
+def begins_ready(recipe: Recipe, material: StudyMaterial) -> bool:
+    """Whether what is trained can rank before it is."""
+    return material.start is not None or recipe.matcher.name in STARTS_READY
+
+
+def before_training(recipe: Recipe, material: StudyMaterial) -> Matcher:
+    """What every training begins as: the checkpoint's matcher, or the recipe's; raises as `zero_shot` does."""
+    if material.start is not None:
+        return material.start.matcher
+    _, test = material.learning()
+    return zero_shot(recipe, test.videos.frames.shape[-1])
 
 
 def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
@@ -60,7 +92,7 @@ def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
     Raises:
         UsageError: the matcher begins with random numbers, so that what it ranks means nothing yet.
     """
-    if not starts_ready(recipe):
+    if recipe.matcher.name not in STARTS_READY:
         raise UsageError(
             f"The matcher {recipe.matcher.name} begins with random numbers, so there is nothing to compare its "
             f"training with; set matcher.name to {' or '.join(STARTS_READY)}."
@@ -69,13 +101,13 @@ def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
 
 
 def each_trained(
-    kinds: Mapping[str, Recipe], part: Part, settings: StudySettings, progress: Progress
+    kinds: Mapping[str, Recipe], material: StudyMaterial, settings: StudySettings, progress: Progress
 ) -> Iterator[tuple[str, int, Matcher]]:
     """Train each kind with each seed, all kinds of one seed after each other.
 
     Args:
         kinds: recipes by name, which is also that of the folder of their runs.
-        part: what is learned from.
+        material: what is learned from, and what training begins with.
         settings: seeds, and where runs are kept.
         progress: called with the share that is done.
 
@@ -83,12 +115,15 @@ def each_trained(
         Kind, seed and the matcher after its last step.
     """
     number, total = 0, settings.seeds * len(kinds)
+    part, _ = material.learning()
+    start = None if material.start is None else module(material.start.matcher).state_dict()
     with _runs_folder(settings) as runs:
         for seed in range(settings.seeds):
             for kind, recipe in kinds.items():
                 seeded = replace(recipe, loop=replace(recipe.loop, seed=seed))
                 folder = runs / re.sub(r"[^a-z0-9]+", "-", kind) / f"seed-{seed}"
-                yield kind, seed, fine_tuned(seeded, part, folder, progress_of_part(progress, number, total))
+                share = progress_of_part(progress, number, total)
+                yield kind, seed, fine_tuned(seeded, part, folder, share, start)
                 number += 1
 
 

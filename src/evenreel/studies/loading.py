@@ -32,6 +32,7 @@ class Sources:
         scores: files of other systems' scores of the test split, likewise.
         split: that is searched.
         train_split: that is learned from.
+        start: checkpoint that training begins with; None for a fresh matcher.
         videos: folder in which the paths of clips begin; None for the corpus's.
         device: where models run.
     """
@@ -42,6 +43,7 @@ class Sources:
     scores: Mapping[str, Path] = field(default_factory=dict)
     split: str = "test"
     train_split: str = "train"
+    start: str | None = None
     videos: Path | None = None
     device: str = "cpu"
 
@@ -65,6 +67,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
     groups_in(reader.test)
     wanted = {study.needs, *study.takes}
     _check_named(study, sources)
+    reader.begin()
     train = reader.train() if "training" in wanted and sources.features else None
     if train is None and study.needs == "training":
         select(reader.whole, split=sources.train_split)  # says which splits there are
@@ -75,6 +78,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         scores=reader.scores() if "rankings" in wanted else {},
         features=features,
         train=train,
+        start=reader.start,
         rule=reader.rule,
         corpus=reader.whole,
         facts=reader.facts(progress) if "files" in wanted else None,
@@ -92,6 +96,12 @@ class _Reader:
         self.set_aside: list[ClipAside] = []
         self.notices: list[str] = []
         self.rule = ""
+        self.start: Pretrained | None = None
+
+    def begin(self) -> None:
+        """The checkpoint that training begins with; it says which features are read."""
+        if self._sources.start is not None:
+            self.start = load_matcher(self._sources.start)
 
     def train(self) -> Part | None:
         """The split that is learned from; None where there is none."""
@@ -100,8 +110,13 @@ class _Reader:
         return self.part(select(self.whole, split=self._sources.train_split))
 
     def part(self, corpus: Corpus) -> Part:
-        """Features by the rule of the last run."""
+        """Features by the rule of the last run, or those that the checkpoint takes which training begins with."""
         folder = self._features()
+        if self.start is not None:
+            loaded = load_features_for(self.start, folder, corpus)
+            self._put_aside(loaded.set_aside)
+            self.notices += [f"{notice}." for notice in loaded.notices]
+            return part_of(corpus, loaded.texts, loaded.videos)
         found = find_clips(folder, corpus)
         self.rule = found.made.rule
         videos, aside = found.load()
@@ -171,6 +186,7 @@ def _check_named(study: Study, sources: Sources) -> None:
     if sources.matchers and sources.features is None:
         raise UsageError("A matcher ranks by features; name their folder with --features.")
     unused = ["--scores"] if sources.scores and study.needs != "rankings" else []
+    unused += ["--start"] if sources.start and study.needs != "training" else []
     unused += ["--matcher"] if sources.matchers and study.needs not in ("rankings", "models") else []
     if unused:
         raise UsageError(f"This study does not look at what is named with {' and '.join(unused)}; leave it out.")

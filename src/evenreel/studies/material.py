@@ -10,6 +10,7 @@ import polars as pl
 
 from evenreel.audits.frame_order import OrderStage
 from evenreel.audits.result import AuditSettings
+from evenreel.checkpoint import Pretrained
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import SETTING, counterparts
 from evenreel.errors import CorpusError, UsageError
@@ -61,6 +62,7 @@ class StudyMaterial:
         scores: of other systems on the test split, by their names.
         features: of the test split, for studies that train.
         train: what these learn from.
+        start: what these begin with; None for the recipe's matcher, untrained.
         rule: how the frames of both were sampled; empty where nobody says.
         corpus: all splits, for an overview; None for the test split alone.
         facts: of the files of its clips; None where nobody looked at them.
@@ -73,6 +75,7 @@ class StudyMaterial:
     scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
     features: Part | None = None
     train: Part | None = None
+    start: Pretrained | None = None
     rule: str = ""
     corpus: Corpus | None = None
     facts: ClipFacts | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from evenreel.audits.result import AuditResult
@@ -11,6 +11,7 @@ from evenreel.errors import UsageError
 from evenreel.studies.debiasing import debiased_training
 from evenreel.studies.direction import removed_direction
 from evenreel.studies.findings import Findings
+from evenreel.studies.fine_tuning import begun
 from evenreel.studies.gallery import gallery_share
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.overview import benchmark, similarity
@@ -151,6 +152,8 @@ def run_study(
         CorpusError: the test split has no generated clips that mirror real ones, or not those of the study.
     """
     study = find_study(name)
+    if study.needs == "training":
+        settings = replace(settings, recipe=begun(settings.recipe, material))
     found = study.function(material, settings, progress)
     return AuditResult(
         name=name,

@@ -1,8 +1,9 @@
 """Tables 7 and 8 and Figure 4: the p-vector, added to real clips (Generative Ghost, section 5.2).
 
-The original model is the recipe's matcher before training, so that both tables have one baseline; the debiased one is
-trained from it with the recipe's term, or that of the preset `release`. A control is fine-tuned on the same real pairs
-without the term: what its p-vector does is due to fine-tuning and not to debiasing.
+The original model is the one that training begins with, a checkpoint's or the recipe's matcher as it is built, so that
+both tables have one baseline; the debiased one is trained from it with the recipe's term, or that of the preset
+`release`. A control is fine-tuned on the same real pairs without the term: what its p-vector does is due to fine-tuning
+and not to debiasing.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.studies.changes import AS_IT_IS
 from evenreel.studies.comparing import kind_means
 from evenreel.studies.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
-from evenreel.studies.fine_tuning import each_trained, zero_shot
+from evenreel.studies.fine_tuning import before_training, each_trained
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings, one_group
 from evenreel.studies.measures import (
     MAIN,
@@ -115,13 +116,12 @@ def p_both(material: StudyMaterial, settings: StudySettings, progress: Progress)
 
 def trained_models(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Iterator[Trained]:
     """The models of one seed after the other."""
-    train, test = material.learning()
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
     debiased = replace(control, debias=settings.recipe.debias or PRESETS["release"])
-    original = zero_shot(settings.recipe, test.videos.frames.shape[-1])
+    original = before_training(settings.recipe, material)
     waiting: dict[str, Matcher] = {}
-    for kind, _, matcher in each_trained({CONTROL: control, DEBIASED: debiased}, train, settings, progress):
+    for kind, _, matcher in each_trained({CONTROL: control, DEBIASED: debiased}, material, settings, progress):
         waiting[kind] = matcher
         if kind == DEBIASED:
             yield Trained(original, waiting[DEBIASED], waiting[CONTROL])
@@ -250,16 +250,17 @@ def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]])
         "model",
         "clips",
         "mean length",
-        "mean cosine of two clips",
-        "share of squares along the mean",
-        "cosine of the means of real and generated",
+        "cosine of two clips",
+        "share along the mean",
+        "real to generated",
     )
     rows: list[tuple[Cell, ...]] = [
         (*key, *(float(mean) for mean in np.mean(found, axis=0))) for key, found in likeness.items()
     ]
     note = (
-        "Debiasing that tells the two sources apart has a cosine near -1 in the last column; near 1, all clips moved "
-        "alike. What the control has too is due to fine-tuning."
+        "Cosine of two clips: the mean over all. Share along the mean: of the squared lengths. Real to generated: the "
+        "cosine of the two means, near -1 where debiasing tells the sources apart, near 1 where all clips moved alike. "
+        "What the control has too is due to fine-tuning."
     )
     return AuditTable("How alike the moves of single clips are", columns, tuple(rows), note, digits=3)
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import polars as pl
 import torch
-from safetensors.torch import save
 
 from evenreel.checkpoint import load_matcher
 from evenreel.checkpoint.architecture import module
@@ -128,9 +127,7 @@ def _started(loaded: Loaded, checkpoint: str) -> Loaded:
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
             "weights; train it on features of its own encoder, which its model card says how to make."
         )
-    start = module(pretrained.matcher).state_dict()
-    digest = hashlib.sha256(save(start)).hexdigest()
-    material = replace(loaded.material, start=start, source={**loaded.material.source, "start": digest})
+    material = replace(loaded.material, start=module(pretrained.matcher).state_dict())
     return replace(loaded, material=material)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
+from safetensors.torch import save
 from torch import Tensor
 
 from evenreel.encoders.towers import usable_device
@@ -223,7 +225,10 @@ def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
 
 def _facts(material: Material) -> Facts:
     validation = material.validation.pairs.digest() if material.validation else None
-    return {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
+    facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
+    if material.start:
+        facts["start"] = hashlib.sha256(save(dict(material.start))).hexdigest()
+    return facts
 
 
 def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
