@@ -55,7 +55,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.planted import PlantSettings, plan_corpus
 from evenreel.planted.source import GENERATOR
 from evenreel.studies.direction import source_directions
-from evenreel.studies.fine_tuning import fine_tuned, study_recipe
+from evenreel.studies.fine_tuning import fine_tuned, study_recipe, zero_shot
 from evenreel.studies.material import Part
 from evenreel.training.recipe import Recipe
 from evenreel.types import ScoreBlocks
@@ -64,7 +64,9 @@ AS_IT_IS, WITHOUT = "as it is", "without the source direction"
 ORDERS: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 KINDS = ("debiased", "control")
 PREFERENCE, WIN_RATE, REAL_R1 = "Normalized MixR", "win rate", "REAL R@1"
-AGAINST, ALIKE = "cosine of p real and -p generated", "cosine of two p of real clips"
+TOGETHER, ALIKE = "cosine of p real and p generated", "cosine of two p of real clips"
+LEAD, SHARED = "lead of a caption's mirror", "lead of all mirrors"
+"""Mean over captions: the score of its own mirror less that of its own real clip; of any mirror less any real clip."""
 
 Figures = dict[str, dict[str, float]]
 """By row, then by name."""
@@ -123,6 +125,8 @@ def of_seed(seed: int, sizes: Sizes) -> Figures:
     learnt, test = part(plan, "train", encoder), part(plan, "test", encoder)
     models = trained(learnt, seed, sizes)
     found = {name: ranked(scores, test) for name, scores in variants(models, test)} | dict(likeness(models, test))
+    found["before training"] = leads(zero_shot(study_recipe(), test.videos.frames.shape[-1]), test)
+    found["at strength 0.9"] = leads(models.biased, test)
     shown = "  ".join(f"{name} {one[PREFERENCE]:.1f}" for name, one in found.items() if PREFERENCE in one)
     print(f"seed {seed}: {shown}  ({time.perf_counter() - begun_s:.0f} s)", file=sys.stderr, flush=True)
     return found
@@ -191,8 +195,27 @@ def likeness(models: Models, test: Part) -> Iterator[tuple[str, dict[str, float]
     for order, name in ORDERS.items():
         for kind in KINDS:
             found = diagnose(moves(models, test, order, kind))
-            against = -found.cosine("real", "generated")
-            yield f"{name}, {kind}", {AGAINST: against, ALIKE: found.alike["real"].cosine}
+            yield (
+                f"{name}, {kind}",
+                {
+                    TOGETHER: found.cosine("real", "generated"),
+                    ALIKE: found.alike["real"].cosine,
+                },
+            )
+
+
+def leads(matcher: Matcher, test: Part) -> dict[str, float]:
+    """What of the preference is the same for all clips of a source, so that taking a direction out can mend it."""
+    captions, clips = caption_vectors(matcher, test.texts), video_vectors(matcher, test.videos)
+    real, generated = (clips.of(ids).values for ids in paired(test))
+    place = {clip_id: row for row, clip_id in enumerate(paired(test)[0])}
+    clip_of = dict(test.corpus.captions.select("caption_id", "clip_id").iter_rows())
+    own = [place[clip_of[caption_id]] for caption_id in captions.ids]
+    apart = generated - real
+    return {
+        LEAD: float((captions.values * apart[own]).sum(axis=1).mean()),
+        SHARED: float((captions.values @ apart.mean(axis=0)).mean()),
+    }
 
 
 def over(runs: Sequence[Figures], row: str, name: str) -> Gap:
@@ -212,11 +235,11 @@ def table(runs: Sequence[Figures]) -> str:
     for row in rankings:
         gaps = (over(runs, row, PREFERENCE), change(runs, row, AS_IT_IS), over(runs, row, WIN_RATE))
         lines.append(f"{row:32}" + "".join(f"{words(gap):>26}" for gap in (*gaps, over(runs, row, REAL_R1))))
-    lines += ["", f"{'':32}" + "".join(f"{name:>38}" for name in (AGAINST, ALIKE))]
-    for row in runs[0]:
-        if row not in rankings:
-            cosines = [over(runs, row, name) for name in (AGAINST, ALIKE)]
-            lines.append(f"{row:32}" + "".join(f"{f'{g.mean:.2f} [{g.low:.2f}, {g.high:.2f}]':>38}" for g in cosines))
+    for names in ((TOGETHER, ALIKE), (LEAD, SHARED)):
+        lines += ["", f"{'':32}" + "".join(f"{name:>38}" for name in names)]
+        for row in (row for row, figures in runs[0].items() if names[0] in figures):
+            means = [over(runs, row, name) for name in names]
+            lines.append(f"{row:32}" + "".join(f"{f'{g.mean:.3f} [{g.low:.3f}, {g.high:.3f}]':>38}" for g in means))
     return "\n".join(lines)
 
 
