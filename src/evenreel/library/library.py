@@ -186,7 +186,7 @@ class Library:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
         from evenreel.library.neutral import NO_VISION
 
-        if not wanted or "_encoder" in vars(self):
+        if not wanted or vars(self).get("_encoder") is not None:
             return
         if (trouble := self.neutral_trouble() if self._vision else NO_VISION) is not None:
             raise UsageError(trouble)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evenreel.audits.deltas import MIX_R
 from evenreel.audits.result import AuditFigure, AuditTable
 from evenreel.studies.comparing import BEFORE, compared, kind_means, preference_change
-from evenreel.studies.findings import PREFERENCE, UNIT, Findings, direction, effect_of, few_pairs, shown
+from evenreel.studies.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.measures import (
     MAIN,
@@ -36,7 +36,7 @@ PANELS = {
     "mixed real": ("Real clips among both", RECALLS, "R@k, %"),
     "mixed generated": ("Generated clips among both", RECALLS, "R@k, %"),
     "relative": ("Relative Δ", DELTAS, "Relative Δ, %"),
-    "normalized": ("Normalized Δ", DELTAS, UNIT),
+    "normalized": ("Normalized Δ", DELTAS, "Normalized Δ, %"),
 }
 """The six panels of the figure: title, metrics and unit, by row."""
 
