@@ -210,7 +210,7 @@ class _RealClips:
     def __init__(self, corpus: Corpus) -> None:
         real = corpus.clips.filter(~is_generated()).select("clip_id", "path")
         self.ids = frozenset(real["clip_id"])
-        self._by_file_name = {file_name(clip_id): clip_id for clip_id in real["clip_id"]}
+        self._by_file_name: dict[str, str] = {file_name(clip_id): clip_id for clip_id in real["clip_id"]}
         self._by_video: dict[str, list[str]] = {}
         for clip_id, path in real.iter_rows():
             if path:
