@@ -60,8 +60,9 @@ def test_several_systems_are_counted(favoured: StudyMaterial, quick: StudySettin
 
 def test_too_few_pairs_are_said_first(favoured: StudyMaterial, quick: StudySettings) -> None:
     few = select(favoured.test, where=pl.col("clip_id").str.contains(r"r[0-9](@|$)"))
-    sentence = run_study("ghost/t2", replace(favoured, test=few), quick).sentence
-    assert sentence.startswith(f"Too few pairs of a real clip and its mirror to conclude: 10 of {GROUP}. ")
+    found = run_study("ghost/t2", replace(favoured, test=few), quick)
+    assert found.sentence.startswith(f"Too few pairs of a real clip and its mirror to conclude: 10 of {GROUP}. ")
+    assert not found.effect.is_told
 
 
 def test_what_is_left_out_is_said(favoured: StudyMaterial, quick: StudySettings) -> None:

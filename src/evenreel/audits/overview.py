@@ -21,6 +21,7 @@ from evenreel.corpus.counterparts import CAMERA, counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, Spread
 from evenreel.errors import FeaturesError
 from evenreel.evaluation.results import Interval
+from evenreel.report.words import percent
 from evenreel.types import Corpus, VideoFeatures
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def similarity_table(found: Overview) -> AuditTable:
         ("group", "split", "pairs", "mean cosine", "low", "high"),
         rows,
         "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction. Low and high are the ends "
-        f"of the {found.confidence:.0%} interval.",
+        f"of the {percent(found.confidence)} interval.",
         digits=4,
     )
 
@@ -203,7 +204,7 @@ def consistency_table(found: Overview) -> AuditTable:
         ("group", "splits", "difference", "low", "high"),
         rows,
         "Near 0: mirrors were made alike in both splits. Low and high are the ends of the "
-        f"{found.confidence:.0%} interval.",
+        f"{percent(found.confidence)} interval.",
         digits=4,
     )
 

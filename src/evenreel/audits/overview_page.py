@@ -10,6 +10,7 @@ from evenreel.audits.words import cells
 from evenreel.corpus.counterparts import CAMERA
 from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.words import percent
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
 METHOD = (
@@ -65,7 +66,7 @@ def similarity_words(figure: Interval, confidence: float) -> str:
     """
     if figure.low is None or figure.high is None:
         return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} ({confidence:.0%} interval {figure.low:.3f} to {figure.high:.3f})"
+    return f"{figure.value:.3f} ({percent(confidence)} interval {figure.low:.3f} to {figure.high:.3f})"
 
 
 def _histogram(found: Overview) -> Chart | None:

@@ -19,6 +19,7 @@ from evenreel.report.words import (
     main_sentence,
     number,
     p_value,
+    percent,
     signed,
     uses_sentence,
 )
@@ -57,7 +58,7 @@ def _figures(evaluation: Evaluation) -> Table:
     table = _table("metric")
     for direction in evaluation.directions:
         table.add_column(direction, justify="right", style="bold")
-        table.add_column(f"{evaluation.confidence:.0%} interval", justify="right", style="dim")
+        table.add_column(f"{percent(evaluation.confidence)} interval", justify="right", style="dim")
     for metric in evaluation.metrics:
         figures = [result.summary[str(metric)] for result in evaluation.directions.values()]
         words = ((number(one.value, metric), interval(one, metric)) for one in figures)
@@ -80,7 +81,7 @@ def _show_comparison(out: Console, baseline: str, comparison: Comparison) -> Non
 def _differences(direction: str, rows: Sequence[Difference], confidence: float) -> Table:
     table = _table(direction)
     table.add_column("system", overflow="fold")
-    for name in ("difference", f"{confidence:.0%} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse"):
+    for name in ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse"):
         table.add_column(name, justify="right")
     for row in rows:
         metric = parse_metric(row.metric)

@@ -55,7 +55,7 @@ def debiased_training(material: StudyMaterial, settings: StudySettings, progress
     furthest = max(changes, key=lambda key: abs(changes[key].value))
     rows = [((group, kind), figures) for group, kinds in means.items() for kind, figures in kinds.items()]
     return Findings(
-        few_pairs(material.test, found) + " ".join(_kinds_told(means)),
+        " ".join(_kinds_told(means)),
         effect_of(changes[furthest], f"Change of {PREFERENCE} on {furthest[0]}: {furthest[1]} less {PLAIN}"),
         (
             preference_table(
@@ -73,6 +73,7 @@ def debiased_training(material: StudyMaterial, settings: StudySettings, progress
         (AuditFigure("Preference after each training", partial(_bars, means)),),
         notices_of(figures for _, figures in rows),
         (MEASURES, _TRAINED),
+        few=few_pairs(material.test, found),
     )
 
 

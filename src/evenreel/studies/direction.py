@@ -52,8 +52,7 @@ def removed_direction(material: StudyMaterial, settings: StudySettings, progress
     before, after = (found[group, name].figures[variant] for variant in (AS_IT_IS, OF_GALLERY))
     recalls = [figures["real", "R@1"].value for figures in (before, after)]
     return Findings(
-        few_pairs(material.test, groups)
-        + f"Without the source direction of the gallery, {name} {verdict(after[MAIN])} on {group}: {PREFERENCE} "
+        f"Without the source direction of the gallery, {name} {verdict(after[MAIN])} on {group}: {PREFERENCE} "
         f"{shown(before[MAIN])} becomes {shown(after[MAIN])}, and of real clips among real ones {recalls[0]:.1f} % and "
         f"{recalls[1]:.1f} % are found first.",
         effect_of(changes[furthest], f"Change of {PREFERENCE}: {name}, {group}"),
@@ -61,6 +60,7 @@ def removed_direction(material: StudyMaterial, settings: StudySettings, progress
         (AuditFigure("Preference before and after", partial(bars, found)),),
         left_out(found),
         (MEASURES, REMOVED, METHOD),
+        few=few_pairs(material.test, groups),
     )
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
+from evenreel.audits.result import ENOUGH, AuditFigure, AuditTable, Cell, Effect
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
 from evenreel.types import Corpus
-
-LEAST_PAIRS = 30
-"""Pairs of a real clip and its mirror below which nothing is concluded."""
 
 PREFERENCE = "Normalized Δ MixR"
 """The figure that most studies are about."""
@@ -21,7 +18,11 @@ UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The parts of an `evenreel.audits.result.AuditResult` that a study fills in; see there."""
+    """The parts of an `evenreel.audits.result.AuditResult` that a study fills in; see there.
+
+    Attributes:
+        few: the sentence of `few_pairs`, which then comes first; empty where there are enough.
+    """
 
     sentence: str
     effect: Effect
@@ -29,16 +30,17 @@ class Findings:
     figures: tuple[AuditFigure, ...] = ()
     notices: tuple[str, ...] = ()
     method: tuple[str, ...] = ()
+    few: str = ""
 
 
 def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
     """A first sentence where a group has too few pairs to conclude from; empty where all have enough."""
     sizes = {group: counterparts(corpus, group)["clip_id"].n_unique() for group in groups}
-    few = {group: size for group, size in sizes.items() if size < LEAST_PAIRS}
+    few = {group: size for group, size in sizes.items() if size < ENOUGH}
     if not few:
         return ""
     named = ", ".join(f"{size} of {group}" for group, size in few.items())
-    return f"Too few pairs of a real clip and its mirror to conclude: {named}. "
+    return f"Too few pairs of a real clip and its mirror to conclude: {named}."
 
 
 def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:

@@ -65,8 +65,7 @@ def gallery_share(material: StudyMaterial, settings: StudySettings, progress: Pr
     excess = {key: _excess(sweep) for key, sweep in sweeps.items()}
     group, system = furthest = max(excess, key=lambda key: abs(excess[key].value))
     return Findings(
-        few_pairs(material.test, groups)
-        + f"Where half of the gallery is of {group}, these clips hold {sweeps[furthest][MIDDLE][FIRST].value:.1f} % of "
+        f"Where half of the gallery is of {group}, these clips hold {sweeps[furthest][MIDDLE][FIRST].value:.1f} % of "
         f"the first places of {system}: {shown(excess[furthest])} points beside their half.",
         effect_of(excess[furthest], f"{EXCESS}: {system}, {group}"),
         tuple(_table(key, sweep) for key, sweep in sweeps.items()),
@@ -78,6 +77,7 @@ def gallery_share(material: StudyMaterial, settings: StudySettings, progress: Pr
             "answered by whichever clip holds the place of their pair; of clips with equal scores each is first as "
             f"often. Intervals are over {settings.seeds} seeds (Student's t), so of the draw, not of the captions.",
         ),
+        few=few_pairs(material.test, groups),
     )
 
 

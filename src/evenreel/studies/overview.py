@@ -59,12 +59,13 @@ def _findings(found: Overview, material: StudyMaterial, figures: tuple[AuditFigu
     if nearest is not None:
         effect = effect_of(found.similarity[nearest], f"Mean similarity of {nearest}")
     return Findings(
-        few_pairs(material.test, groups_in(material.test)) + overview_sentence(found),
+        overview_sentence(found),
         effect,
         overview_tables(found),
         figures,
         found.notices,
         METHOD,
+        few=few_pairs(material.test, groups_in(material.test)),
     )
 
 

@@ -103,12 +103,12 @@ def _findings(found: Found, what: str, material: StudyMaterial, notices: Sequenc
     before = found[group, model].figures[AS_IT_IS][MAIN].value
     told = sum(effect_of(change).is_told for change in changes.values())
     return Findings(
-        few_pairs(material.test, {group for group, _ in found})
-        + f"With {what}, {told} of {len(changes)} preferences change by more than chance explains; the largest change "
+        f"With {what}, {told} of {len(changes)} preferences change by more than chance explains; the largest change "
         f"is that of {model} on {group} ({view}): {PREFERENCE} {before:+.1f} changes by {shown(changes[furthest])}.",
         effect_of(changes[furthest], f"Change of {PREFERENCE}: {model}, {group}, {view}"),
         (changes_table(found, "frames"), *paper_tables(found, "frames")),
         (AuditFigure("Preference by what is shown", partial(bars, found)),),
         (*notices, *left_out(found)),
         (MEASURES, METHOD),
+        few=few_pairs(material.test, {group for group, _ in found}),
     )

@@ -63,8 +63,7 @@ def projected(material: StudyMaterial, settings: StudySettings, progress: Progre
     table = _table(sets)
     before, after = (_agreement(sets["original"], one, other) for one, other in COMPARED[:2])
     return Findings(
-        few_pairs(paired.part.corpus, [paired.group])
-        + f"Of the nearest neighbours of a clip's vector, {before:.0f} % are of its own source before debiasing and "
+        f"Of the nearest neighbours of a clip's vector, {before:.0f} % are of its own source before debiasing and "
         f"{after:.0f} % after it (real clips and {paired.group}).",
         Effect("Neighbours of the own source after debiasing less before, points", after - before),
         (table,),
@@ -73,6 +72,7 @@ def projected(material: StudyMaterial, settings: StudySettings, progress: Progre
             for order, words in ORDERS.items()
         ),
         method=(METHOD,),
+        few=few_pairs(paired.part.corpus, [paired.group]),
     )
 
 

@@ -158,8 +158,8 @@ def run_study(
     return AuditResult(
         name=name,
         title=study.title,
-        sentence=found.sentence,
-        effect=found.effect,
+        sentence=f"{found.few} {found.sentence}".strip(),
+        effect=replace(found.effect, enough=not found.few),
         tables=found.tables,
         figures=found.figures,
         notices=(*material.notices, *found.notices),

@@ -59,8 +59,7 @@ def training_share(material: StudyMaterial, settings: StudySettings, progress: P
     means = {group: kind_means(runs, confidence) for group, runs in found.items()}
     first, last = (means[furthest][kind][MAIN].value for kind in (least, most))
     return Findings(
-        few_pairs(material.test, found)
-        + f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[furthest])} on "
+        f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[furthest])} on "
         f"{furthest}: {PREFERENCE} {first:+.1f} becomes {last:+.1f}, a "
         f"change of {shown(changes[furthest])} over {settings.seeds} seeds.",
         effect_of(changes[furthest], f"Change of {PREFERENCE} on {furthest}"),
@@ -71,6 +70,7 @@ def training_share(material: StudyMaterial, settings: StudySettings, progress: P
         ),
         notices_of(figures for kinds in means.values() for figures in kinds.values()),
         (MEASURES, METHOD),
+        few=few_pairs(material.test, found),
     )
 
 

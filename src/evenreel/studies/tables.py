@@ -56,7 +56,7 @@ def _by_setting(
             progress(len(found) / (len(groups) * len(systems)))
     furthest = max(found, key=lambda key: abs(found[key][MAIN].value))
     return Findings(
-        few_pairs(material.test, groups) + _sentence(found, furthest),
+        _sentence(found, furthest),
         effect_of(found[furthest][MAIN], f"{PREFERENCE} of {furthest[1]} on {furthest[0]}"),
         (
             preference_table("The preference of each system", ("generated clips", "system"), list(found.items())),
@@ -74,6 +74,7 @@ def _by_setting(
         ),
         notices_of(found.values()),
         (MEASURES,),
+        few=few_pairs(material.test, groups),
     )
 
 

@@ -174,8 +174,7 @@ def _study(
     means = kind_means(runs, confidence)
     name = f"{NAMES[orders[0]]}: paper"
     return Findings(
-        few_pairs(paired.part.corpus, [paired.group])
-        + f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
+        f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
         f"{paired.group} by {shown(changes[name][MAIN])}; that of the control, which was never debiased, by "
         f"{shown(changes[f'{name}, {CONTROL}'][MAIN])}.",
         effect_of(changes[name][MAIN], f"Change of {PREFERENCE} on {paired.group}: {name}"),
@@ -187,6 +186,7 @@ def _study(
         (AuditFigure("Change of Normalized Δ by metric", partial(_bars, changes)),),
         (*notices, *notices_of(means.values())),
         (MEASURES, METHOD),
+        few=few_pairs(paired.part.corpus, [paired.group]),
     )
 
 

@@ -100,10 +100,11 @@ def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | No
     learned from, and take no part otherwise: a model is selected on real clips alone.
 
     Raises:
-        CorpusError: a split is not in the corpus, nothing is left of one, or there are too few mirrors for the share.
+        CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
+            none of the group that is named.
     """
     learned, selected = _parts(corpus, data, seed)
-    if data.generated_share or counterparts(learned).height:
+    if data.generated_share or data.generated_group or counterparts(learned).height:
         learned = with_generated(learned, data.generated_share, seed, data.generated_group)
     if selected is not None and counterparts(selected).height:
         selected = with_generated(selected, 0.0, seed)
