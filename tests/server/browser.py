@@ -193,8 +193,10 @@ def token_visits(browser: Browser, token_site: str) -> Iterator[Visits]:
 
 
 def search(page: Page, words: str) -> None:
-    """Type into whatever has the focus and press Enter, as a visitor does; wait for the answer."""
+    """Type into the field, which has the focus, and press Enter, as a visitor does; wait for the answer."""
+    expect(page.locator("#query")).to_be_focused()
     page.keyboard.type(words)
+    expect(page.locator("#query")).to_have_value(words)
     page.keyboard.press("Enter")
     settled(page)
 
