@@ -12,8 +12,11 @@ from evenreel.audits import AUDITS, AuditResult, AuditSettings, audit, audit_sou
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.paired import measure_source
 from evenreel.audits.source_figures import gap_shares, rank_gaps
+from evenreel.audits.source_words import unpaired_sentence
+from evenreel.audits.unpaired import Exposure, Preference
 from evenreel.audits.words import effect_words
 from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import Interval
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import pairs_of, scores_of
 
@@ -70,8 +73,25 @@ def test_the_first_words_say_who_is_favoured(shift: float, lead: str) -> None:
     assert audited(40, shift).sentence.startswith(lead)
     corpus, scores = a_case(40, shift)
     found = audit_source(scores, without_pairs(corpus), QUICK)
-    assert found.sentence.startswith(f"{lead}where neither clip answers the query, a real one scores above")
+    assert found.sentence.startswith(f"{lead}of a real and a generated clip that are not known to answer")
     assert (found.effect.neutral, found.effect.is_told) == (50, shift != 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (Interval(90.0, 80.0, 95.0), "of the first places, more than their 50.0% of the gallery: they answer more"),
+        (Interval(10.0, 2.0, 20.0), "of the first places, less than their 50.0% of the gallery: they answer fewer"),
+        (Interval(55.0, 45.0, 65.0), "of the first places, which cannot be told from their 50.0% of the gallery."),
+        (Interval(90.0), "of the first places, beside their 50.0% of the gallery."),
+    ],
+)
+def test_who_takes_the_first_places_is_compared_with_the_gallery(first: Interval, words: str) -> None:
+    """Clips that answer nothing may stand alike while all first places go to one kind; both are said."""
+    alike = Preference(40, 40, 20, Interval(50.0, 48.0, 52.0), 1.0)
+    sentence = unpaired_sentence(alike, Exposure(50.0, {1: first}, 20), 0.95)
+    assert sentence.startswith("No preference between real and generated clips can be told")
+    assert words in sentence
 
 
 def test_too_few_are_said_first() -> None:
@@ -82,7 +102,7 @@ def test_too_few_are_said_first() -> None:
     kept = [*range(8), 12, 13]
     part = Scores(scores.values[:, kept], scores.caption_ids, [scores.video_ids[column] for column in kept])
     assert audit_source(part, without_pairs(corpus)).sentence.startswith(
-        "Too few clips to conclude: 8 real and 2 generated. What was seen leans towards real clips: where neither"
+        "Too few clips to conclude: 8 real and 2 generated. What was seen leans towards real clips: of a real"
     )
 
 
@@ -108,12 +128,12 @@ def test_queries_that_the_corpus_does_not_know() -> None:
     corpus, scores = a_case(40, 1.0)
     asked = replace(scores, caption_ids=[f"query {row}" for row in range(80)])
     found = audit_source(asked, corpus, QUICK)
-    assert found.effect.name == "real clip above a generated one, neither relevant, %"
+    assert found.effect.name == "real clip above a generated one, neither known to answer, %"
     assert found.notices == (
         "Of no pair of sora are a caption, the real clip and its mirror all in the scores: left out.",
     )
     assert [table.title for table in found.tables] == [
-        "Real against generated clips where neither answers the caption",
+        "Real against generated clips, neither known to answer the caption",
         "Generated clips among the first",
     ]
 

@@ -50,7 +50,7 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
     for number, (series, by_group) in enumerate(deltas.items()):
         figure.add_bar(
             x=[_label(group, _GROUP_WIDTH) for group in by_group], y=[_known(one.value) for one in by_group.values()],
-            error_y=_ends(by_group.values()), name=plain(series), marker_color=COLOURS[number % len(COLOURS)],
+            error_y=interval_ends(by_group.values()), name=plain(series), marker_color=COLOURS[number % len(COLOURS)],
             customdata=[_said(one) for one in by_group.values()], hovertemplate="%{x}: %{customdata}",
         )  # fmt: skip
     figure.update_xaxes(type="category", showgrid=False, automargin=True)
@@ -70,7 +70,7 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     figure.add_scatter(
         x=[_known(one.value) for one in effects.values()], y=[_label(name, _SYSTEM_WIDTH) for name in effects],
         mode="markers", marker={"size": 11, "color": COLOURS[0]}, showlegend=False,
-        error_x={**_ends(effects.values()), "color": COLOURS[0]},
+        error_x={**interval_ends(effects.values()), "color": COLOURS[0]},
         customdata=[_said(one) for one in effects.values()], hovertemplate="%{y}: %{customdata}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(zeroline=False)
@@ -171,7 +171,7 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_said(one) for one in figures],
-        hovertemplate="at %{x} %: %{customdata}", error_y=_ends(figures) if len(line) == 1 else None,
+        hovertemplate="at %{x} %: %{customdata}", error_y=interval_ends(figures) if len(line) == 1 else None,
     )  # fmt: skip
     if len(line) == 1 or any(one.low is None or one.high is None for one in figures):
         return [drawn]
@@ -183,7 +183,7 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
     return [band, drawn]
 
 
-def _ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
+def interval_ends(figures: Iterable[Interval | Effect]) -> dict[str, Any]:
     """Lengths of both halves of the intervals; where one has none, nothing is drawn."""
     known = list(figures)
     return {

@@ -88,7 +88,10 @@ def _without_scores(corpus: Corpus, measured: Sequence[str]) -> Iterator[str]:
     """Groups whose pairs are in the corpus but not in the scores."""
     for group in counterparts(corpus)["group"].unique(maintain_order=True):
         if group not in measured:
-            yield f"Of no pair of {group} are a caption, the real clip and its mirror all in the scores: left out."
+            if corpus.captions.height:
+                yield f"Of no pair of {group} are a caption, the real clip and its mirror all in the scores: left out."
+            else:
+                yield f"Nobody has said which clip answers which query, so pairs of {group} count as any other clips."
 
 
 def _location_words(main: SourceMeasures | None) -> Iterator[str]:
@@ -118,7 +121,7 @@ def _by_group(measured: Sequence[SourceMeasures]) -> dict[str, dict[str, Interva
 def _unpaired_figures(unpaired: Unpaired) -> Iterator[AuditFigure]:
     if len(unpaired.preferences) > 1:
         yield AuditFigure(
-            "Real above generated clips where neither answers, by group",
+            "Real above generated clips, neither known to answer, by group",
             partial(_preferences, unpaired),
             "50 % is no preference.",
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from evenreel.audits.figures import interval_ends
 from evenreel.audits.unpaired import Exposure
 from evenreel.report.figures import COLOURS, axes
 
@@ -67,8 +68,8 @@ def exposure_bars(exposure: Exposure) -> go.Figure:
     depths = [f"first {depth}" for depth in exposure.shown]
     figure = go.Figure(layout=axes("", "generated clips, %"))
     figure.add_bar(
-        x=depths, y=[*exposure.shown.values()], name="among the first", marker_color=COLOURS[1],
-        hovertemplate="%{x}: %{y:.1f} %",
+        x=depths, y=[share.value for share in exposure.shown.values()], error_y=interval_ends(exposure.shown.values()),
+        name="among the first", marker_color=COLOURS[1], hovertemplate="%{x}: %{y:.1f} %",
     )  # fmt: skip
     figure.add_scatter(
         x=depths, y=[exposure.gallery] * len(depths), name="in the gallery", mode="lines+markers",

@@ -50,7 +50,7 @@ def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
 def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
     """Real against generated clips where neither answers the caption."""
     return AuditTable(
-        "Real against generated clips where neither answers the caption",
+        "Real against generated clips, neither known to answer the caption",
         ("group", "real", "generated", "captions", "real above, %", "low", "high"),
         tuple((group, one.real, one.generated, one.captions, *_ends(one.share)) for group, one in preferences.items()),
         "50 % is no preference; less favours generated clips.",
@@ -61,8 +61,11 @@ def exposure_table(exposure: Exposure) -> AuditTable:
     """Who takes the first places."""
     return AuditTable(
         "Generated clips among the first",
-        ("first clips", "generated among them, %", "generated in the gallery, %", "ratio"),
-        tuple((depth, share, exposure.gallery, share / exposure.gallery) for depth, share in exposure.shown.items()),
+        ("first clips", "generated, %", "low", "high", "in the gallery, %", "ratio"),
+        tuple(
+            (depth, *_ends(share), exposure.gallery, share.value / exposure.gallery)
+            for depth, share in exposure.shown.items()
+        ),
         f"Means over {exposure.captions:,} captions. Without a preference the ratio is 1 if generated clips answer as "
         "large a share of the captions as they are of the gallery.",
     )

@@ -23,7 +23,7 @@ def paired_effect(measured: SourceMeasures) -> Effect:
 def unpaired_effect(preference: Preference) -> Effect:
     """How often a real clip beats a generated one where neither answers."""
     share, enough = preference.share, min(preference.real, preference.generated) >= ENOUGH
-    name = "real clip above a generated one, neither relevant, %"
+    name = "real clip above a generated one, neither known to answer, %"
     return Effect(name, share.value, share.low, share.high, NEUTRAL_SHARE, preference.p_value, enough)
 
 
@@ -45,18 +45,28 @@ def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: fl
     lead = "" if effect.enough else _few(preference.real, preference.generated)
     if isnan(preference.share.value):
         return f"{lead}No caption has both a real and a generated clip that do not answer it, so none can be compared."
-    first = exposure.shown.get(1)
-    shown = (
-        f" Generated clips take {first:.1f}% of the first places and are {exposure.gallery:.1f}% of the gallery."
-        if first is not None
-        else ""
-    )
     return (
-        f"{lead}{_direction(effect)}: where neither clip answers the query, a real one "
-        f"scores above a generated one {figure_words(preference.share, confidence, '%')} of the time, where 50% is no "
-        f"preference ({preference.captions:,} queries, {preference.real:,} real and {preference.generated:,} generated "
-        f"clips).{shown}"
+        f"{lead}{_direction(effect)}: of a real and a generated clip that are not known to answer the query, the real "
+        f"one scores higher {figure_words(preference.share, confidence, '%')} of the time, where 50% is no preference "
+        f"({preference.captions:,} queries, {preference.real:,} real and {preference.generated:,} generated clips)."
+        f"{_shown_first(exposure, confidence, enough=effect.enough)}"
     )
+
+
+def _shown_first(exposure: Exposure, confidence: float, *, enough: bool) -> str:
+    """Who takes the first places, and whether that is more or less than the share of the gallery."""
+    first = exposure.shown.get(1)
+    if first is None:
+        return ""
+    said = f" Generated clips take {figure_words(first, confidence, '%')} of the first places"
+    gallery = f"their {exposure.gallery:.1f}% of the gallery"
+    if not enough or first.low is None or first.high is None:
+        return f"{said}, beside {gallery}."
+    if first.low <= exposure.gallery <= first.high:
+        return f"{said}, which cannot be told from {gallery}."
+    if first.value > exposure.gallery:
+        return f"{said}, more than {gallery}: they answer more of these queries, or are favoured."
+    return f"{said}, less than {gallery}: they answer fewer of these queries, or real clips are favoured."
 
 
 def _few(real: int, generated: int) -> str:
@@ -107,7 +117,7 @@ UNPAIRED_METHOD = (
     "the variance of the projection on single captions and clips (Hoeffding 1948) and Welch's degrees of freedom; the "
     "captions and clips of a pair count together.",
     "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
-    "gallery; clips that answer are among them.",
+    "gallery; clips that answer are among them. Its intervals are percentiles of bootstrap samples of captions.",
 )
 
 TIES_METHOD = (

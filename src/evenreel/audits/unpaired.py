@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from evenreel.audits.gallery import EVERY_GROUP, Gallery
 from evenreel.audits.ordered_rows import Marks, OrderedRows
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.result import AuditSettings
+from evenreel.audits.samples import mean_interval
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -48,13 +50,14 @@ class Exposure:
 
     Attributes:
         gallery: share of the gallery that is generated, in percent.
-        shown: by depth k, the share of the first k that is generated, mean over captions; equal scores count with
-            their mean over all orders, and what scores minus infinity is not shown.
+        shown: by depth k, the share of the first k that is generated, in percent, mean over captions; equal scores
+            count with their mean over all orders, and what scores minus infinity is not shown. Intervals are of samples
+            of captions.
         captions: how many there are.
     """
 
     gallery: float
-    shown: dict[int, float]
+    shown: dict[int, Interval]
     captions: int
 
 
@@ -91,16 +94,16 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
     settings = settings or AuditSettings()
     gallery = Gallery.of(scores, corpus)
     tallies = {name: _Tally(gallery, generated) for name, generated in gallery.generated.items()}
-    exposure = _ExposureTally(gallery.generated[EVERY_GROUP])
+    exposure = _ExposureTally(gallery.generated[EVERY_GROUP], len(gallery.caption_scene))
     for rows, block in row_bands(gallery.scores, settings.band_bytes):
         ordered = OrderedRows.of(block[:, gallery.columns])
         relevant = ordered.placed(gallery.relevant(rows))
-        exposure.add(ordered)
+        exposure.add(rows, ordered)
         for tally in tallies.values():
             tally.add(rows, ordered, relevant)
     return Unpaired(
         {name: tally.preference(settings.confidence) for name, tally in tallies.items()},
-        exposure.result(),
+        exposure.result(gallery.caption_scene, settings),
         gallery.notices,
     )
 
@@ -176,21 +179,23 @@ class _Tally:
 class _ExposureTally:
     """Shares of the first places that generated clips take."""
 
-    def __init__(self, generated: Marks) -> None:
+    def __init__(self, generated: Marks, captions: int) -> None:
         self._generated = generated
         self._depths = [depth for depth in FIRST_PLACES if depth < len(generated)]
-        self._sums = np.zeros(len(self._depths))
-        self._shown = self._captions = 0
+        self._shares = np.full((len(self._depths), captions), np.nan)
 
-    def add(self, ordered: OrderedRows) -> None:
-        """Some captions more."""
-        some = ordered.shown(1) > 0
-        found = ordered.among_first(ordered.placed(self._generated), self._depths)[:, some]
-        self._sums += (found / [ordered.shown(depth)[some] for depth in self._depths]).sum(axis=1)
-        self._shown += int(some.sum())
-        self._captions += len(some)
+    def add(self, rows: slice, ordered: OrderedRows) -> None:
+        """Some captions more; those that are shown nothing have no share."""
+        found = ordered.among_first(ordered.placed(self._generated), self._depths)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self._shares[:, rows] = found / [ordered.shown(depth) for depth in self._depths]
 
-    def result(self) -> Exposure:
-        """Means over the captions that are shown anything."""
-        shown = dict(zip(self._depths, (100 * self._sums / self._shown).tolist(), strict=True)) if self._shown else {}
-        return Exposure(100 * float(self._generated.mean()), shown, self._captions)
+    def result(self, scenes: NDArray[np.int64], settings: AuditSettings) -> Exposure:
+        """Means over the captions that are shown anything; `scenes` (Q,) says which captions are drawn together."""
+        some = bool(self._depths) and not np.isnan(self._shares[0]).all()
+        shown = (mean_interval(100 * shares, scenes, settings) for shares in self._shares) if some else ()
+        return Exposure(
+            100 * float(self._generated.mean()),
+            dict(zip(self._depths, shown, strict=False)),
+            self._shares.shape[1],
+        )
