@@ -102,6 +102,12 @@ def test_queries_that_are_none_are_refused(library: Library, queries: list[str],
         library.audit_inputs(queries)
 
 
+def test_queries_that_are_cut_are_counted(library: Library) -> None:
+    _, scores = library.audit_inputs(["a dog", "a dog " * 200, "a cat"])
+    assert "Of 1 of 3 queries only the first 1,000 characters were read." in scores.notices
+    assert not any("characters" in notice for notice in library.audit_inputs(["a dog"])[1].notices)
+
+
 def test_a_library_without_vision_or_sources_is_refused(place: Path, tmp_path: Path) -> None:
     with evenreel.open_library(place, vision=False) as blind:
         with pytest.raises(UsageError, match="without vision"):

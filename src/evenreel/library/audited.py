@@ -6,16 +6,16 @@ which sources stand above others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.library.gallery import DECIMALS, Opened
-from evenreel.library.query import readable, unit
+from evenreel.library.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import Sources, read_sources
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import Corpus, Encoder, FloatArray
@@ -54,8 +54,15 @@ class BestFrames:
         return np.round(found, DECIMALS)
 
 
-def encoded(queries: Sequence[str], encoder: Encoder) -> FloatArray:
-    """Queries as vectors (Q, D) of unit length.
+class Asked(NamedTuple):
+    """Queries as they are searched for: vectors (Q, D) of unit length, and sentences on what was not read."""
+
+    vectors: FloatArray
+    notices: tuple[str, ...] = ()
+
+
+def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
+    """Queries as a search would read them.
 
     Raises:
         UsageError: there is none, or one of them is empty.
@@ -67,17 +74,24 @@ def encoded(queries: Sequence[str], encoder: Encoder) -> FloatArray:
     if "" in texts:
         raise UsageError(f"Query {texts.index('') + 1} is empty; say in a few words what is to be seen, or drop it.")
     parts = (texts[start : start + QUERIES_AT_ONCE] for start in range(0, len(texts), QUERIES_AT_ONCE))
-    return np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
+    vectors = np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
+    return Asked(vectors, tuple(_cut(queries)))
 
 
-def audited(library: Opened, queries: FloatArray, *, neutral: bool) -> tuple[Corpus, BestFrames]:
-    """The clips whose source is known, and how they score under queries (Q, D); see `Library.audit_inputs`.
+def _cut(queries: Sequence[str]) -> Iterator[str]:
+    long = sum(len(query.strip()) > MAX_CHARACTERS for query in queries)
+    if long:
+        yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
+
+
+def audited(library: Opened, asked: Asked, *, neutral: bool) -> tuple[Corpus, BestFrames]:
+    """The clips whose source is known, and how they score under Q queries; see `Library.audit_inputs`.
 
     Raises:
         UsageError: the library has no vision, no clip a source, or its search cannot be neutral.
         LibraryError: the vectors cannot be read.
     """
-    gallery, vectors = library.gallery, library.vectors
+    gallery, vectors, queries = library.gallery, library.vectors, asked.vectors
     if vectors is None:
         raise UsageError("The library has no vision, so no similarity can be audited.")
     if neutral:
@@ -94,7 +108,7 @@ def audited(library: Opened, queries: FloatArray, *, neutral: bool) -> tuple[Cor
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],
-        notices=_left_out(library, len(rows)),
+        notices=(*asked.notices, *_left_out(library, len(rows))),
     )
     return _corpus(library, sources, rows), scores
 

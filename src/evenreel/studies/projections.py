@@ -91,8 +91,8 @@ def _table(sets: Mapping[FrameOrder, Sets]) -> AuditTable:
         for one, other in COMPARED:
             vectors, groups = _both(sets[order], one, other)
             found = separation(vectors, groups, min(MOST_NEIGHBOURS, len(vectors) - 1))
-            rows.append((words, one, other, 100 * found.agreement, 100 * found.chance, found.silhouette))
-    columns = ("frames", "one group", "another", "own neighbours, %", "by chance, %", "silhouette")
+            rows.append((words, f"{one} and {other}", 100 * found.agreement, 100 * found.chance, found.silhouette))
+    columns = ("frames", "groups", "own neighbours, %", "by chance, %", "silhouette")
     return AuditTable("Whether groups of vectors lie apart in the full space", columns, tuple(rows))
 
 
