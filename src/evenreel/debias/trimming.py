@@ -1,0 +1,112 @@
+"""Clips left out of training until a class is as long there as elsewhere: the trimming of the frame-length bias.
+
+A class whose training clips are short and whose test clips are long is missed for its length (algorithm 1: RmvOne and
+RmvAll; RmvRand is their control). The mean is calculated anew after every clip and the least number of clips is looked
+at before one is left out: as printed, the mean is calculated once, so that the algorithm cannot see what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trimming:
+    """When a class is trimmed, and when that ends.
+
+    Attributes:
+        margin: delta, in the unit of the lengths: a class is trimmed while its mean is this far or farther from its
+            target.
+        least: alpha, clips that a class keeps.
+    """
+
+    margin: float
+    least: int
+
+    def __post_init__(self) -> None:
+        if not self.margin > 0 or self.least < 1:
+            raise UsageError(f"A margin is above 0 and the least number of clips 1 or more; they were {self}.")
+
+
+PRESETS: Mapping[str, Trimming] = MappingProxyType(
+    {"paper_literal": Trimming(10.0, 60), "paper_reproducing": Trimming(60.0, 20)}
+)
+"""In frames. `paper_literal`: what is printed. `paper_reproducing`: what comes near the number of clips that the paper
+says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
+
+
+def trimmed(
+    lengths: NDArray[np.float64], classes: NDArray[np.int64], targets: Mapping[int, float], settings: Trimming
+) -> Rows:
+    """Clips that RmvAll leaves out: of each class the shortest where it is too short, the longest where too long.
+
+    Args:
+        lengths: (N,) of the training clips.
+        classes: (N,) class of each.
+        targets: the mean length that a class should have, by class; classes without one stay as they are. Means of the
+            test split are statistics of the test set, and whatever is trained with them says so.
+        settings: when trimming ends.
+
+    Returns:
+        Rows of the clips that are left out, ascending.
+
+    >>> lengths, classes = np.array([1.0, 2.0, 9.0, 5.0]), np.array([0, 0, 0, 1])
+    >>> trimmed(lengths, classes, {0: 9.0}, Trimming(2.0, 1)).tolist()
+    [0, 1]
+    """
+    order = np.lexsort((np.arange(len(lengths)), lengths, classes))
+    starts = np.searchsorted(classes[order], np.unique(classes))
+    out = [
+        _of_class(rows, lengths[rows], targets[int(classes[rows[0]])], settings)
+        for rows in np.split(order, starts[1:])
+        if len(rows) and int(classes[rows[0]]) in targets
+    ]
+    return np.sort(np.concatenate([*out, np.empty(0, np.int64)])).astype(np.int64)
+
+
+def trimmed_at_random(
+    classes: NDArray[np.int64], like: Rows, generator: np.random.Generator, *, by_class: bool = False
+) -> Rows:
+    """Clips that RmvRand leaves out: as many as `trimmed` did, drawn without a look at their length.
+
+    Args:
+        classes: (N,) class of each training clip.
+        like: rows that `trimmed` left out.
+        generator: of the draws.
+        by_class: draw as many of each class as it left out of that one.
+
+    Returns:
+        As many rows, ascending.
+    """
+    if not by_class:
+        return np.sort(generator.choice(len(classes), len(like), replace=False)).astype(np.int64)
+    names, counts = np.unique(classes[like], return_counts=True)
+    drawn = [
+        generator.choice(np.flatnonzero(classes == name), count, replace=False)
+        for name, count in zip(names, counts, strict=True)
+    ]
+    return np.sort(np.concatenate([*drawn, np.empty(0, np.int64)])).astype(np.int64)
+
+
+def _of_class(rows: Rows, lengths: NDArray[np.float64], target: float, settings: Trimming) -> Rows:
+    """Of a class whose clips ascend in length, those that are left out, from one end."""
+    total, count, first, last = float(lengths.sum()), len(rows), 0, len(rows)
+    short = target >= total / count + settings.margin
+    if not short and target > total / count - settings.margin:
+        return rows[:0]
+    while last - first > settings.least:
+        gap = target - total / (last - first)
+        if gap < settings.margin if short else gap > -settings.margin:
+            break
+        total -= float(lengths[first if short else last - 1])
+        first, last = (first + 1, last) if short else (first, last - 1)
+    return rows[:first] if short else rows[last:]
