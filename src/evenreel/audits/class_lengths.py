@@ -1,0 +1,63 @@
+"""How long the clips of each class are in training and in test: what a frame-length bias is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLengths:
+    """Mean lengths of the classes that both splits have, in the unit that was given.
+
+    Attributes:
+        classes: (K,) ascending.
+        train_mean, test_mean: (K,) the average frame length of each class (AFLC in the paper on frame-length bias).
+        train_count, test_count: (K,) clips of each.
+    """
+
+    classes: NDArray[np.int64]
+    train_mean: Column
+    test_mean: Column
+    train_count: NDArray[np.int64]
+    test_count: NDArray[np.int64]
+
+    @property
+    def discrepancy(self) -> Column:
+        """(K,) test less train: above 0 a class is longer than it was learned."""
+        return self.test_mean - self.train_mean
+
+    def count_above(self, threshold: float, *, or_equal: bool = False) -> int:
+        """Classes whose discrepancy is larger than that, either way."""
+        size = np.abs(self.discrepancy)
+        return int((size >= threshold if or_equal else size > threshold).sum())
+
+
+def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[np.int64], Column]) -> ClassLengths:
+    """Compare the classes that both splits have; clips of unknown length (NaN) do not count.
+
+    Args:
+        train: (N,) class and (N,) length of each training clip. A clip of several actions stands there once for each,
+            with its share of the length.
+        test: likewise.
+
+    >>> found = class_lengths((np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])), (np.array([0]), np.array([7.0])))
+    >>> found.classes.tolist(), found.discrepancy.tolist(), found.count_above(3)
+    ([0], [4.0], 1)
+    """
+    (first, first_mean, first_count), (second, second_mean, second_count) = _means(*train), _means(*test)
+    both, at_first, at_second = np.intersect1d(first, second, return_indices=True)
+    return ClassLengths(
+        both, first_mean[at_first], second_mean[at_second], first_count[at_first], second_count[at_second]
+    )
+
+
+def _means(classes: NDArray[np.int64], lengths: Column) -> tuple[NDArray[np.int64], Column, NDArray[np.int64]]:
+    known = ~np.isnan(lengths)
+    names, member = np.unique(classes[known], return_inverse=True)
+    count = np.bincount(member, minlength=len(names))
+    return names, np.bincount(member, lengths[known], len(names)) / np.maximum(count, 1), count
