@@ -93,15 +93,7 @@ TRAININGS = tuple(
 
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--clips", type=int, default=2_400, help="real clips and mirrors of all splits together")
-    parser.add_argument("--steps", type=int, default=500, help="of each training")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, a line of JSON for each training")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    asked = arguments(__doc__)
     sizes = Sizes(asked.clips, asked.steps)
     found = known_figures(asked.out, sizes) if asked.out else {}
     for key, figures in measured(range(asked.seeds), found, sizes, asked.processes):
@@ -109,10 +101,24 @@ def main() -> int:
         if asked.out:
             note(asked.out, sizes, key, figures)
     runs = {one: [found[seed, one] for seed in range(asked.seeds)] for one in TRAININGS}
-    print("\n\n".join((sweep_table(runs), debias_table(runs))))
+    print("\n\n".join((sweep_table(runs), debias_table(runs), change_table(runs))))
     broken = [sentence for sentence, holds in claims(runs) if not holds]
     print("\n".join(["", *(f"{'holds' if holds else 'MISSED'}: {sentence}" for sentence, holds in claims(runs))]))
     return int(bool(broken))
+
+
+def arguments(about: str | None) -> argparse.Namespace:
+    """What was asked for on the command line of a benchmark over seeds."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--clips", type=int, default=2_400, help="real clips and mirrors of all splits together")
+    parser.add_argument("--steps", type=int, default=500, help="of each training")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    return asked
 
 
 def known_figures(path: Path, sizes: Sizes) -> dict[tuple[int, Training], Figures]:
@@ -212,6 +218,17 @@ def debias_table(runs: Runs) -> str:
     kinds = (PLAIN, *PRESETS)
     trainings = [Training(share, kind) for share in (BIASED, 0.0) for kind in kinds]
     return table("training", [(str(one), runs[one]) for one in trainings])
+
+
+def change_table(runs: Runs) -> str:
+    """What each term changes of the plain training on the same clips, seed by seed."""
+    lines = [f"{'less plain training':28}" + "".join(f"{name:>26}" for name in (PREFERENCE, REAL_R1))]
+    for share in (BIASED, 0.0):
+        for preset in PRESETS:
+            one = Training(share, preset)
+            gaps = (change(runs, one, Training(share), name) for name in (PREFERENCE, REAL_R1))
+            lines.append(f"{one!s:28}" + "".join(f"{words(gap):>26}" for gap in gaps))
+    return "\n".join(lines)
 
 
 def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:

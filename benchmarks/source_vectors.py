@@ -16,7 +16,6 @@ lines say whether the debiased model's p does more than the control's, and wheth
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -31,12 +30,11 @@ import numpy as np
 import torch
 
 from benchmarks.planted import Gap, Sizes, gap_of
-from benchmarks.source import BIASED, part, words
+from benchmarks.source import BIASED, arguments, part, words
 from evenreel.audits.frame_order import FrameOrder, reordered
 from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditSettings
 from evenreel.checkpoint.architecture import module
-from evenreel.config import usable_cores
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source import PRESETS
 from evenreel.debias.source_direction import without_source
@@ -83,15 +81,7 @@ class Models:
 
 def main() -> int:
     """The tables and what they say."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--clips", type=int, default=2_400, help="real clips and mirrors of all splits together")
-    parser.add_argument("--steps", type=int, default=500, help="of each training")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, a line of JSON for each seed")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    asked = arguments(__doc__)
     sizes = Sizes(asked.clips, asked.steps)
     found = known_figures(asked.out, sizes) if asked.out else {}
     for seed, figures in measured([one for one in range(asked.seeds) if one not in found], sizes, asked.processes):

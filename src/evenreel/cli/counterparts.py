@@ -19,6 +19,7 @@ from evenreel.cli.options import (
     MemoryOption,
     ReadersOption,
     TimeoutOption,
+    VideosOption,
     media_limits,
 )
 from evenreel.errors import UsageError
@@ -34,9 +35,6 @@ MANY = 10
 
 CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")]
 OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
-VideosOption = Annotated[
-    Path | None, typer.Option(help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
-]
 
 
 @corpus_app.command("pair")

@@ -19,9 +19,9 @@ from evenreel.cli.options import (
     ReadersOption,
     RetryOption,
     TimeoutOption,
+    VideosOption,
     media_limits,
 )
-from evenreel.cli.overview import VIDEOS_HELP
 
 if TYPE_CHECKING:
     from evenreel.features.equalise import EqualiseReport
@@ -34,7 +34,7 @@ FIT_HELP = "Pictures of another shape: 'pad' keeps them whole with black bars, '
 def equalise_corpus(
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],
-    videos: Annotated[Path | None, typer.Option(help=VIDEOS_HELP)] = None,
+    videos: VideosOption = None,
     fps: Annotated[
         float | None, typer.Option(help="Frames a second. \\[default: the lowest median of a group]")
     ] = None,

@@ -20,6 +20,7 @@ from evenreel.cli.options import (
     ReadersOption,
     RetryOption,
     TimeoutOption,
+    VideosOption,
     media_limits,
 )
 from evenreel.config import DEFAULT_MODEL
@@ -51,9 +52,7 @@ def features(
         Words, typer.Option(help="On-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.")
     ] = "ocr",
     no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
-    videos: Annotated[
-        Path | None, typer.Option(help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
-    ] = None,
+    videos: VideosOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Where the features go. \\[default: CORPUS/features/MODEL-HASH]")
     ] = None,

@@ -18,6 +18,7 @@ from evenreel.cli.options import (
     MemoryOption,
     ReadersOption,
     TimeoutOption,
+    VideosOption,
     media_limits,
 )
 
@@ -31,14 +32,13 @@ if TYPE_CHECKING:
     from evenreel.features import ClipAside
     from evenreel.types import Corpus
 
-VIDEOS_HELP = "Folder in which the paths of the clips begin. \\[default: CORPUS]"
 FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the similarity of pairs."
 
 
 @corpus_app.command("overview")
 def overview_corpus(
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
-    videos: Annotated[Path | None, typer.Option(help=VIDEOS_HELP)] = None,
+    videos: VideosOption = None,
     features: Annotated[Path | None, typer.Option(help=FEATURES_HELP)] = None,
     rule: Annotated[
         str | None, typer.Option(help="How the features' frames were sampled. \\[default: the last run's]")

@@ -12,7 +12,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
-from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.options import DeviceOption, JsonOption, VideosOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def study(
     group: Annotated[
         str | None, typer.Option(help="Generated clips to train on, or to look at alone, such as 'sora text'.")
     ] = None,
-    videos: Annotated[Path | None, typer.Option(help="Where paths of clips begin. \\[default: CORPUS]")] = None,
+    videos: VideosOption = None,
     recipe: Annotated[Path | None, typer.Option(help="What to train, a YAML file; it trains on features.")] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     start: Annotated[str | None, typer.Option(help=START_HELP)] = None,

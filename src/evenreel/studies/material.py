@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -199,9 +199,3 @@ def one_group(corpus: Corpus, group: str | None) -> str:
     if group is not None and group not in found:
         raise CorpusError(f"No generated clips are called {group!r}; there are: {', '.join(found)}.")
     return found[0] if group is None else group
-
-
-def real_alone(part: Part) -> Part:
-    """The part without any clip that mirrors another."""
-    mirrors = counterparts(part.corpus)["generated_id"].implode()
-    return replace(part, corpus=select(part.corpus, where=~pl.col("clip_id").is_in(mirrors)))
