@@ -240,18 +240,55 @@ class VideoFeatures:
     window_mask: NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True)
+class RoleNode:
+    """A phrase of a caption and what it does there.
+
+    Attributes:
+        role: `V` for a verb; `ARG0`, `ARGM-LOC`, ... for what belongs to one; `NOUN` for what belongs to none.
+        words: places of its words in the caption, ascending, at least one.
+    """
+
+    role: str
+    words: tuple[int, ...]
+
+    @property
+    def is_verb(self) -> bool:
+        """Whether it is an action, or a thing that takes part in one."""
+        return self.role == "V"
+
+
+@dataclass(frozen=True)
+class RoleGraph:
+    """A caption as its actions and the things that take part in them (Chen et al. 2020, section 3.1).
+
+    Attributes:
+        words: of the caption, in small letters, at least one.
+        nodes: verbs and nouns, in any order.
+        edges: places in `nodes` of a verb and of a noun that takes part in it. A noun in none stands alone; every verb
+            belongs to the caption as a whole, which is no node here.
+    """
+
+    words: tuple[str, ...]
+    nodes: tuple[RoleNode, ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
     """Q captions as a frozen text tower read them.
 
     Attributes:
         ids: Q ids of captions.
-        words: (Q, W, D) float16 or float32, of any length; zero where there is no word.
+        words: (Q, W, D) float16 or float32, of any length; zero where there is no word. D is 0 where no tower has read
+            them: beside features that were computed elsewhere.
         word_mask: (Q, W) True = real; every caption has at least one.
         sentence: (Q, D), rows of unit length.
+        graphs: Q role graphs, for matchers that read these; None where nobody made them.
     """
 
     ids: tuple[str, ...]
     words: NDArray[Any]
     word_mask: NDArray[np.bool_]
     sentence: NDArray[Any]
+    graphs: tuple[RoleGraph, ...] | None = None

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +25,14 @@ class TextBatch:
         words: (Q, W, D) of any length, zero where there is no word.
         word_mask: (Q, W) True = real, at least one a row.
         sentence: (Q, D), rows of unit length.
+        graphs: Q role graphs, for matchers that read these; None for all others.
     """
 
     ids: tuple[str, ...]
     words: Tensor
     word_mask: Tensor
     sentence: Tensor
+    graphs: tuple[RoleGraph, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +81,17 @@ class PairBatch:
         same: (B, B) True where caption i describes video j, as it does on the diagonal.
         counterpart: the other videos, for losses that compare the two (`evenreel.debias.source`); None for all others.
             They are negatives of nothing.
+        relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
+            training does not ask for them.
+        strata: (B,) number of the stratum of each video's length, from 0; None where training does not divide.
     """
 
     text: TextBatch
     video: VideoBatch
     same: Tensor
     counterpart: Counterparts | None = None
+    relevance: Tensor | None = None
+    strata: Tensor | None = None
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
@@ -91,10 +99,11 @@ def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(N
     mask = features.word_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
     return TextBatch(
-        ids=_ids(features.ids, rows),
+        ids=_picked(features.ids, rows),
         words=_tensor(features.words[rows][:, :longest]),
         word_mask=torch.from_numpy(np.ascontiguousarray(mask[:, :longest])),
         sentence=_tensor(features.sentence[rows]),
+        graphs=None if features.graphs is None else _picked(features.graphs, rows),
     )
 
 
@@ -104,7 +113,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
     longest = int(row_lengths(mask).max(initial=1))
     windows, window_mask = features.windows, features.window_mask
     return VideoBatch(
-        ids=_ids(features.ids, rows),
+        ids=_picked(features.ids, rows),
         frames=_tensor(features.frames[rows][:, :longest]),
         frame_mask=torch.from_numpy(np.ascontiguousarray(mask[:, :longest])),
         times_s=_tensor(features.times_s[rows][:, :longest]),
@@ -137,5 +146,5 @@ def _tensor(values: NDArray[np.floating]) -> Tensor:
     return torch.from_numpy(values.astype(np.float32))
 
 
-def _ids(ids: tuple[str, ...], rows: NDArray[np.int64] | slice) -> tuple[str, ...]:
-    return ids[rows] if isinstance(rows, slice) else tuple(ids[row] for row in rows)
+def _picked(items: tuple[Item, ...], rows: NDArray[np.int64] | slice) -> tuple[Item, ...]:
+    return items[rows] if isinstance(rows, slice) else tuple(items[row] for row in rows)

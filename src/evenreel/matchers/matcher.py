@@ -17,12 +17,14 @@ class Limits(NamedTuple):
         words: most words of a caption; None for any number.
         frames: most frames of a video, likewise.
         windows: whether on-screen windows stand among the frames and count as such.
+        graphs: whether it reads the role graphs of captions, and no features of them.
     """
 
     dimension: int
     words: int | None = None
     frames: int | None = None
     windows: bool = False
+    graphs: bool = False
 
 
 @runtime_checkable

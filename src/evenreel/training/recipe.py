@@ -33,6 +33,7 @@ class Data:
             stands in, with its captions; 0 for none. Mirrors take no other part: neither in selection, nor in training
             but for `debias`.
         generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
+        streams: which of the streams of stored features are used, by name; empty for all of them.
     """
 
     corpus: str
@@ -43,6 +44,7 @@ class Data:
     held_out: float = 0.0
     generated_share: float = 0.0
     generated_group: str | None = None
+    streams: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,62 @@ class MatcherChoice:
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trim:
+    """Training clips that are left out until each class is as long as in another split (frame-length bias, RmvAll).
+
+    Attributes:
+        rule: `all`: of every class the shortest or the longest; `random`: as many, drawn without a look at their length
+            (RmvRand).
+        margin: delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay.
+        least: alpha, clips that a class keeps.
+        target: split whose classes are the measure; null for the one that the model is selected on. Another one is a
+            statistic that no training should have, and the checkpoint and all its scores say so.
+    """
+
+    rule: Literal["all", "random"] = "all"
+    margin: float = 60.0
+    least: int = 20
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Members:
+    """Several trainings of the recipe that become one matcher (frame-length bias, backdoor adjustment).
+
+    Attributes:
+        by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
+            seed, which is the plain ensemble.
+        count: M, how many.
+        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`.
+        fraction: of `adjusted`, the share of the first of the last two strata; null: that of the clips that are shorter
+            than the mean of the training clips, which asks no other split.
+        thresholds: M - 1 lengths, ascending.
+        longest_first: of `adjusted`, begin with the long clips.
+        only: number of the one stratum, from 1, that is trained; null for all.
+        form: `models`: M matchers, so that a video is encoded M times; `heads`: one matcher with a small map of
+            the caption for each stratum, so that it is encoded once. Not in the paper.
+        fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
+            `learned`: on the validation split.
+        standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
+        begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
+        at_once: members that are trained at a time, each in a process of its own.
+    """
+
+    by: Literal["length", "seed"] = "length"
+    count: int = 2
+    split: Literal["equal", "adjusted", "thresholds"] = "adjusted"
+    fraction: float | None = None
+    thresholds: tuple[float, ...] = ()
+    longest_first: bool = False
+    only: int | None = None
+    form: Literal["models", "heads"] = "models"
+    fusion: Literal["prior", "uniform", "learned"] = "prior"
+    standardise: bool = False
+    begin: Literal["fresh", "full"] = "fresh"
+    at_once: int = 1
 
 
 @dataclass(frozen=True)
@@ -209,6 +267,9 @@ class Recipe:
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
             table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from it; null
             for none.
+        trim: training clips that are left out for their length: a table of settings, or `preset` with one of
+            `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
+        members: several trainings that become one matcher; null for one training.
         optimiser: AdamW.
         schedule: of the rates.
         loop: how long, how much at a time, where.
@@ -225,6 +286,8 @@ class Recipe:
     adapter: AdapterSettings | None = None
     start: str | None = None
     debias: SourceDebias | None = None
+    trim: Trim | None = None
+    members: Members | None = None
     optimiser: Optimiser = Optimiser()
     schedule: Schedule = Schedule()
     loop: Loop = Loop()

@@ -1,0 +1,109 @@
+"""What happens in each clip and for how long: the classes <verb, noun> that lengths are compared by.
+
+(The paper on frame-length bias, sections 3 and A.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+Unit = Literal["frames", "seconds"]
+NO_NOUN = -1
+"""Noun class of an action whose clip has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Actions:
+    """N actions; a clip of several stands there once for each.
+
+    Attributes:
+        clips: (N,) rows of the corpus's clips, ascending.
+        classes: (N,) number of the pair of a verb and a noun, from 0.
+        lengths: (N,) of each action, NaN where the corpus does not say how long its clip is.
+        pairs: (verb class, noun class) of each number.
+        unit: of the lengths.
+    """
+
+    clips: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    lengths: NDArray[np.float64]
+    pairs: tuple[tuple[int, int], ...]
+    unit: Unit
+
+    def of(self, clips: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Classes and lengths of the actions of some clips (V,), in the form of `evenreel.audits.class_lengths`."""
+        kept = clips[self.clips]
+        return self.classes[kept], self.lengths[kept]
+
+
+def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
+    """Length of every clip (V,), in frames where the corpus has those of all, else in seconds; NaN where not known."""
+    clips = corpus.clips
+    if clips.height and clips["frame_count"].null_count() == 0:
+        return clips["frame_count"].cast(pl.Float64).to_numpy(), "frames"
+    seconds = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
+    if "duration_s" in clips.columns:
+        seconds = pl.coalesce(seconds, pl.col("duration_s").cast(pl.Float64))
+    return clips.select(seconds.fill_null(float("nan"))).to_series().to_numpy(), "seconds"
+
+
+def actions_of(corpus: Corpus) -> Actions:
+    """The actions of the clips of a corpus; classes have the same numbers in all its splits.
+
+    A clip of one verb is one action, on its first noun (in EPIC-KITCHENS-100 the one that it is annotated with). In a
+    clip of several verbs each takes an equal part of the length, and goes with every noun. A clip without a verb class
+    has no action.
+
+    Raises:
+        CorpusError: no clip has a verb class.
+    """
+    lengths, unit = clip_lengths(corpus)
+    numbers: dict[tuple[int, int], int] = {}
+    clips, classes, shares = [], [], []
+    rows = corpus.clips.select("verb_classes", "noun_classes").iter_rows()
+    for row, (verbs, nouns) in enumerate(rows):
+        for pair in _pairs(verbs or [], nouns or []):
+            clips.append(row)
+            classes.append(numbers.setdefault(pair, len(numbers)))
+            shares.append(lengths[row] / len(set(verbs)))
+    if not clips:
+        raise CorpusError(
+            "No clip has a verb class, so there are no classes whose lengths could be compared; add some with "
+            "`evenreel corpus classes`."
+        )
+    return Actions(np.array(clips), np.array(classes), np.array(shares, np.float64), tuple(numbers), unit)
+
+
+def action_names(corpus: Corpus, actions: Actions) -> Mapping[int, str]:
+    """What the captions call each class: the text that most of its clips have, the first one where several are equal.
+
+    A class none of whose clips has a caption is called by its numbers.
+    """
+    texts: dict[str, list[str]] = defaultdict(list)
+    for clip_id, text in corpus.captions.select("clip_id", "text").iter_rows():
+        texts[clip_id].append(text)
+    clip_ids = corpus.clips["clip_id"].to_list()
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for row, number in zip(actions.clips.tolist(), actions.classes.tolist(), strict=True):
+        counts[number].update(texts[clip_ids[row]])
+    return {
+        number: counts[number].most_common(1)[0][0] if counts[number] else f"verb {verb}, noun {noun}"
+        for number, (verb, noun) in enumerate(actions.pairs)
+    }
+
+
+def _pairs(verbs: list[int], nouns: list[int]) -> list[tuple[int, int]]:
+    """Each verb with the nouns that it goes with, each pair once."""
+    distinct = list(dict.fromkeys(verbs))
+    taken = list(dict.fromkeys(nouns)) or [NO_NOUN]
+    return [(verb, noun) for verb in distinct for noun in (taken if len(distinct) > 1 else taken[:1])]
