@@ -47,10 +47,17 @@ class Actions:
 
 
 def clip_lengths(corpus: Corpus) -> tuple[NDArray[np.float64], Unit]:
-    """Length of every clip (V,), in frames where the corpus has those of all, else in seconds; NaN where not known."""
+    """Length of every clip (V,), in frames where the corpus has those of all, else in seconds; NaN where not known.
+
+    Frame counts at another rate than the official annotation's (`fps` and a column `annotated_fps`, of
+    EPIC-KITCHENS-100) are brought back to that, so that the lengths of all splits can be compared.
+    """
     clips = corpus.clips
     if clips.height and clips["frame_count"].null_count() == 0:
-        return clips["frame_count"].cast(pl.Float64).to_numpy(), "frames"
+        frames = pl.col("frame_count").cast(pl.Float64)
+        if "annotated_fps" in clips.columns:
+            frames *= (pl.col("annotated_fps").cast(pl.Float64, strict=False) / pl.col("fps")).fill_null(1.0)
+        return clips.select(frames).to_series().to_numpy(), "frames"
     seconds = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
     if "duration_s" in clips.columns:
         seconds = pl.coalesce(seconds, pl.col("duration_s").cast(pl.Float64))

@@ -9,8 +9,10 @@ A caption belongs to the segment of its `narration_id` and has that row's classe
 seven captions carry other words than their segment's narration: the published order shifted the words by one row,
 while relevance is computed by `narration_id`. The caption keeps its words, and the segment's are in the clip's column
 `narration`. `frame_count` is last minus first frame, as the field counts it, and `fps` is the rate of these numbers: 60
-a second also for the five test videos whose files have another rate, which is in `video_fps`. Relevance matrices are
-pickles and are not read: `evenreel.corpus.class_relevance` computes them.
+a second also for the five test videos whose files have another rate, which is in `video_fps`. `annotated_fps` is the
+rate of the official frame numbers, which re-timed ones are brought back to where lengths are compared
+(`evenreel.corpus.actions.clip_lengths`). Relevance matrices are pickles and are not read:
+`evenreel.corpus.class_relevance` computes them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ from evenreel.errors import CorpusError
 OFFICIAL = {"train": 67217, "test": 9668}
 RETIMED = {"train": ("rulstm_training.csv", "training.csv"), "test": ("rulstm_validation.csv", "validation.csv")}
 RETIMED_FPS = 30.0
+FPS, EXTENSION_FPS = 60.0, 50.0
+"""Rates of the official frame numbers: of videos of EPIC-KITCHENS-55, whatever their files have, and of later ones."""
+
 SEGMENT_COLUMNS = (
     "narration_id", "video_id", "start_timestamp", "stop_timestamp", "start_frame", "stop_frame", "narration",
     "verb_class", "all_noun_classes",
@@ -82,7 +87,7 @@ def _read_segments(draft: Draft, split: str, path: Path, file_rates: dict[str, f
         names.append((row["narration_id"], video))
         draft.clip(row["narration_id"], columns, where)
     for name, video in names:
-        draft.clips[name]["fps"] = _numbering_rate(*last[video])
+        draft.clips[name]["fps"] = draft.clips[name]["annotated_fps"] = _numbering_rate(*last[video])
 
 
 def _numbering_rate(end_s: float, frame: int) -> float | None:
@@ -94,6 +99,15 @@ def _numbering_rate(end_s: float, frame: int) -> float | None:
     return float(round(frame / end_s)) if end_s > 0 else None
 
 
+def _official_rate(video: str) -> float:
+    """Frames a second of the official frame numbers, from the name: those of the extension have three digits.
+
+    >>> _official_rate("P01_01"), _official_rate("P01_101")
+    (60.0, 50.0)
+    """
+    return EXTENSION_FPS if len(video.partition("_")[2]) > 2 else FPS
+
+
 def _read_retimed(draft: Draft, split: str, path: Path, file_rates: dict[str, float]) -> None:
     for where, row in csv_rows(path, RETIMED_COLUMNS, header=False):
         columns = _shared(row, split, where, file_rates)
@@ -101,6 +115,7 @@ def _read_retimed(draft: Draft, split: str, path: Path, file_rates: dict[str, fl
             "start_s": columns["start_frame"] / RETIMED_FPS,
             "end_s": columns["stop_frame"] / RETIMED_FPS,
             "fps": RETIMED_FPS,
+            "annotated_fps": _official_rate(row["video_id"]),
             "noun_classes": [whole(row["noun_class"], where)],
         }
         draft.clip(row["narration_id"], columns, where)
