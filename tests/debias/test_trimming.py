@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.debias.trimming import PRESETS, Trimming, trimmed, trimmed_at_random
+from evenreel.debias.trimming import PRESETS, Trimming, trim_class, trimmed, trimmed_at_random
 from evenreel.errors import UsageError
+
+TAKE_RUBBISH = 54  # verb 0, noun 54
 
 
 def slow(clips: dict[int, float], target: float, margin: float, least: int) -> set[int]:
@@ -44,6 +46,22 @@ def test_each_class_is_trimmed_clip_by_clip(
         own = {row: lengths[row] for row in np.flatnonzero(classes == name).tolist()}
         expected |= slow(own, target, margin, least) if own else set()
     assert found.tolist() == sorted(expected)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=25), st.integers(0, 35))
+def test_a_single_class_is_trimmed_up_to_its_target(lengths: list[int], target: int) -> None:
+    """Clip by clip from one end, as long as the mean does not pass the target."""
+    left = sorted(range(len(lengths)), key=lambda row: (lengths[row], row))
+    short = target >= np.mean(lengths)
+    if not short:
+        left = sorted(left, key=lambda row: (-lengths[row], row))
+    while len(left) > 1:
+        after = np.mean([lengths[row] for row in left[1:]])
+        if after > target if short else after < target:
+            break
+        left.pop(0)
+    found = trim_class(np.array(lengths, np.float64), target)
+    assert found.tolist() == sorted(set(range(len(lengths))) - set(left))
 
 
 def test_as_many_are_left_out_at_random() -> None:
@@ -94,3 +112,14 @@ def test_what_the_published_algorithm_leaves_out(
     found = trimmed(lengths, classes, targets, PRESETS[preset])
     assert len(found) == pytest.approx(clips, rel=0.02)
     assert len(set(classes[found].tolist())) == pytest.approx(of_classes, abs=3)
+
+
+def test_what_was_left_of_a_single_class(epic: tuple[np.ndarray, np.ndarray, dict[int, float]]) -> None:
+    """Table 8: 95 clips of take + rubbish, whose 43 longest are nearest to the test split's 305.5 from below."""
+    lengths, classes, targets = epic
+    own = np.sort(lengths[classes == TAKE_RUBBISH])
+    found = trim_class(own, targets[TAKE_RUBBISH])
+    assert (len(own), targets[TAKE_RUBBISH]) == (95, 305.5)
+    assert found.tolist() == list(range(52))
+    assert own[52:].mean() == pytest.approx(302.32, abs=0.2)
+    assert own[:43].mean() == pytest.approx(64.69, abs=0.5)
