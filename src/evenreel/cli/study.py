@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 NEEDS = {
     "files": "the videos",
+    "lengths": "a split to train on",
     "rankings": "--features or --scores",
     "models": "--features",
     "features": "--features",
@@ -43,7 +44,7 @@ STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole c
 
 def study(
     name: Annotated[str | None, typer.Argument(help=NAME_HELP)] = None,
-    corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus, with generated clips.")] = None,
+    corpus: Annotated[Path | None, typer.Argument(help="Folder of the corpus.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, results.json and training runs.")] = None,
     features: Annotated[Path | None, typer.Option(help="Folder of the corpus's features.")] = None,
     matcher: Annotated[list[str] | None, typer.Option(help=MATCHER_HELP)] = None,
@@ -54,7 +55,9 @@ def study(
         str | None, typer.Option(help="Generated clips to train on, or to look at alone, such as 'sora text'.")
     ] = None,
     videos: VideosOption = None,
-    recipe: Annotated[Path | None, typer.Option(help="What to train, a YAML file; it trains on features.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="What to train, a YAML file or a recipe that comes along; on features.")
+    ] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     start: Annotated[str | None, typer.Option(help=START_HELP)] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings, or draws, of each kind.")] = 5,
@@ -68,7 +71,7 @@ def study(
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of Generative Ghost on your own clips. Exit status 3 if clips had been set aside."""
+    """Make a table or figure of a paper on your own clips. Exit status 3 if clips had been set aside."""
     if list_all:
         _list(as_json)
         return
@@ -80,8 +83,7 @@ def study(
     from evenreel.studies import StudySettings, find_study, study_recipe
     from evenreel.studies.loading import Sources
 
-    find_study(name)
-    chosen = study_recipe(recipe, changes or ())
+    chosen = study_recipe(recipe, changes or (), find_study(name).recipe)
     chosen = replace(chosen, start=start or chosen.start)
     settings = StudySettings(
         chosen,
@@ -96,7 +98,7 @@ def study(
         settings = replace(settings, shares=tuple(share))
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
-        split, train_split, chosen.start, videos, device,
+        split, train_split, chosen.data.validation, chosen.start, videos, device,
     )  # fmt: skip
     for file in (REPORT, RESULTS):
         check_place(out / file)

@@ -2,7 +2,8 @@
 
 from evenreel.studies.fine_tuning import study_recipe
 from evenreel.studies.material import Model, Part, StudyMaterial, StudySettings, part_of
-from evenreel.studies.registry import STUDIES, Study, find_study, run_study
+from evenreel.studies.registry import STUDIES, find_study, run_study
+from evenreel.studies.study import Study
 
 __all__ = [
     "STUDIES",

@@ -25,25 +25,27 @@ from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of
 from evenreel.training.pairs import pairs_of
 from evenreel.training.recipe import MatcherChoice, Recipe
-from evenreel.training.recipe_files import load_recipe
+from evenreel.training.recipe_files import find_recipe, load_recipe
 from evenreel.training.run import Material, Outside, train
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""
 
 
-def study_recipe(path: Path | None = None, changes: Sequence[str] = ()) -> Recipe:
+def study_recipe(name: str | Path | None = None, changes: Sequence[str] = (), default: str = "adapter.yaml") -> Recipe:
     """The recipe that studies train by.
 
     Args:
-        path: a recipe of the user's own, on features; None for that of the package.
+        name: a recipe on features, a file of the user's own or one that comes along; None for the default.
         changes: settings in place of its own, as `evenreel.training.recipe_files.load_recipe` takes them.
+        default: a file among the studies.
 
     Raises:
         RecipeError: it cannot be read or followed.
         UsageError: it trains towers.
     """
-    recipe = load_recipe(path or Path(str(files("evenreel.studies"))) / "adapter.yaml", changes)
+    path = Path(str(files("evenreel.studies"))) / default if name is None else find_recipe(name)
+    recipe = load_recipe(path, changes)
     if recipe.backbone is not None:
         raise UsageError(
             f"The recipe {recipe.name!r} trains towers, and studies train on features computed once; leave 'backbone' "

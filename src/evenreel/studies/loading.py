@@ -14,7 +14,7 @@ from evenreel.features import ClipAside, find_clips, load_text_features
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.matchers import MATCHERS
 from evenreel.studies.material import Model, Part, Progress, StudyMaterial, groups_in, part_of
-from evenreel.studies.registry import Study
+from evenreel.studies.study import Study
 from evenreel.types import Corpus, ScoreBlocks
 
 ZERO_SHOT = "mean_pool"
@@ -32,6 +32,7 @@ class Sources:
         scores: files of other systems' scores of the test split, likewise.
         split: that is searched.
         train_split: that is learned from.
+        validation_split: that models are selected on, for studies that select; None for none.
         start: checkpoint that training begins with; None for a fresh matcher.
         videos: folder in which the paths of clips begin; None for the corpus's.
         device: where models run.
@@ -43,6 +44,7 @@ class Sources:
     scores: Mapping[str, Path] = field(default_factory=dict)
     split: str = "test"
     train_split: str = "train"
+    validation_split: str | None = None
     start: str | None = None
     videos: Path | None = None
     device: str = "cpu"
@@ -58,19 +60,22 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
 
     Raises:
         UsageError: something that the study needs is not named.
-        CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones.
+        CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones where the study
+            is about these.
         FeaturesError: features are missing or damaged, or are of another encoder than a checkpoint's.
         CheckpointError: a checkpoint cannot be read.
         ScoresError: scores cannot be read, or do not fit the corpus.
     """
     reader = _Reader(sources, load_corpus(sources.corpus))
-    groups_in(reader.test)
+    if study.mirrors:
+        groups_in(reader.test)
     wanted = {study.needs, *study.takes}
     _check_named(study, sources)
     reader.begin()
-    train = reader.train() if "training" in wanted and sources.features else None
-    if train is None and study.needs == "training":
+    if study.needs in ("training", "lengths"):
         select(reader.whole, split=sources.train_split)  # says which splits there are
+    train = reader.split(sources.train_split) if "training" in wanted and sources.features else None
+    validation = reader.validation() if "validation" in wanted and sources.features else None
     features = reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None
     return StudyMaterial(
         test=reader.test,
@@ -78,6 +83,8 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         scores=reader.scores() if "rankings" in wanted else {},
         features=features,
         train=train,
+        validation=validation,
+        learned=reader.learned(),
         start=reader.start,
         rule=reader.rule,
         corpus=reader.whole,
@@ -103,11 +110,19 @@ class _Reader:
         if self._sources.start is not None:
             self.start = load_matcher(self._sources.start)
 
-    def train(self) -> Part | None:
-        """The split that is learned from; None where there is none."""
-        if self._sources.train_split not in self.whole.clips["split"]:
-            return None
-        return self.part(select(self.whole, split=self._sources.train_split))
+    def learned(self) -> Corpus | None:
+        """The split that is learned from, as the corpus has it; None where there is none."""
+        there = self._sources.train_split in self.whole.clips["split"]
+        return select(self.whole, split=self._sources.train_split) if there else None
+
+    def split(self, name: str) -> Part | None:
+        """A split with its features; None where there is none."""
+        return self.part(select(self.whole, split=name)) if name in self.whole.clips["split"] else None
+
+    def validation(self) -> Part | None:
+        """The split that models are selected on; None where nobody named one."""
+        name = self._sources.validation_split
+        return None if name is None else self.part(select(self.whole, split=name))
 
     def part(self, corpus: Corpus) -> Part:
         """Features by the rule of the last run, or those that the checkpoint takes which training begins with."""

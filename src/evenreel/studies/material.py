@@ -62,6 +62,9 @@ class StudyMaterial:
         scores: of other systems on the test split, by their names.
         features: of the test split, for studies that train.
         train: what these learn from.
+        validation: what they are selected on, where the recipe names a split for it; None for a held-out part of
+            `train`, or nothing.
+        learned: the training split as the corpus has it, for studies that need no features; None where there is none.
         start: what these begin with; None for the recipe's matcher, untrained.
         rule: how the frames of both were sampled; empty where nobody says.
         corpus: all splits, for an overview; None for the test split alone.
@@ -75,6 +78,8 @@ class StudyMaterial:
     scores: Mapping[str, ScoreBlocks] = field(default_factory=dict)
     features: Part | None = None
     train: Part | None = None
+    validation: Part | None = None
+    learned: Corpus | None = None
     start: Pretrained | None = None
     rule: str = ""
     corpus: Corpus | None = None
