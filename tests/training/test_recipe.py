@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training import RecipeError, find_recipe, load_recipe, recipe_from, recipe_text
-from evenreel.training.recipe import Backbone, Loop, Recipe
+from evenreel.training.recipe import Backbone, Loop, Members, Recipe, Trim
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -84,6 +85,49 @@ def test_what_is_wrong_is_said_with_its_place(recipe_file: Path, change: str, se
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["trim.margin=0"], "trim.margin is 0, and no class"),
+        (["trim.margin=-1"], "trim.margin is -1.0; it must be 0 to"),
+        (["trim.least=0"], "trim.least is 0; it must be 1 or more."),
+        (["trim={}", "data.validation=null"], "give data.validation, data.held_out or trim.target"),
+        (["trim.target=train"], "trim.target is 'train', the split that is learned from"),
+        (["trim.preset=paper"], "trim.preset is 'paper'; the presets are paper_literal, paper_reproducing"),
+        (["members.count=1"], "members.count is 1; it must be 2 or more."),
+        (["members.only=3"], "members.only is 3, and members.count is 2."),
+        (["members.only=0"], "members.only is 0; it must be 1 or more."),
+        (["members.at_once=3"], "members.at_once is 3, and members.count is 2."),
+        (["members={}", "data.features=null", "backbone.model=builtin"], "members learn from features computed once"),
+        (["members={}", "loop.devices=2"], "members are trained on one device each"),
+        (["members.fusion=learned", "data.validation=null"], "look at the scores of a validation split"),
+        (["members.standardise=true", "data.validation=null"], "look at the scores of a validation split"),
+        (["members.fraction=0.5", "members.split=equal"], "members.fraction divides where members.split is adjusted"),
+        (["members.fraction=1.0"], "members.fraction is 1.0; it must lie between 0 and 1."),
+        (["members.longest_first=true", "members.split=equal"], "members.longest_first is for"),
+        (["members.thresholds=[9]"], "members.split=adjusted and members.count=2 it must have 0"),
+        (["members.split=thresholds"], "members.thresholds has 0 lengths"),
+        (["members={split: thresholds, count: 3, thresholds: [9, 8]}"], "each must be more than the one before"),
+        (["members={by: seed, fraction: 0.5}"], "members.by=seed divides nothing"),
+        (["members={by: seed, begin: full}"], "members.by=seed learns from all clips already"),
+        (["members={form: heads, by: seed}"], "members.form=heads has a head for each stratum"),
+        (["members={form: heads, only: 1}"], "members.form=heads trains all strata in one"),
+        (["members={form: heads, begin: full}"], "members.form=heads learns from all clips"),
+        (["members={form: heads, at_once: 2}"], "members.form=heads is one training"),
+    ],
+)
+def test_what_contradicts_itself_about_lengths_is_said(recipe_file: Path, changes: list[str], sentence: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(recipe_file, changes)
+    assert sentence in str(caught.value)
+
+
+def test_a_preset_of_trimming_and_what_differs_from_it(recipe_file: Path) -> None:
+    changed = load_recipe(recipe_file, ["trim.least=5", "trim.preset=paper_literal", "trim.rule=random"])
+    assert changed.trim == Trim(rule="random", margin=10.0, least=5)
+    assert recipe_from(yaml.safe_load(recipe_text(changed))) == changed
+
+
 @pytest.mark.parametrize("content", ["a: [", "- 1", "3", "", "name: x\n"])
 def test_a_file_that_is_no_recipe(tmp_path: Path, content: str) -> None:
     path = tmp_path / "bad.yaml"
@@ -114,6 +158,8 @@ def documented(kind: type) -> None:
 
 def test_every_knob_is_documented() -> None:
     documented(Recipe)
+    documented(Trim)
+    documented(Members)
     recipe = replace(recipe_from({**SMALL, "data": {"corpus": "corpus"}, "backbone": {"model": "builtin"}}))
     assert isinstance(recipe.backbone, Backbone)
     for one in fields(recipe):

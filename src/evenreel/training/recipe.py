@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenreel.debias.source import SourceDebias
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.media import parse_rule
+from evenreel.training.recipe_checks import wrong_settings
 
 
 class RecipeError(UsageError):
@@ -296,62 +295,5 @@ class Recipe:
     out: str | None = None
 
     def __post_init__(self) -> None:
-        if wrong := list(_wrong(self)):
+        if wrong := list(wrong_settings(self)):
             raise RecipeError(*wrong)
-
-
-def _wrong(recipe: Recipe) -> Iterator[str]:
-    """A sentence for each setting that is out of range or contradicts another one."""
-    yield from _out_of_range(recipe)
-    if (recipe.data.features is None) == (recipe.backbone is None):
-        yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
-    if (recipe.loop.epochs is None) == (recipe.loop.steps is None):
-        yield "loop.epochs and loop.steps both say how long to train: give one of them, and set the other to null."
-    if recipe.data.held_out and recipe.data.validation is not None:
-        yield "data.validation and data.held_out both say what to select on: set validation to null or held_out to 0."
-    if recipe.loop.batch_size % recipe.loop.devices:
-        yield (
-            f"loop.batch_size is {recipe.loop.batch_size}, which {recipe.loop.devices} devices cannot share equally; "
-            "make it a multiple of loop.devices."
-        )
-    if recipe.backbone:
-        if recipe.adapter and recipe.adapter.windows:
-            yield "adapter.windows needs on-screen text, which only data.features can have: set it to false."
-        try:
-            parse_rule(recipe.backbone.rule)
-        except UsageError as error:
-            yield f"backbone.rule: {error}"
-
-
-def _out_of_range(recipe: Recipe) -> Iterator[str]:
-    low, high = 0.0, float("inf")
-    limits: dict[str, tuple[float | None, float, float]] = {
-        "data.held_out": (recipe.data.held_out, low, 0.9),
-        "data.generated_share": (recipe.data.generated_share, low, 1.0),
-        "optimiser.lr": (recipe.optimiser.lr, low, 10.0),
-        "optimiser.backbone_lr": (recipe.optimiser.backbone_lr, low, 10.0),
-        "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),
-        "optimiser.betas[0]": (recipe.optimiser.betas[0], low, 0.999999),
-        "optimiser.betas[1]": (recipe.optimiser.betas[1], low, 0.999999),
-        "optimiser.eps": (recipe.optimiser.eps, 1e-15, 1.0),
-        "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
-        "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
-        "loop.batch_size": (recipe.loop.batch_size, 2, high),
-        "loop.epochs": (recipe.loop.epochs, 1, high),
-        "loop.steps": (recipe.loop.steps, 1, high),
-        "loop.accumulate": (recipe.loop.accumulate, 1, high),
-        "loop.gradient_clip": (recipe.loop.gradient_clip, low, 1e9),
-        "loop.devices": (recipe.loop.devices, 1, 1024),
-        "loop.workers": (recipe.loop.workers, 0, 1024),
-        "loop.seed": (recipe.loop.seed, 0, 2**63 - 1),
-        "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
-        "selection.every_steps": (recipe.selection.every_steps, 1, high),
-        "selection.patience": (recipe.selection.patience, 1, high),
-        "records.every_steps": (recipe.records.every_steps, 1, high),
-        "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
-        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, high),
-    }
-    for place, (value, least, most) in limits.items():
-        if value is not None and not least <= value <= most:  # so that NaN is refused too
-            room = f"{least:g} to {most:g}" if most < high else f"{least:g} or more"
-            yield f"{place} is {value}; it must be {room}."

@@ -10,14 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from evenreel.debias.source import PRESETS, SourceDebias
+from evenreel.debias import source, trimming
+from evenreel.debias.source import SourceDebias
 from evenreel.matchers.registry import MATCHERS
-from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError
+from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError, Trim
 
 Settings = TypeVar("Settings")
 
 _PRESET = "preset"
-_PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: PRESETS}
+_PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: source.PRESETS, Trim: trimming.PRESETS}
 """Settings that a table may start from: `preset: NAME`, and beside it what differs."""
 
 
