@@ -1,0 +1,160 @@
+"""The ranking loss of HGR (Chen et al., CVPR 2020), and which pairs of a batch take part in it.
+
+A matching pair has to lead every other pair of its row and its column by a margin, a negative that comes nearer costs
+what it lacks. Relevance-aware mining (Falcon et al., arXiv 2203.08688) looks at how far a pair is relevant first: RAN
+takes no relevant pair for a negative; RANP also has the worst placed relevant pair lead the negatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from evenreel.errors import UsageError
+
+Mining = Literal["hardest", "all", "ran", "ranp"]
+BY_RELEVANCE: tuple[Mining, ...] = ("ran", "ranp")
+"""The kinds of mining that ask for degrees of relevance."""
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """The ranking loss; the defaults are those of HGR, the thresholds those that the frame-length paper prints.
+
+    Attributes:
+        margin: Delta, by how much a matching pair has to lead a negative, in the unit of the scores.
+        mining: `hardest`: the negative with the highest score of each row and column; `all`: each of them; `ran`: the
+            hardest of those that are not relevant; `ranp`: likewise, and the relevant pair with the lowest score has to
+            lead too.
+        tau_neg: of `ran` and `ranp`: from this relevance on a pair is no negative.
+        tau_pos: of `ranp`: from this relevance on a pair is one that has to lead.
+        margin_pos: of `ranp`: by how much.
+    """
+
+    margin: float = 0.2
+    mining: Mining = "hardest"
+    tau_neg: float = 0.75
+    tau_pos: float = 0.20
+    margin_pos: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.mining not in get_args(Mining):
+            raise UsageError(f"There is no mining {self.mining!r}; choose one of {', '.join(get_args(Mining))}.")
+        if not (0 <= self.margin <= 2 and 0 <= self.margin_pos <= 2):  # so that NaN is refused too
+            raise UsageError(
+                f"margin is {self.margin} and margin_pos {self.margin_pos}; both must be 0 to 2, the most that two "
+                "cosines differ by."
+            )
+        if not (0 < self.tau_neg <= 1 and 0 < self.tau_pos <= 1):
+            raise UsageError(
+                f"tau_neg is {self.tau_neg} and tau_pos {self.tau_pos}; both must be above 0, where every pair is "
+                "relevant, and at most 1."
+            )
+
+
+RANKING_PRESETS: Mapping[str, RankingSettings] = {
+    "paper": RankingSettings(mining="ranp", tau_neg=0.75, tau_pos=0.20),
+    "paper_margin": RankingSettings(mining="ranp", tau_neg=0.75, tau_pos=0.75, margin_pos=0.20),
+    "release_ran": RankingSettings(mining="ran", tau_neg=0.75),
+    "release_ranp": RankingSettings(mining="ranp", tau_neg=0.40, tau_pos=0.40, margin_pos=0.20),
+}
+"""Relevance-aware mining on EPIC-KITCHENS-100; `dataclasses.asdict` makes settings of a recipe of one.
+
+`paper`: RANP as the frame-length paper prints it, negatives by 0.75 and positives by 0.20.
+
+`paper_margin`: the same, if its 0.20 is the margin of the positives, which is what it is in the code of RANP.
+
+`release_ran`, `release_ranp`: the published code of RAN, with which the paper agrees, and that of RANP, which has one
+threshold for both.
+"""
+
+
+def ranking_hinge(
+    scores: Tensor, same: Tensor, settings: RankingSettings = RankingSettings(), relevance: Tensor | None = None
+) -> dict[str, Tensor]:
+    """The ranking loss of a batch, calculated in float32 whatever the scores are in.
+
+    A caption that also describes another video of the batch does not have it as a negative. The published code of HGR
+    and of RAN has all pairs but those of the diagonal as negatives; for that reading give zeros as `same`.
+
+    A row without a negative costs nothing, and one without another relevant pair has no positive; both still count as
+    rows. Pairs with equal scores share the gradient.
+
+    Args:
+        scores: (B, B) similarities, a caption a row and a video a column, the matching pairs on the diagonal.
+        same: (B, B) True where caption i describes video j; the diagonal is taken as True.
+        settings: the margins, and who takes part.
+        relevance: (B, B) degrees, 0 to 1, to which video j answers caption i; only `ran` and `ranp` look at them.
+
+    Returns:
+        The terms `text_to_video`, where a caption's own video leads, and `video_to_text`; of `ranp` also
+        `text_to_video_positive` and `video_to_text_positive`. The loss is their sum.
+
+    Raises:
+        UsageError: the mining asks for degrees of relevance, and there are none.
+
+    >>> import torch
+    >>> scores = torch.tensor([[0.6, 0.5, 0.1], [0.2, 0.7, 0.3], [0.9, 0.0, 0.8]])
+    >>> terms = ranking_hinge(scores, torch.eye(3, dtype=torch.bool))
+    >>> # rows: 0.2 + 0.5 - 0.6, nothing, 0.2 + 0.9 - 0.8; columns: 0.2 + 0.9 - 0.6, 0.2 + 0.5 - 0.7, nothing
+    >>> {name: round(3 * term.item(), 4) for name, term in terms.items()}
+    {'text_to_video': 0.4, 'video_to_text': 0.5}
+    """
+    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    values, negatives, positives = scores.float(), ~(same | own), None
+    if settings.mining in BY_RELEVANCE:
+        if relevance is None:
+            raise UsageError(
+                f"The mining {settings.mining} needs degrees of relevance, and the batch has none; give the corpus "
+                "verb and noun classes, or choose the mining hardest."
+            )
+        negatives = negatives & (relevance < settings.tau_neg)
+        positives = ~own & (relevance >= settings.tau_pos)
+    cost = lead_all if settings.mining == "all" else lead_hardest
+    terms = {
+        "text_to_video": cost(values.diagonal(), values, negatives, settings.margin),
+        "video_to_text": cost(values.diagonal(), values.T, negatives.T, settings.margin),
+    }
+    if positives is not None and settings.mining == "ranp":
+        terms["text_to_video_positive"] = lowest_leads(values, negatives, positives, settings.margin_pos)
+        terms["video_to_text_positive"] = lowest_leads(values.T, negatives.T, positives.T, settings.margin_pos)
+    return terms
+
+
+def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """`mean_i [margin + max_j scores_ij - leading_i]_+`, j the negatives of row i; 0 of a row that has none.
+
+    Args:
+        leading: (B,) scores that have to lead; infinite where nothing has to.
+        scores: (B, B).
+        negatives: (B, B) True = takes part.
+        margin: by how much.
+    """
+    hardest = scores.masked_fill(~negatives, -torch.inf).amax(dim=1)
+    return (margin + hardest - leading).relu().mean()
+
+
+def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """`sum_ij [margin + scores_ij - leading_i]_+ / B(B - 1)`, over the negatives; arguments as in `lead_hardest`."""
+    costs = (margin + scores - leading[:, None]).relu().masked_fill(~negatives, 0.0)
+    return costs.sum() / max(len(scores) * (len(scores) - 1), 1)
+
+
+def lowest_leads(scores: Tensor, negatives: Tensor, positives: Tensor, margin: float) -> Tensor:
+    """`lead_hardest` for the lowest score among the positives of each row, RANP's second term.
+
+    Where the two thresholds overlap, as they do as printed, a pair can be both; it is then no negative here, for no
+    pair can lead itself.
+
+    Args:
+        scores: (B, B).
+        negatives: (B, B) True = takes part.
+        positives: (B, B) likewise, without the diagonal.
+        margin: by how much.
+    """
+    lowest = scores.masked_fill(~positives, torch.inf).amin(dim=1)
+    return lead_hardest(lowest, scores, negatives & ~positives, margin)
