@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
-from evenreel.similarity.states import gather_rows, move, row_bytes, row_count, take_rows
+from evenreel.similarity.states import gather_rows, mapped, move, row_bytes, row_count, take_rows, tensors_of
 
 
 class State(NamedTuple):
@@ -49,3 +53,42 @@ def test_rows_are_counted_cut_weighed_and_moved() -> None:
     assert take_rows(whole, slice(1, 3)).number.tolist() == [1, 2]
     assert row_bytes(whole) == 2 * 3 * 4 + 2 * 1 + 2 * 2 * 8 + 8
     assert move(whole, "meta").vectors.device.type == "meta"
+
+
+def nested(rows: int, length: int) -> Any:
+    """The state of a matcher around two others, one of which is around another."""
+    return state(rows, length), (state(rows, length + 1)._replace(number=torch.arange(rows) + 10),)
+
+
+def test_states_of_states_are_counted_cut_weighed_and_moved() -> None:
+    whole = nested(4, 2)
+    assert row_count(whole) == 4
+    cut = take_rows(whole, slice(1, 3))
+    assert (cut[0].number.tolist(), cut[1][0].number.tolist()) == ([1, 2], [11, 12])
+    assert row_bytes(whole) == row_bytes(state(1, 2)) + row_bytes(state(1, 3))
+    assert {tensor.device.type for tensor in tensors_of(move(whole, "meta"))} == {"meta"}
+    assert [type(part) for part in (cut, cut[0], cut[1], cut[1][0])] == [tuple, State, tuple, State]
+
+
+@given(sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=4))
+def test_states_of_states_are_gathered_as_each_of_them_alone(sizes: list[tuple[int, int]]) -> None:
+    ends = torch.tensor([0, *(rows for rows, _ in sizes)]).cumsum(0).tolist()
+    places = [slice(start, stop) for start, stop in pairwise(ends)]
+    parts = [nested(*size) for size in sizes]
+    whole = gather_rows(ends[-1], zip(places, parts, strict=True))
+    for found, alone in ((whole[0], [part[0] for part in parts]), (whole[1][0], [part[1][0] for part in parts])):
+        for one, other in zip(found, gather_rows(ends[-1], zip(places, alone, strict=True)), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_a_state_is_mapped_as_what_it_is() -> None:
+    doubled = mapped(nested(2, 1), lambda tensor: tensor + tensor)
+    assert doubled[1][0].number.tolist() == [20, 22]
+    assert type(doubled[0]) is State
+
+
+@pytest.mark.parametrize("whole", [state(3, 2), nested(3, 2)])
+def test_rows_are_views(whole: Any) -> None:
+    """A tile of a large state takes no memory of its own."""
+    for tensor, cut in zip(tensors_of(whole), tensors_of(take_rows(whole, slice(1, 2))), strict=True):
+        assert cut.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()

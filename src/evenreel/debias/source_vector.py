@@ -299,12 +299,16 @@ def alike(p: Array) -> Alike:
 
 
 def _single(encoded: Encoded, what: str) -> Vectors:
-    if len(encoded.state) != 1 or encoded.state[0].dim() != 2:
+    from evenreel.similarity.states import tensors_of
+
+    tensors = list(tensors_of(encoded.state))
+    if len(tensors) != 1 or tensors[0].dim() != 2:
+        kept = getattr(encoded.state, "_fields", ("states of several matchers",))
         raise UsageError(
             f"A p-vector needs matchers that keep one vector a {what}, such as mean_pool and temporal; this one keeps "
-            f"{' and '.join(type(encoded.state)._fields)}."
+            f"{' and '.join(kept)}."
         )
-    return Vectors(encoded.ids, encoded.state[0].float().numpy())
+    return Vectors(encoded.ids, tensors[0].float().numpy())
 
 
 def _prepared(vectors: Array, normalised: bool) -> NDArray[np.float64]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from evenreel.features.windows import Sampled, read_windows
 from evenreel.library.vectors import HalfArray
 from evenreel.matchers.scoring import State, encode_videos
-from evenreel.similarity.states import take_rows
+from evenreel.similarity.states import mapped, take_rows, tensors_of
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class ClipStates:
                 state = encode_videos(self._matcher, _joined(some + some[-1:] * (AT_ONCE - len(some)))).state
                 for row, video in enumerate(some):
                     one = take_rows(state, slice(row, row + 1))
-                    yield video.ids[0], type(one)(*(tensor.clone() for tensor in one))
+                    yield video.ids[0], mapped(one, Tensor.clone)
 
 
 def middles(count: int, most: int | None) -> NDArray[np.int64]:
@@ -151,4 +152,4 @@ def _joined(videos: Sequence[VideoFeatures]) -> VideoFeatures:
 
 
 def _bytes(state: State) -> int:
-    return sum(tensor.nbytes for tensor in state)
+    return sum(tensor.nbytes for tensor in tensors_of(state))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
@@ -18,7 +18,7 @@ from evenreel.types import TextFeatures, VideoFeatures
 
 ROWS_A_BATCH = 64
 
-State = tuple[Tensor, ...]
+State = tuple[Any, ...]
 
 
 def matcher_scores(

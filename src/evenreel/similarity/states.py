@@ -1,8 +1,11 @@
-"""What a matcher keeps of captions or videos: named tuples of tensors with one row for each of them."""
+"""What a matcher keeps of captions or videos: tuples of tensors with one row for each of them.
+
+A matcher's own states are named tuples; that of a matcher around several is a tuple of theirs, to any depth.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -10,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-State = TypeVar("State", bound="tuple[Tensor, ...]")
+State = TypeVar("State", bound="tuple[Any, ...]")
 
 
 class Scorer(Protocol):
@@ -33,27 +36,46 @@ class Encoded:
     state: Any
 
 
-def row_count(state: tuple[Tensor, ...]) -> int:
+def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
+    """The tensors of a state, those of nested states in their places."""
+    for part in state:
+        if isinstance(part, Tensor):
+            yield part
+        else:
+            yield from tensors_of(part)
+
+
+def mapped(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """The state with every tensor changed.
+
+    >>> mapped((torch.ones(2), (torch.zeros(1),)), lambda tensor: tensor + 1)
+    (tensor([2., 2.]), (tensor([1.]),))
+    """
+    parts = [change(part) if isinstance(part, Tensor) else mapped(part, change) for part in state]
+    return type(state)._make(parts) if hasattr(state, "_make") else type(state)(parts)
+
+
+def row_count(state: tuple[Any, ...]) -> int:
     """How many captions or videos a state describes."""
-    return len(state[0])
+    return len(next(tensors_of(state)))
 
 
 def take_rows(state: State, rows: slice) -> State:
     """A view of some captions or videos of a state."""
-    return type(state)(*(tensor[rows] for tensor in state))
+    return mapped(state, lambda tensor: tensor[rows])
 
 
-def row_bytes(state: tuple[Tensor, ...]) -> int:
+def row_bytes(state: tuple[Any, ...]) -> int:
     """Bytes of one row of a state, padding included."""
-    return sum(tensor[:1].numel() * tensor.element_size() for tensor in state)
+    return sum(tensor[:1].numel() * tensor.element_size() for tensor in tensors_of(state))
 
 
 def move(state: State, device: torch.device | str) -> State:
     """The state with its tensors on another device."""
-    return type(state)(*(tensor.to(device, non_blocking=True) for tensor in state))
+    return mapped(state, lambda tensor: tensor.to(device, non_blocking=True))
 
 
-def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Tensor, ...]]]) -> Any:
+def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Any, ...]]]) -> Any:
     """One state in main memory of rows that come in parts, of which no more than the one at hand is held.
 
     What a part leaves free is zero (False in a mask), so a dimension that differs between parts has to be one whose
@@ -67,14 +89,15 @@ def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Tensor, ...]]]) -
         A state of the parts' type; an empty tuple where there are none.
     """
     room: list[Tensor] = []
-    kind: Any = tuple
+    part: tuple[Any, ...] = ()
     for rows, part in parts:
-        kind = type(part)
-        room = room or [tensor.new_zeros((count, *[0] * (tensor.dim() - 1)), device="cpu") for tensor in part]
-        for number, tensor in enumerate(part):
+        tensors = list(tensors_of(part))
+        room = room or [tensor.new_zeros((count, *[0] * (tensor.dim() - 1)), device="cpu") for tensor in tensors]
+        for number, tensor in enumerate(tensors):
             room[number] = _with_room(room[number], tensor.shape[1:])
             room[number][(rows, *(slice(size) for size in tensor.shape[1:]))] = tensor
-    return kind(*room)
+    gathered = iter(room)
+    return mapped(part, lambda _: next(gathered))
 
 
 def _with_room(tensor: Tensor, sizes: Sequence[int]) -> Tensor:

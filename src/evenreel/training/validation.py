@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 
 ROWS_A_BATCH = 64
 Batch = TypeVar("Batch")
-State = tuple[torch.Tensor, ...]
+State = tuple[Any, ...]
 
 
 def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
