@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_with_its_place(recipe_file: Path, change: str, se
         (["trim={}", "data.validation=null"], "give data.validation, data.held_out or trim.target"),
         (["trim.target=train"], "trim.target is 'train', the split that is learned from"),
         (["trim.preset=paper"], "trim.preset is 'paper'; the presets are paper_literal, paper_reproducing"),
-        (["members.count=1"], "members.count is 1; it must be 2 or more."),
+        (["members.count=1"], "members.count is 1; it must be 2 to 1024."),
         (["members.only=3"], "members.only is 3, and members.count is 2."),
         (["members.only=0"], "members.only is 0; it must be 1 or more."),
         (["members.at_once=3"], "members.at_once is 3, and members.count is 2."),
