@@ -18,13 +18,9 @@ if TYPE_CHECKING:
 
     from evenreel.training.material import Loaded
     from evenreel.training.milestones import Watch
-    from evenreel.training.recipe import Recipe
     from evenreel.training.run import Trained
-    from evenreel.training.validation import Measure
-    from evenreel.types import Corpus, ScoreBlocks
 
 RUNS = Path("runs")
-METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 MANY = 10
 
 
@@ -42,7 +38,7 @@ def train(
     from evenreel.cli.training_files import write_results
     from evenreel.cli.waiting import share_bar
     from evenreel.encoders.towers import usable_device
-    from evenreel.evaluation import parse_metric
+    from evenreel.studies.selection import higher_is_better, selection_measure
     from evenreel.training.material import load_material
     from evenreel.training.recipe_files import find_recipe, load_recipe
     from evenreel.training.run import Outside, train_held
@@ -50,12 +46,12 @@ def train(
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     usable_device(chosen.loop.device, "float32")
-    better = parse_metric(chosen.selection.metric).higher_is_better
+    better = higher_is_better(chosen)
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
     with held(folder, chosen, resume=resume):
         with share_bar("reading the clips") as progress:
             loaded = load_material(chosen, progress, folder / CLIPS_READ)
-        measure = None if loaded.validation is None else _measure(chosen, loaded.validation)
+        measure = None if loaded.validation is None else selection_measure(chosen, loaded.validation)
         with _step_bar(shown=not as_json) as watch:
             outside = Outside(measure, better, watch)
             trained = train_held(chosen, loaded.material, folder, outside)
@@ -65,20 +61,6 @@ def train(
             _show(folder, loaded, trained, as_json)
     if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _measure(recipe: Recipe, corpus: Corpus) -> Measure:
-    """Figures of validation scores, text to video; the metric of the selection is one of them."""
-    from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-
-    words = dict.fromkeys((*METRICS, recipe.selection.metric))
-    settings = EvaluationSettings(metrics=parse_metrics(list(words)), directions=("t2v",), resamples=0)
-
-    def measure(scores: ScoreBlocks) -> Mapping[str, float]:
-        found = evaluate(scores, corpus, settings, relevance=recipe.selection.relevance)
-        return {name: figure.value for name, figure in found.directions["t2v"].summary.items()}
-
-    return measure
 
 
 @contextlib.contextmanager
