@@ -38,7 +38,7 @@ def train(
     from evenreel.cli.training_files import write_results
     from evenreel.cli.waiting import share_bar
     from evenreel.encoders.towers import usable_device
-    from evenreel.studies.selection import higher_is_better, selection_measure
+    from evenreel.studies.selection import SelectionMeasure, higher_is_better
     from evenreel.training.material import load_material
     from evenreel.training.recipe_files import find_recipe, load_recipe
     from evenreel.training.run import Outside, train_held
@@ -51,7 +51,7 @@ def train(
     with held(folder, chosen, resume=resume):
         with share_bar("reading the clips") as progress:
             loaded = load_material(chosen, progress, folder / CLIPS_READ)
-        measure = None if loaded.validation is None else selection_measure(chosen, loaded.validation)
+        measure = None if loaded.validation is None else SelectionMeasure(chosen.selection, loaded.validation)
         with _step_bar(shown=not as_json) as watch:
             outside = Outside(measure, better, watch)
             trained = train_held(chosen, loaded.material, folder, outside)

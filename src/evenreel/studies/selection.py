@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metric, parse_metrics
-from evenreel.training.recipe import Recipe
-from evenreel.training.validation import Measure
+from evenreel.training.recipe import Recipe, Selection
 from evenreel.types import Corpus, ScoreBlocks
 
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 
 
-def selection_measure(recipe: Recipe, corpus: Corpus) -> Measure:
-    """Figures of validation scores, text to video; the metric of the selection is one of them."""
-    words = dict.fromkeys((*METRICS, recipe.selection.metric))
-    settings = EvaluationSettings(metrics=parse_metrics(list(words)), directions=("t2v",), resamples=0)
+@dataclass(frozen=True, eq=False)
+class SelectionMeasure:
+    """Figures of validation scores, text to video; an `evenreel.training.validation.Measure` that can be pickled.
 
-    def measure(scores: ScoreBlocks) -> Mapping[str, float]:
-        found = evaluate(scores, corpus, settings, relevance=recipe.selection.relevance)
+    Attributes:
+        selection: its metric is one of the figures.
+        corpus: the part that the scores are of.
+    """
+
+    selection: Selection
+    corpus: Corpus
+
+    def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
+        """The figures by name."""
+        metrics = parse_metrics(list(dict.fromkeys((*METRICS, self.selection.metric))))
+        settings = EvaluationSettings(metrics, ("t2v",), resamples=0)
+        found = evaluate(scores, self.corpus, settings, relevance=self.selection.relevance)
         return {name: figure.value for name, figure in found.directions["t2v"].summary.items()}
-
-    return measure
 
 
 def higher_is_better(recipe: Recipe) -> bool:
