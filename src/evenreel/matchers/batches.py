@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -15,6 +16,9 @@ from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
 Item = TypeVar("Item")
 
+VectorMap = Callable[[Tensor, Tensor], Tensor]
+"""Vectors (Q, ..., D) of captions and their mask (Q, ...), True = real -> these changed, zero where none is real."""
+
 
 @dataclass(frozen=True, eq=False)
 class TextBatch:
@@ -26,6 +30,7 @@ class TextBatch:
         word_mask: (Q, W) True = real, at least one a row.
         sentence: (Q, D), rows of unit length.
         graphs: Q role graphs, for matchers that read these; None for all others.
+        vector_map: what these matchers are to change the vectors with that they make of captions; None for no change.
     """
 
     ids: tuple[str, ...]
@@ -33,6 +38,7 @@ class TextBatch:
     word_mask: Tensor
     sentence: Tensor
     graphs: tuple[RoleGraph, ...] | None = None
+    vector_map: VectorMap | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ class Limits(NamedTuple):
         frames: most frames of a video, likewise.
         windows: whether on-screen windows stand among the frames and count as such.
         graphs: whether it reads the role graphs of captions, and no features of them.
+        captions: where it does, the length of the vectors that it makes of captions; `TextBatch.vector_map` sees these.
     """
 
     dimension: int
@@ -25,6 +26,7 @@ class Limits(NamedTuple):
     frames: int | None = None
     windows: bool = False
     graphs: bool = False
+    captions: int | None = None
 
 
 @runtime_checkable
@@ -54,3 +56,15 @@ class Matcher(Protocol):
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Named terms, each with its weight; training minimises their sum."""
+
+
+@runtime_checkable
+class StartsFromFile(Protocol):
+    """A matcher, or a part of one, some of whose first weights lie in a file that its settings name."""
+
+    def read_start(self) -> None:
+        """Take them from there, once, when training begins; not where a checkpoint has all weights.
+
+        Raises:
+            UsageError: the file cannot be read, or its weights do not fit.
+        """

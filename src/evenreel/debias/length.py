@@ -1,0 +1,206 @@
+"""Matchers for each stratum of length, as one matcher: the backdoor adjustment of frame-length bias (equation 5).
+
+    P(Y | do(V, Q)) = sum_k P(L_k) f_k(V, Q)
+
+Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k learns from the pairs of stratum k
+alone, where length tells little of the content, and all f_k score every pair. `Ensemble` is this as published: M
+matchers, so that a video is encoded and kept M times. `PerStratum` is ours: one matcher, of which only the captions'
+side differs between strata, so that a video is encoded and kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from evenreel.debias.fusion import Fusion
+from evenreel.errors import UsageError
+from evenreel.matchers.adapter import AdapterSettings, ResidualMap
+from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.matcher import Limits, Matcher
+from evenreel.similarity.states import row_count, take_rows
+
+
+class Ensemble(nn.Module):
+    """Matchers that take the same features, whose scores are fused; a state is the tuple of theirs.
+
+    Args:
+        members: M matchers; they may differ in all but the length of the features.
+        dimension: D of the features.
+        settings: numbers for each member.
+
+    Raises:
+        UsageError: there is no member, one takes other features, or there is not a weight for each.
+    """
+
+    def __init__(self, members: Sequence[Matcher], dimension: int, settings: Fusion) -> None:
+        super().__init__()
+        if not members or len(members) != len(settings.weights):
+            raise UsageError(
+                f"An ensemble of {len(members)} matchers has {len(settings.weights)} weights; give one for each, and "
+                "at least one matcher."
+            )
+        self.limits = _tightest([member.limits for member in members], dimension)
+        self.settings = settings
+        modules: Any = members
+        self.members: Any = nn.ModuleList(modules)
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """That of the first member."""
+        scale: Tensor = self.members[0].logit_scale
+        return scale
+
+    def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
+        """The members' states of captions."""
+        return tuple(member.encode_text(text) for member in self.members)
+
+    def encode_video(self, video: VideoBatch) -> tuple[Any, ...]:
+        """The members' states of videos."""
+        return tuple(member.encode_video(video) for member in self.members)
+
+    def score(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Tensor:
+        """The members' similarities, fused, (Q, V)."""
+        return _fused_table(self._scores, text, video, self.settings)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The mean of the members' losses; what has the same name in several of them is one term."""
+        terms: dict[str, Tensor] = {}
+        for member in self.members:
+            for name, term in member.loss(batch).items():
+                terms[name] = terms.get(name, 0) + term / len(self.members)
+        return terms
+
+    def _scores(self, text: tuple[Any, ...], video: tuple[Any, ...]) -> Iterator[Tensor]:
+        for member, own_text, own_video in zip(self.members, text, video, strict=True):
+            yield member.score(own_text, own_video)
+
+
+class PerStratum(nn.Module):
+    """A matcher with a residual map of captions for each stratum; a caption's state is the tuple of its M states.
+
+    The maps change what a matcher is given of captions, words and sentences, and where it reads their role graphs the
+    vectors that it makes of these; each starts as no change. Videos are encoded by the matcher as it is alone.
+
+    Args:
+        matcher: a matcher of one caption and one video, adapted or not.
+        dimension: D of the features.
+        settings: numbers for each stratum.
+
+    Raises:
+        UsageError: the matcher is, or has in it, one of this file.
+    """
+
+    def __init__(self, matcher: Matcher, dimension: int, settings: Fusion) -> None:
+        super().__init__()
+        inner: Any = matcher
+        if any(isinstance(part, (Ensemble, PerStratum)) for part in inner.modules()):
+            raise UsageError(
+                "A map of captions for each stratum goes around a single matcher, not around an ensemble or other maps."
+            )
+        self.matcher: Any = inner
+        self.limits = matcher.limits
+        self.settings = settings
+        width = matcher.limits.captions or dimension
+        self.heads = nn.ModuleList(ResidualMap(width, AdapterSettings()) for _ in settings.weights)
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """That of the wrapped matcher."""
+        scale: Tensor = self.matcher.logit_scale
+        return scale
+
+    def encode_text(self, text: TextBatch) -> tuple[Any, ...]:
+        """The wrapped matcher's states of captions, through each of the maps."""
+        return tuple(self.matcher.encode_text(self._changed(text, head)) for head in self.heads)
+
+    def encode_video(self, video: VideoBatch) -> Any:
+        """The wrapped matcher's state of videos."""
+        return self.matcher.encode_video(video)
+
+    def score(self, text: tuple[Any, ...], video: Any) -> Tensor:
+        """Similarities through each of the maps, fused, (Q, V)."""
+        return _fused_table(self._scores, text, video, self.settings)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The wrapped matcher's terms, where each pair goes through the map of its stratum.
+
+        Pairs of other strata are neither negatives nor positives: each map learns as a matcher of its stratum would.
+
+        Raises:
+            UsageError: the batch has no strata.
+        """
+        if batch.strata is None:
+            raise UsageError("Training with a map for each stratum needs the strata of the videos; the batch has none.")
+        apart = batch.strata[:, None] != batch.strata
+        text = self._changed(batch.text, partial(self._by_stratum, batch.strata))
+        relevance = None if batch.relevance is None else batch.relevance.masked_fill(apart, 0.0)
+        terms: dict[str, Tensor] = self.matcher.loss(
+            replace(batch, text=text, same=batch.same | apart, relevance=relevance)
+        )
+        return terms
+
+    def _scores(self, text: tuple[Any, ...], video: Any) -> Iterator[Tensor]:
+        for one in text:
+            yield self.matcher.score(one, video)
+
+    def _by_stratum(self, strata: Tensor, vectors: Tensor, mask: Tensor) -> Tensor:
+        """(B, ..., D) vectors, those of each caption through the map of its own stratum."""
+        changed = torch.stack([head(vectors, mask) for head in self.heads])
+        return changed[strata, torch.arange(len(strata), device=strata.device)]
+
+    def _changed(self, text: TextBatch, change: VectorMap) -> TextBatch:
+        if self.limits.graphs:
+            return replace(text, vector_map=change)
+        real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
+        return replace(text, words=change(text.words, text.word_mask), sentence=change(text.sentence, real))
+
+
+def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:
+    """`sum_k w_k (s_k - mean_k) / scale_k`, with one table at a time beside the sum.
+
+    Args:
+        scores: (Q, V) of each member.
+        settings: numbers for each member.
+
+    >>> fused([torch.tensor([[0.2, 0.6]]), torch.tensor([[0.8, 0.4]])], Fusion((0.75, 0.25)))
+    tensor([[0.3500, 0.5500]])
+    """
+    terms = settings.terms()
+    total: Any = -sum(constant for _, constant in terms)
+    for score, (factor, _) in zip(scores, terms, strict=True):
+        total = total + factor * score
+    return cast("Tensor", total)
+
+
+def _fused_table(members: Callable[[Any, Any], Iterable[Tensor]], text: Any, video: Any, settings: Fusion) -> Tensor:
+    """The fused table of what gives the members' tables one by one, made in two halves where they are several.
+
+    The sum so far stands beside what a member takes for a moment; in halves, both keep to what a pair may take
+    (`Matcher`), however deep ensembles are nested.
+    """
+    rows, parts = row_count(text), min(2, len(settings.weights))
+    step = -(-rows // parts)
+    some = (take_rows(text, slice(start, start + step)) for start in range(0, rows, step))
+    return torch.cat([fused(members(captions, video), settings) for captions in some])
+
+
+def _tightest(limits: Sequence[Limits], dimension: int) -> Limits:
+    """What every one of them can take."""
+    if others := sorted({limit.dimension for limit in limits} - {dimension}):
+        raise UsageError(
+            f"A member of the ensemble takes features of {others[0]} numbers and the ensemble those of {dimension}; "
+            "all members need the features of one encoder."
+        )
+    return Limits(
+        dimension,
+        words=min((limit.words for limit in limits if limit.words is not None), default=None),
+        frames=min((limit.frames for limit in limits if limit.frames is not None), default=None),
+        windows=any(limit.windows for limit in limits),
+        graphs=any(limit.graphs for limit in limits),
+    )
