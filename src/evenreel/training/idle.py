@@ -35,4 +35,6 @@ def _made_up(dimension: int) -> PairBatch:
         TextBatch(ids, vectors[0], real, vectors[1, :, 0]),
         VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), vectors[3], real),
         torch.eye(2, dtype=torch.bool),
+        relevance=torch.eye(2),
+        strata=torch.zeros(2, dtype=torch.int64),
     )
