@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +19,13 @@ from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from safetensors.torch import save
 from torch import Tensor
 
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
-from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
-from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.registry import build_matcher
+from evenreel.matchers.matcher import Matcher, StartsFromFile
 from evenreel.training.checkpoint_io import DurableCheckpointIO, read_weights, step_of
 from evenreel.training.examples import Batches, Examples, FeatureExamples, ResumableLoader, TokenBatch
 from evenreel.training.idle import rest_idle_parameters
@@ -36,6 +36,8 @@ from evenreel.training.pairs import Order, Pairs
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
+from evenreel.training.specs import fitted_spec
+from evenreel.training.strata import Lengths, Stratum
 from evenreel.training.validation import Measure, validation_scores
 
 
@@ -49,7 +51,9 @@ class Material:
         validation: examples that the model is selected on; None for none.
         towers: what makes features of pixels and tokens; None where examples are features.
         start: weights that the matcher begins with, by name; empty for fresh ones.
+        start_spec: how the matcher is built that they are of; None where that takes nothing from captions.
         source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
+        lengths: of the clips of the examples; None where nobody asks for them.
     """
 
     examples: Examples
@@ -57,7 +61,9 @@ class Material:
     validation: Examples | None = None
     towers: TrainableTowers | None = None
     start: Mapping[str, Tensor] = field(default_factory=dict)
+    start_spec: MatcherSpec | None = None
     source: Facts = field(default_factory=dict)
+    lengths: Lengths | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +72,25 @@ class Trained:
 
     Attributes:
         matcher: the model with the best weights, or the last ones where nothing was selected on.
+        spec: how it is built.
         towers: likewise, where there are some.
         step: the step that the weights are of.
         progress: how selection went.
         figures: what was measured at that step, by name.
         first: whether this process is that of the first device; only it has anything to write.
+        members: the trainings that the matcher is made of; none for a single one.
+        strata: what the members learned from, or the heads of the matcher; none where clips were not divided.
     """
 
     matcher: Matcher
+    spec: MatcherSpec
     towers: TrainableTowers | None
     step: int
     progress: Progress
     figures: Mapping[str, float]
     first: bool = True
+    members: tuple[Trained, ...] = ()
+    strata: tuple[Stratum, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,31 +141,33 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)
-    matcher = _matcher(recipe, material.dimension)
+    spec = fitted_spec(recipe, material.examples, material.start_spec)
+    matcher = build(spec, material.dimension)
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
     _check_mirrors(recipe, material.examples.pairs)
     rest_idle_parameters(matcher, material.dimension)
-    _begin_with(matcher, material.start)
-    module = RetrievalModule(matcher, material.towers, recipe, plan.steps)
-    module.train()  # towers come as they are loaded, in evaluation mode
-    evaluate = _evaluation(module, recipe, material, outside)
+    if not (folder / LAST).is_file():
+        _begin_with(matcher, material.start)
+    model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
+    model.train()  # towers come as they are loaded, in evaluation mode
+    evaluate = _evaluation(model, recipe, material, outside)
     better = outside.higher_is_better
     milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
     with _quiet():
         trainer = _usable_trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
-            remember(folder, _facts(material))
+            remember(folder, facts_of(material))
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
         loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
-        trainer.fit(module, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
+        trainer.fit(model, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
     progress = milestones.progress
     step = trainer.global_step
     if progress.best_step is not None:
-        module.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
+        model.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
         step = progress.best_step
     figures = MetricsFile(folder / METRICS).of_step(step)
-    return Trained(module.matcher.eval(), material.towers, step, progress, figures, trainer.is_global_zero)
+    return Trained(model.matcher.eval(), spec, material.towers, step, progress, figures, trainer.is_global_zero)
 
 
 def _order(recipe: Recipe, examples: Examples) -> Order:
@@ -166,25 +180,22 @@ def _order(recipe: Recipe, examples: Examples) -> Order:
     return Order(len(examples.pairs), loop.batch_size, loop.seed)
 
 
-def _matcher(recipe: Recipe, dimension: int) -> Matcher:
-    matcher = build_matcher(recipe.matcher.name, dimension, recipe.matcher.settings)
-    if recipe.adapter is None:
-        return matcher
-    return cast("Matcher", Adapted(matcher, dimension, recipe.adapter))
-
-
-def _begin_with(matcher: Any, start: Mapping[str, Tensor]) -> None:
-    """Give the matcher the weights that training begins with, all of them and no other."""
+def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
+    """Give the matcher the weights that training begins with, all of them and no other; or those of files it names."""
+    network = module(matcher)
     if not start:
+        for part in network.modules():
+            if isinstance(part, StartsFromFile):
+                part.read_start()
         return
-    own = matcher.state_dict()
+    own = network.state_dict()
     for name in sorted(own.keys() | start.keys()):
         if name not in own or name not in start or own[name].shape != start[name].shape:
             raise UsageError(
                 f"The weights that training is to begin with (start) are another matcher's: they differ in {name}. "
                 "Give matcher and adapter the settings that the checkpoint was trained with; its model card has them."
             )
-    matcher.load_state_dict(start)
+    network.load_state_dict(start)
 
 
 def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, outside: Outside) -> Evaluate | None:
@@ -223,7 +234,8 @@ def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
         )
 
 
-def _facts(material: Material) -> Facts:
+def facts_of(material: Material) -> Facts:
+    """What identifies the data of a run."""
     validation = material.validation.pairs.digest() if material.validation else None
     facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
     if material.start:

@@ -30,14 +30,16 @@ METRICS = Path("metrics.csv")
 RECIPE, VERSIONS, DATA = Path("recipe.yaml"), Path("versions.txt"), Path("data.json")
 CLIPS_READ = Path("clips_read.jsonl")
 TENSORBOARD = Path("tensorboard")
+MEMBERS = Path("members")
+"""Folder of the runs of a recipe with members, each in a folder of its own."""
 
 Facts = Mapping[str, str | int | None]
 """What identifies the data of a run, by name: what a resumed run must find as it was."""
 
 _CLAIM = {str(name) for name in (RECIPE, VERSIONS, DATA, CLIPS_READ, CLIPS_READ.with_suffix(".lock"), LOCK, HOLDER)}
-_BEGUN = _CLAIM | {str(name) for name in (CHECKPOINTS, METRICS, TENSORBOARD, "wandb")}
+_BEGUN = _CLAIM | {str(name) for name in (CHECKPOINTS, METRICS, TENSORBOARD, MEMBERS, "wandb")}
 _PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
-_MAY_CHANGE = ("out", "records", "loop.workers", "data.corpus", "data.features", "data.videos")
+_MAY_CHANGE = ("out", "records", "loop.workers", "members.at_once", "data.corpus", "data.features", "data.videos")
 """Places of a recipe that a resumed run may have otherwise: what is learned does not depend on them.
 
 Where the data lies may change, since `DATA` says whether it is the same data.
@@ -106,7 +108,7 @@ def remember(folder: Path, facts: Facts) -> None:
         RunFolderError: the folder cannot be written.
     """
     place = folder / DATA
-    if not (folder / LAST).is_file():
+    if not _has_checkpoint(folder):
         with writing(folder):
             write_durably(place, (json.dumps(dict(facts), indent=2) + "\n").encode())
         return
@@ -142,7 +144,7 @@ def _look(folder: Path, *, resume: bool) -> bool:
     if folder.is_file():
         raise UsageError(f"{folder} is a file; give a folder with --out.")
     with writing(folder):
-        finds_checkpoint, finds_recipe = ((folder / name).is_file() for name in (LAST, RECIPE))
+        finds_checkpoint, finds_recipe = _has_checkpoint(folder), (folder / RECIPE).is_file()
         there = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if finds_checkpoint and not resume:
         raise UsageError(f"{folder} holds a run already; add --resume to go on with it, or give another folder.")
@@ -150,6 +152,11 @@ def _look(folder: Path, *, resume: bool) -> bool:
     if not finds_checkpoint and any(name not in own and not name.endswith(TEMPORARY_SUFFIX) for name in there):
         raise UsageError(f"The folder {folder} holds other things than a run; give an empty one with --out.")
     return finds_checkpoint
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    """Whether there is a run to go on with, or a part of one."""
+    return (folder / LAST).is_file() or any(folder.glob(str(MEMBERS / "*" / LAST)))
 
 
 def _check_recipe(folder: Path, recipe: Recipe) -> None:
