@@ -134,6 +134,8 @@ def _small_word(caption: _Caption, place: int) -> str | None:
     word, tag = caption.word(place), caption.tag(place)
     if part_of(tag) and not any(map(str.isalnum, word)):
         return "SYM"
+    if word.isdecimal():  # the lexicon has `2` as `to`
+        return "CD"
     if word == "still" and caption.tag(place - 1) not in _OPENERS:
         return "RB"
     if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT", "MD"):

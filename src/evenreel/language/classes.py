@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evenreel.errors import UsageError
-from evenreel.language.caption_rules import PARTICLES
-from evenreel.language.phrases import OPENERS, phrases, verb_particle
+from evenreel.language.phrases import later_particle, phrases, verb_particle
 from evenreel.language.synonyms import Synonyms, amounts, caption_synonyms, stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
 
@@ -175,21 +174,11 @@ def noun_classes(tokens: Tagged, rules: ClassRules) -> list[str]:
 
 def _verb_name(tokens: Tagged, place: int, rules: ClassRules) -> str:
     verb, known = tokens[place].lemma, rules.synonyms.verbs
-    particle = verb_particle(tokens, place) or _later_particle(tokens, place)
+    later = later_particle(tokens, place)
+    particle = verb_particle(tokens, place) or (None if later is None else tokens[later].lemma)
     if particle and (both := f"{verb} {particle}") in known:
         return known[both]
     return known.get(verb, verb)
-
-
-def _later_particle(tokens: Tagged, place: int) -> str | None:
-    """`on` of `turn the tap on`: after the object, at the end or before a mark or conjunction."""
-    after = place + 1
-    while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
-        after += 1
-    if after == place + 1 or after >= len(tokens) or tokens[after].lemma not in PARTICLES:
-        return None
-    follower = tokens[after + 1].tag if after + 1 < len(tokens) else "."
-    return tokens[after].lemma if follower in (".", ",", "CC") else None
 
 
 def _numbered(names: Sequence[Iterable[str]], min_captions: int) -> tuple[tuple[str, ...], list[list[int]]]:

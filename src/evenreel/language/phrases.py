@@ -64,7 +64,7 @@ def _entities(tokens: Tagged) -> Iterator[Phrase]:
 
 def _activities(tokens: Tagged, entities: Sequence[Phrase]) -> Iterator[Phrase]:
     """Verbs with a particle and the entity right after them; auxiliaries of another verb are left out."""
-    at = {_with_opener(tokens, entity.start): entity for entity in entities}
+    at = {with_opener(tokens, entity.start): entity for entity in entities}
     for place, token in enumerate(tokens):
         if token.part != "verb" or _helps_another(tokens, place):
             continue
@@ -94,7 +94,22 @@ def verb_particle(tokens: Tagged, place: int) -> str | None:
     return particle if particle in PARTICLES and not opens_a_place else None
 
 
-def _with_opener(tokens: Tagged, start: int) -> int:
+def later_particle(tokens: Tagged, place: int) -> int | None:
+    """Where the particle of a verb is that stands after its object: `on` of `turn the tap on`.
+
+    It ends the caption, or stands before a mark or conjunction.
+    """
+    after = place + 1
+    while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
+        after += 1
+    if after == place + 1 or after >= len(tokens) or tokens[after].lemma not in PARTICLES:
+        return None
+    follower = tokens[after + 1].tag if after + 1 < len(tokens) else "."
+    return after if follower in (".", ",", "CC") else None
+
+
+def with_opener(tokens: Tagged, start: int) -> int:
+    """Where an entity starts with its article, possessive or number."""
     while start > 0 and tokens[start - 1].tag in OPENERS:
         start -= 1
     return start
