@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import zip_longest
 from typing import Any
 
 from torch import nn
@@ -13,6 +14,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.registry import Entry
+from evenreel.types import RoleGraph
 
 WRAPPERS: dict[str, Entry] = {"adapted": Entry(Adapted, AdapterSettings)}
 """Matchers around matchers: classes that are built from the wrapped ones, the dimension D and their settings."""
@@ -34,10 +36,34 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
         return build_matcher(spec.name, dimension, spec.settings)
     if len(spec.wrapped) != 1:
         raise UsageError(f"The wrapper {spec.name} goes around one matcher, not {len(spec.wrapped)}.")
-    wrapper, settings = WRAPPERS[spec.name]
+    wrapper = WRAPPERS[spec.name]
     inner = build(spec.wrapped[0], dimension)
-    matcher: Matcher = wrapper(inner, dimension, settings(**_known(spec, settings)))
+    matcher: Matcher = wrapper.matcher(inner, dimension, wrapper.settings(**_known(spec, wrapper.settings)))
     return matcher
+
+
+def fitted(spec: MatcherSpec, graphs: Sequence[RoleGraph], begun: MatcherSpec | None = None) -> MatcherSpec:
+    """The spec with what its matchers take from the captions they are to learn from, such as a vocabulary.
+
+    Args:
+        spec: as a recipe has it; what it says itself stays.
+        graphs: of those captions; only looked at where `reads_graphs`.
+        begun: how the matcher is built whose weights training begins with; what it was fitted to is kept.
+    """
+    fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
+    settings = spec.settings if fit is None else fit(spec.settings, graphs)
+    if begun is not None and begun.name == spec.name:
+        settings = {name: begun.settings.get(name, value) for name, value in settings.items()} | dict(spec.settings)
+    begun_inner = begun.wrapped if begun is not None and len(begun.wrapped) == len(spec.wrapped) else ()
+    inner = zip_longest(spec.wrapped, begun_inner)
+    return MatcherSpec(spec.name, settings, tuple(fitted(one, graphs, before) for one, before in inner))
+
+
+def reads_graphs(spec: MatcherSpec) -> bool:
+    """Whether the matcher, or one that it wraps, reads the role graphs of captions; nothing is built to find out."""
+    if spec.name in MATCHERS:
+        return MATCHERS[spec.name].graphs
+    return any(map(reads_graphs, spec.wrapped))
 
 
 def resolved(spec: MatcherSpec) -> MatcherSpec:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict, astuple, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import cast
 
-from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained, save_pretrained
+from evenreel.checkpoint import About, EncoderNote, Inputs, Metric, Pretrained, save_pretrained
 from evenreel.corpus.cells import as_cell
 from evenreel.features import ClipAside
 from evenreel.files import write_durably
@@ -36,7 +36,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
         ScoresError: the page cannot be written.
     """
     towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
-    pretrained = Pretrained(trained.matcher, spec_of(recipe), _about(recipe, loaded, trained))
+    pretrained = Pretrained(trained.matcher, trained.spec, _about(recipe, loaded, trained))
     save_pretrained(folder / CHECKPOINT, pretrained, towers)
     curves = MetricsFile(folder / METRICS).curves()
     write_page(training_page(recipe.name, _lead(recipe, trained), curves, recipe_text(recipe)), folder / PAGE)
@@ -46,12 +46,6 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
         rows.writerow([one.name for one in fields(ClipAside)])
         rows.writerows(map(as_cell, astuple(one)) for one in loaded.set_aside)
         write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
-
-
-def spec_of(recipe: Recipe) -> MatcherSpec:
-    """How the recipe's matcher is built, for a checkpoint."""
-    matcher = MatcherSpec(recipe.matcher.name, recipe.matcher.settings)
-    return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
 
 
 def validation_figures(trained: Trained) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
@@ -13,13 +13,27 @@ from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
 from evenreel.matchers.x_pool import XPool, XPoolSettings
+from evenreel.types import RoleGraph
+
+
+Fit = Callable[[Mapping[str, Any], Sequence[RoleGraph]], dict[str, Any]]
+"""Settings, and what is taken from the captions that are learned from where they leave it open."""
 
 
 class Entry(NamedTuple):
-    """A matcher: a class that is built from the dimension D and its settings, and the class of these settings."""
+    """A matcher by its name.
+
+    Attributes:
+        matcher: a class that is built from the dimension D and its settings.
+        settings: the class of these settings.
+        graphs: whether it reads the role graphs of captions, as its limits say.
+        fit: what completes the settings before training; None where they are complete as they are.
+    """
 
     matcher: type[Any]
     settings: type[Any]
+    graphs: bool = False
+    fit: Fit | None = None
 
 
 MATCHERS: dict[str, Entry] = {
