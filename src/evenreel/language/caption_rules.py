@@ -129,13 +129,16 @@ def _compounds() -> frozenset[tuple[str, str]]:
     return frozenset((first, second) for first, second in pairs)
 
 
+def _number(caption: _Caption, place: int) -> str | None:
+    """`2`, which the lexicon has as `to`."""
+    return "CD" if caption.word(place).isdecimal() else None
+
+
 def _small_word(caption: _Caption, place: int) -> str | None:
     """`into`, `down`, `someone`, `can`: words of which the lexicon or its rules make another part of speech."""
     word, tag = caption.word(place), caption.tag(place)
     if part_of(tag) and not any(map(str.isalnum, word)):
         return "SYM"
-    if word.isdecimal():  # the lexicon has `2` as `to`
-        return "CD"
     if word == "still" and caption.tag(place - 1) not in _OPENERS:
         return "RB"
     if word == "can" and tag == "MD" and caption.tag(place + 1)[:2] not in ("VB", "RB", "PR", "NN", "DT", "MD"):
@@ -288,7 +291,7 @@ def _goal(caption: _Caption, place: int) -> str | None:
     return "NN" if tag == "VB" and _is(word, "noun") and not _is_common_verb(word) else None
 
 
-_FIXED: tuple[Rule, ...] = (_small_word, _compound, _impossible)
+_FIXED: tuple[Rule, ...] = (_number, _small_word, _compound, _impossible)
 _RULES: tuple[Rule, ...] = (
     _noun_after_preposition,
     _command,
