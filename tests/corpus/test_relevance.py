@@ -59,6 +59,25 @@ def test_the_toy_case_of_the_definition() -> None:
     assert whole(class_relevance(corpus, ["q2", "q0"], ["v2", "v0"], "iou")).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
+def test_what_is_not_in_the_corpus_has_no_classes_where_that_is_allowed() -> None:
+    corpus = classes(verbs=[[0], [1]], nouns=[[1], [1]])
+    assert whole(class_relevance(corpus, ["q9", "q0"], ["v0", "v9", "v1"], unknown="empty")).tolist() == [
+        [0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.5],
+    ]
+    with pytest.raises(CorpusError, match="'v9' is no clip_id of the corpus"):
+        class_relevance(corpus, ["q0"], ["v0", "v9"])
+
+
+@given(SETS, st.lists(st.integers(0, 6), max_size=5), st.lists(st.integers(0, 6), max_size=5))
+def test_rows_by_number_are_those_of_the_whole(sets: Sets, captions: list[int], videos: list[int]) -> None:
+    """In any order, and several times."""
+    table = sparse_sets(sets, 7)
+    relevance = ClassRelevance(table, table, table, table, "iou")
+    rows, columns = (np.array([one % len(sets) for one in picked], np.int64) for picked in (captions, videos))
+    np.testing.assert_array_equal(relevance.block(rows, columns), whole(relevance)[np.ix_(rows, columns)])
+
+
 def test_the_two_verb_forms_differ_where_a_clip_has_two_verbs() -> None:
     corpus = classes(verbs=[[0], [0, 1]], nouns=[[3], [3, 4, 5]])
     assert whole(class_relevance(corpus, ["q0"], ["v1"], "equal"))[0, 0] == (0 + 1 / 3) / 2

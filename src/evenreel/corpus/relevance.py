@@ -15,6 +15,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
 VerbForm = Literal["equal", "iou"]
+Rows = slice | NDArray[np.int64]
 _Sets = Sequence[Sequence[int]]
 
 
@@ -75,11 +76,11 @@ class ClassRelevance:
         """Q and V."""
         return int(self.caption_verbs.shape[0]), int(self.video_verbs.shape[0])
 
-    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """See `Relevance.block`."""
+    def block(self, captions: Rows, videos: Rows) -> NDArray[np.float64]:
+        """See `Relevance.block`; also of rows in any order, by their numbers."""
         return np.asarray(self.above_zero(captions, videos).toarray(), dtype=np.float64)
 
-    def above_zero(self, captions: slice, videos: slice) -> sparse.csr_array:
+    def above_zero(self, captions: Rows, videos: Rows) -> sparse.csr_array:
         """The block again, of which only the degrees above 0 are stored: mostly a small part."""
         verbs = _agreement(self.caption_verbs[captions], self.video_verbs[videos], self.verbs)
         total = verbs + _agreement(self.caption_nouns[captions], self.video_nouns[videos], "iou")
@@ -115,9 +116,21 @@ def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[st
 
 
 def class_relevance(
-    corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str], verbs: VerbForm = "equal"
+    corpus: Corpus,
+    caption_ids: Sequence[str],
+    video_ids: Sequence[str],
+    verbs: VerbForm = "equal",
+    unknown: Literal["refuse", "empty"] = "refuse",
 ) -> ClassRelevance:
     """Degrees of relevance from the verb and noun classes of captions and clips; see `ClassRelevance`.
+
+    Args:
+        corpus: whose classes they are.
+        caption_ids: Q captions.
+        video_ids: V clips.
+        verbs: form of the verbs' half.
+        unknown: `empty`: ids that are not in the corpus have no classes, instead of being refused; for tables of which
+            the corpus is a part.
 
     Raises:
         CorpusError: an id is not in the corpus, or no caption or no clip has classes.
@@ -125,6 +138,9 @@ def class_relevance(
     """
     if verbs not in get_args(VerbForm):
         raise UsageError(f"There is no form {verbs!r} of the verbs' half; choose {' or '.join(get_args(VerbForm))}.")
+    if unknown == "refuse":
+        _check_known(corpus.captions, "caption_id", caption_ids)
+        _check_known(corpus.clips, "clip_id", video_ids)
     captions = _classes(corpus.captions, "caption_id", caption_ids)
     videos = _classes(corpus.clips, "clip_id", video_ids)
     caption_verbs, video_verbs = _both_sets(captions["verb_classes"], videos["verb_classes"])
@@ -173,20 +189,28 @@ def _classes(table: pl.DataFrame, key: str, ids: Sequence[str]) -> dict[str, lis
 
 
 def _clips_of(corpus: Corpus, caption_ids: Sequence[str]) -> list[Any]:
+    _check_known(corpus.captions, "caption_id", caption_ids)
     return _rows(corpus.captions, "caption_id", caption_ids)["clip_id"].to_list()
 
 
-def _known_clips(corpus: Corpus, video_ids: Sequence[str]) -> list[Any]:
-    return _rows(corpus.clips, "clip_id", video_ids)["clip_id"].to_list()
+def _known_clips(corpus: Corpus, video_ids: Sequence[str]) -> Sequence[str]:
+    _check_known(corpus.clips, "clip_id", video_ids)
+    return video_ids
+
+
+def _check_known(table: pl.DataFrame, key: str, ids: Sequence[str]) -> None:
+    strangers = _ids(key, ids).filter(~pl.col(key).is_in(table[key].implode()))
+    if strangers.height:
+        raise CorpusError(f"{strangers[key][0]!r} is no {key} of the corpus ({strangers.height} unknown in all).")
 
 
 def _rows(table: pl.DataFrame, key: str, ids: Sequence[str]) -> pl.DataFrame:
-    """The rows with these ids, in their order."""
-    wanted = pl.DataFrame({key: list(ids)}, schema={key: pl.String})
-    strangers = wanted.filter(~pl.col(key).is_in(table[key].implode()))
-    if strangers.height:
-        raise CorpusError(f"{strangers[key][0]!r} is no {key} of the corpus ({strangers.height} unknown in all).")
-    return wanted.join(table, on=key, how="left", maintain_order="left")
+    """The rows with these ids, in their order; nulls for ids that are not there."""
+    return _ids(key, ids).join(table, on=key, how="left", maintain_order="left")
+
+
+def _ids(key: str, ids: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame({key: list(ids)}, schema={key: pl.String})
 
 
 def _pairs(wanted: Sequence[Any], offered: Sequence[Any]) -> RelevantPairs:

@@ -100,11 +100,11 @@ class Adapted(nn.Module):
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """The wrapped matcher's terms for the mapped pairs."""
         other = batch.counterpart
-        mapped = PairBatch(
-            self.adapt_text(batch.text),
-            self.adapt_video(batch.video),
-            batch.same,
-            None if other is None else replace(other, video=self.adapt_video(other.video)),
+        mapped = replace(
+            batch,
+            text=self.adapt_text(batch.text),
+            video=self.adapt_video(batch.video),
+            counterpart=None if other is None else replace(other, video=self.adapt_video(other.video)),
         )
         return self.matcher.loss(mapped)
 

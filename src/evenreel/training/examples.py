@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -140,6 +140,8 @@ class TrainingBatch:
         clip_ids: B ids, likewise.
         same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
         others: the other clips of their pairs; None where training does not ask for them.
+        relevance: (B, B) of the whole batch, likewise.
+        strata: (B,) of the whole batch, likewise.
     """
 
     text: Texts
@@ -148,16 +150,19 @@ class TrainingBatch:
     clip_ids: tuple[str, ...]
     same: Tensor
     others: OtherClips | None = None
+    relevance: Tensor | None = None
+    strata: Tensor | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
         """The batch with its tensors on another device."""
-        return TrainingBatch(
-            move_texts(self.text, device),
-            move_videos(self.video, device),
-            self.caption_ids,
-            self.clip_ids,
-            self.same.to(device, non_blocking=True),
-            None if self.others is None else self.others.on(device),
+        return replace(
+            self,
+            text=move_texts(self.text, device),
+            video=move_videos(self.video, device),
+            same=self.same.to(device, non_blocking=True),
+            others=None if self.others is None else self.others.on(device),
+            relevance=None if self.relevance is None else self.relevance.to(device, non_blocking=True),
+            strata=None if self.strata is None else self.strata.to(device, non_blocking=True),
         )
 
 
@@ -199,6 +204,8 @@ class Batches(Dataset[TrainingBatch]):
             tuple(pairs.clip_ids[row] for row in pairs.clips[rows]),
             pairs.same(rows),
             None if pairs.mirrors is None else self._others(pairs.mirrors, pairs.clips[rows], draw),
+            pairs.relevance(rows),
+            pairs.strata_of(rows),
         )
 
     def _others(self, mirrors: Mirrors, clips: Rows, draw: Draw) -> OtherClips:

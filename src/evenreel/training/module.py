@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -65,11 +66,12 @@ class RetrievalModule(LightningModule):
         if len(batch.caption_ids) > len(text.ids):
             text = gather_texts(text, batch.caption_ids, self._gather)
         video = self._joint_videos(batch.video, batch.clip_ids)
+        pairs = PairBatch(text, video, batch.same, relevance=batch.relevance, strata=batch.strata)
         others = batch.others
         if others is None:
-            return PairBatch(text, video, batch.same)
+            return pairs
         counterparts = self._joint_videos(others.video, others.clip_ids)
-        return PairBatch(text, video, batch.same, Counterparts(counterparts, others.present, others.generated))
+        return replace(pairs, counterpart=Counterparts(counterparts, others.present, others.generated))
 
     def _joint_videos(self, part: Videos, ids: tuple[str, ...]) -> VideoBatch:
         video = self.video_features(part)

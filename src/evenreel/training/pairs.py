@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,9 +15,11 @@ from torch import Tensor
 
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import counterparts, with_generated
+from evenreel.corpus.relevance import ClassRelevance, class_relevance
 from evenreel.errors import CorpusError
+from evenreel.losses.ranking import BY_RELEVANCE
 from evenreel.training.mirrors import Mirrors, mirror_rows
-from evenreel.training.recipe import Data
+from evenreel.training.recipe import Data, Recipe
 from evenreel.types import Corpus
 
 Rows = NDArray[np.int64]
@@ -34,6 +36,10 @@ class Pairs:
         clips: (P,) rows of clips.
         texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
         mirrors: which clips of the table mirror which; None where training does not ask.
+        classes: degrees of relevance of all captions of the table and all its clips; None where training does not ask,
+            see `needs_relevance`.
+        strata: a number for each clip of the table, the stratum of its length, from 0; None where training does not
+            divide.
     """
 
     caption_ids: tuple[str, ...]
@@ -42,6 +48,8 @@ class Pairs:
     clips: Rows
     texts: Rows
     mirrors: Mirrors | None = None
+    classes: ClassRelevance | None = None
+    strata: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -50,7 +58,8 @@ class Pairs:
         """Hex digits over which captions go with which clips, in their order."""
         total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
         mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
-        for rows in (self.captions, self.clips, self.texts, *mirrors):
+        strata = () if self.strata is None else (self.strata,)
+        for rows in (self.captions, self.clips, self.texts, *mirrors, *strata, *_class_rows(self.classes)):
             total.update(rows.tobytes())
         return total.hexdigest()
 
@@ -59,9 +68,29 @@ class Pairs:
         clips, texts = self.clips[rows], self.texts[rows]
         return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
 
+    def relevance(self, rows: Rows) -> Tensor | None:
+        """(B, B) degrees, 0 to 1, to which clip j answers caption i; None without classes."""
+        if self.classes is None:
+            return None
+        degrees = self.classes.block(self.captions[rows], self.clips[rows])
+        return torch.from_numpy(degrees.astype(np.float32))
+
+    def strata_of(self, rows: Rows) -> Tensor | None:
+        """(B,) number of the stratum of each clip; None without strata."""
+        return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
+
+
+def needs_relevance(recipe: Recipe) -> bool:
+    """Whether the loss asks how far clips answer captions, see `evenreel.losses.RankingSettings`; no default does."""
+    return recipe.matcher.settings.get("mining") in BY_RELEVANCE
+
 
 def pairs_of(
-    corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str], mirrors: Mapping[str, str] | None = None
+    corpus: Corpus,
+    caption_ids: Sequence[str],
+    clip_ids: Sequence[str],
+    mirrors: Mapping[str, str] | None = None,
+    relevance: bool = False,
 ) -> Pairs:
     """The captions of a corpus with their clips, in the order of the corpus; those that have neither row are left out.
 
@@ -71,9 +100,10 @@ def pairs_of(
         clip_ids: rows of the table of clips; a clip that was set aside has none.
         mirrors: real clips and the generated ones that mirror them, see `evenreel.training.mirrors.mirrors_of`; for
             training with `debias`.
+        relevance: have degrees of relevance, see `needs_relevance`.
 
     Raises:
-        CorpusError: no pair is left.
+        CorpusError: no pair is left, or there are no classes that degrees of relevance could come from.
     """
     place_of_caption = {name: row for row, name in enumerate(caption_ids)}
     place_of_clip = {name: row for row, name in enumerate(clip_ids)}
@@ -90,7 +120,27 @@ def pairs_of(
         np.array([place_of_clip[name] for name in kept["clip_id"]], np.int64),
         (text.rank("dense").to_numpy() - 1).astype(np.int64),
         None if mirrors is None else mirror_rows(clip_ids, mirrors),
+        _classes(corpus, caption_ids, clip_ids) if relevance else None,
     )
+
+
+def _classes(corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str]) -> ClassRelevance:
+    """Degrees as RANP has them: where all have one verb the form `iou` is `equal`; clips of many captions have more."""
+    try:
+        return class_relevance(corpus, caption_ids, clip_ids, "iou", unknown="empty")
+    except CorpusError as error:
+        raise CorpusError(
+            "Mining by relevance (matcher.settings.mining) needs verb and noun classes of captions and of clips, and "
+            "the training split has none; fill them with `evenreel corpus classes`, or set the mining to hardest."
+        ) from error
+
+
+def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]:
+    """All that degrees of relevance come from, for a digest."""
+    if classes is not None:
+        tables = (classes.caption_verbs, classes.caption_nouns, classes.video_verbs, classes.video_nouns)
+        for table in tables:
+            yield from (table.indptr, table.indices)
 
 
 def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
