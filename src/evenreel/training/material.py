@@ -127,7 +127,8 @@ def _started(loaded: Loaded, checkpoint: str) -> Loaded:
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
             "weights; train it on features of its own encoder, which its model card says how to make."
         )
-    material = replace(loaded.material, start=module(pretrained.matcher).state_dict())
+    weights = module(pretrained.matcher).state_dict()
+    material = replace(loaded.material, start=weights, start_spec=pretrained.spec)
     return replace(loaded, material=material)
 
 
