@@ -46,7 +46,17 @@ def one_of(*names: str) -> Allowed:
 
 ABOVE_0 = number("above 0", lambda value: value > 0)
 AT_LEAST_0 = number("of at least 0", lambda value: value >= 0)
+ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
 SHARE = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
+TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
+WORDS = Allowed(
+    "a list of words, each once",
+    lambda value: (
+        isinstance(value, (list, tuple))
+        and all(isinstance(word, str) for word in value)
+        and len(set(value)) == len(value)
+    ),
+)
 
 
 def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:

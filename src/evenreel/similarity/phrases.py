@@ -35,8 +35,6 @@ class PhraseTexts(NamedTuple):
     nouns: Tensor
     noun_mask: Tensor
 
-    VECTORS = ("sentence", "verbs", "nouns")  # type: ignore[misc]  # no field, for it has no type
-
 
 class Frames(NamedTuple):
     """Frames of videos as phrases of one level see them; zero where there is no frame.

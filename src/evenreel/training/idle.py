@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
+from evenreel.types import RoleGraph, RoleNode
 
 
 def rest_idle_parameters(matcher: Matcher, dimension: int) -> None:
@@ -27,12 +28,13 @@ def rest_idle_parameters(matcher: Matcher, dimension: int) -> None:
 
 
 def _made_up(dimension: int) -> PairBatch:
-    """Two pairs of two words and two frames, with on-screen text."""
+    """Two pairs of two words, a verb and a noun, and two frames, with on-screen text."""
     vectors = F.normalize(torch.randn(4, 2, 2, dimension), dim=-1)
     real = torch.ones(2, 2, dtype=torch.bool)
     ids = ("one", "other")
+    graph = RoleGraph(("cut", "tomato"), (RoleNode("V", (0,)), RoleNode("ARG1", (1,))), ((0, 1),))
     return PairBatch(
-        TextBatch(ids, vectors[0], real, vectors[1, :, 0]),
+        TextBatch(ids, vectors[0], real, vectors[1, :, 0], (graph, graph)),
         VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), vectors[3], real),
         torch.eye(2, dtype=torch.bool),
         relevance=torch.eye(2),
