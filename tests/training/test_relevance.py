@@ -1,0 +1,91 @@
+"""Degrees of relevance and strata on their way from the corpus to the loss, and corpora that have none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from torch import Tensor
+
+from evenreel.corpus import class_relevance, make_corpus
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.batches import PairBatch
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
+from evenreel.training.examples import Batches, FeatureExamples, TrainingBatch
+from evenreel.training.mirrors import mirrors_of
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pairs import Order, pairs_of
+from evenreel.types import Corpus
+from tests.training.small_material import DIMENSION, small_examples, small_recipe
+from tests.training.small_mirrors import REAL, mirrored_corpus, mirrored_examples
+
+BATCH = 8
+
+
+class Listening(MeanPool):
+    """It keeps the batch that its loss was given."""
+
+    heard: PairBatch
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        self.heard = batch
+        return super().loss(batch)
+
+
+def with_classes() -> Corpus:
+    """Clips that mirror others, of three verbs and five nouns."""
+    corpus = mirrored_corpus()
+    number = pl.col("clip_id").str.slice(1).cast(pl.Int64)
+    classes = {"verb_classes": pl.concat_list(number % 3), "noun_classes": pl.concat_list(number % 5, number % 2 + 5)}
+    return make_corpus(corpus.clips.with_columns(**classes), corpus.captions.with_columns(**classes))
+
+
+@pytest.fixture(scope="module")
+def examples() -> FeatureExamples:
+    plain, corpus = mirrored_examples(), with_classes()
+    texts, videos = plain.text_features.ids, plain.video_features.ids
+    pairs = pairs_of(corpus, texts, videos, mirrors_of(corpus), relevance=True)
+    return replace(plain, pairs=replace(pairs, strata=np.arange(len(videos)) % 2))
+
+
+def batch_of(examples: FeatureExamples, part: tuple[int, int] = (0, 1)) -> TrainingBatch:
+    return Batches(examples, Order(REAL, BATCH, 0), part)[0]
+
+
+def test_they_reach_the_loss_through_the_adapter_and_beside_mirrors(examples: FeatureExamples) -> None:
+    matcher = Listening(DIMENSION, MeanPoolSettings())
+    adapted = cast("Matcher", Adapted(matcher, DIMENSION, AdapterSettings()))
+    recipe = small_recipe(debias={"preset": "neutral"})
+    batch = batch_of(examples)
+    RetrievalModule(adapted, None, recipe, 1).training_step(batch, 0)
+    degrees = class_relevance(with_classes(), batch.caption_ids, batch.clip_ids, "iou")
+    expected = torch.from_numpy(degrees.block(slice(0, BATCH), slice(0, BATCH))).float()
+    assert matcher.heard.relevance is not None
+    assert torch.equal(matcher.heard.relevance, expected)
+    assert len(set(expected.flatten().tolist())) > 3
+    assert matcher.heard.strata is not None
+    assert matcher.heard.strata.tolist() == [examples.video_features.ids.index(name) % 2 for name in batch.clip_ids]
+
+
+def test_every_device_has_those_of_the_whole_batch(examples: FeatureExamples) -> None:
+    whole = batch_of(examples)
+    for device in (0, 1):
+        part = batch_of(examples, (device, 2))
+        assert len(part.text.ids) == BATCH // 2
+        assert part.relevance is not None
+        assert torch.equal(part.relevance, cast("Tensor", whole.relevance))
+        assert torch.equal(cast("Tensor", part.strata), cast("Tensor", whole.strata))
+
+
+def test_they_move_with_the_batch(examples: FeatureExamples) -> None:
+    device = torch.device("meta")
+    moved = batch_of(examples).on(device)
+    tensors = (moved.same, cast("Tensor", moved.relevance), cast("Tensor", moved.strata))
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    plain = batch_of(small_examples()).on(device)
+    assert (plain.relevance, plain.strata) == (None, None)
