@@ -70,11 +70,9 @@ def _title(spec: MatcherSpec) -> str:
 
 
 def _intended(about: About) -> Iterator[str]:
-    yield from (
-        "## Intended use",
-        "",
-        "- To put the first clips that a library finds for a sentence in a better order.",
-    )
+    yield from ("## Intended use", "")
+    if about.encoder.stored_name is None:
+        yield "- To put the first clips that a library finds for a sentence in a better order."
     yield "- To score the captions and clips of a corpus, and to compare it there with other systems."
     if about.corpus:
         yield f"- For sentences and videos like those of `{about.corpus}`. On others measure it before you rely on it."
@@ -95,6 +93,8 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
     frames = "any number of frames" if inputs.frames is None else f"at most {inputs.frames} frames a clip"
     words = "any number of words" if inputs.words is None else f"at most {inputs.words} word features a caption"
     yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f", {words}"
+    if inputs.streams:
+        yield f"of the streams {', '.join(inputs.streams)} alone"
     yield from (f"and {inputs.on_screen}.", "")
 
 
@@ -135,15 +135,23 @@ def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
 
 
 def _use(about: About) -> Iterator[str]:
-    yield from ("## Use", "", "In a library of videos:", "", "```console")
-    yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
-    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")
+    yield from ("## Use", "")
+    if about.encoder.stored_name is None:
+        yield from _in_library(about)
     yield from ("On a corpus:", "", "```console", about.features_command + " --out FEATURES")
     yield "evenreel score CHECKPOINT CORPUS --features FEATURES --out scores.npz"
     yield from ("evenreel evaluate scores.npz --corpus CORPUS", "```", "", "In Python:", "", "```python")
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
-    yield 'with evenreel.open_library("LIBRARY") as library:'
-    yield from ('    result = library.search("a sentence", rerank=pretrained)', "```", "")
+    if about.encoder.stored_name is None:
+        yield 'with evenreel.open_library("LIBRARY") as library:'
+        yield '    result = library.search("a sentence", rerank=pretrained)'
+    yield from ("```", "")
     if about.encoder.trained_further:
         yield f"`CHECKPOINT/{ENCODER}` has to be a folder; of a checkpoint on the hub make it one first:"
         yield from ("`hf download org/name --local-dir CHECKPOINT`.", "")
+
+
+def _in_library(about: About) -> Iterator[str]:
+    yield from ("In a library of videos:", "", "```console")
+    yield f"evenreel index VIDEOS --library LIBRARY --model {about.encoder.model}"
+    yield from ('evenreel search "a sentence" --library LIBRARY --rerank CHECKPOINT', "```", "")

@@ -93,7 +93,7 @@ def _about(data: Mapping[str, Any]) -> About:
         _numbers(metric)
     parts = {
         "encoder": _encoder(EncoderNote(**data["encoder"])),
-        "inputs": _inputs(Inputs(**data["inputs"])),
+        "inputs": _inputs(Inputs(**{**data["inputs"], "streams": tuple(data["inputs"].get("streams", ()))})),
         "metrics": metrics,
         "limits": tuple(map(_text, data["limits"])),
     }
@@ -116,6 +116,8 @@ def _inputs(inputs: Inputs) -> Inputs:
             raise ValueError(f"the number of {name} is {most!r}")
     if inputs.words_from not in (None, *get_args(Words)):
         raise ValueError(f"on-screen text is from {inputs.words_from!r}")
+    for stream in inputs.streams:
+        _text(stream)
     return inputs
 
 

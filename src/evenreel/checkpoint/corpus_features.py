@@ -10,9 +10,8 @@ from pathlib import Path
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
 from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
-from evenreel.features.settings import FLOAT32
+from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.matchers.batches import row_lengths
-from evenreel.media import parse_rule
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 
@@ -57,7 +56,8 @@ def _videos(about: About, folder: Path, corpus: Corpus) -> tuple[VideoFeatures, 
     refusals: list[FeaturesError] = []
     for made in _made_for(about, folder):
         try:
-            return find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows).load()
+            streams = about.inputs.streams
+            return find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows, streams=streams).load()
         except FeaturesError as error:
             refusals.append(error)
     raise refusals[0]
@@ -73,7 +73,7 @@ def _made_for(about: About, folder: Path) -> list[FeatureSet]:
         )
     fitting = [made for made in reversed(manifest.sets) if _fits(made, inputs)]
     if not fitting:
-        frames = "" if inputs.rule is None else f" by '{parse_rule(inputs.rule)}'"
+        frames = "" if inputs.rule is None else f" by '{rule_text(inputs.rule)}'"
         text = "" if inputs.windows is None else f" and {inputs.on_screen}"
         precision = "" if manifest.precision == FLOAT32 else f" --precision {manifest.precision}"
         raise FeaturesError(
@@ -84,7 +84,7 @@ def _made_for(about: About, folder: Path) -> list[FeatureSet]:
 
 
 def _fits(made: FeatureSet, inputs: Inputs) -> bool:
-    rule = None if inputs.rule is None else str(parse_rule(inputs.rule))
+    rule = None if inputs.rule is None else rule_text(inputs.rule)
     return (
         rule in (None, made.rule) and inputs.windows in (None, made.windows) and inputs.words_from in (None, made.words)
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenreel.features.settings import STORED
 from evenreel.matchers import Matcher
 
 ENCODER = "encoder"
@@ -48,6 +49,11 @@ class EncoderNote:
         return f"{self.id}, trained further" if self.trained_further else self.id
 
     @property
+    def stored_name(self) -> str | None:
+        """What features are called that others computed; None where an encoder makes them."""
+        return self.id.removeprefix(STORED) if self.id.startswith(STORED) else None
+
+    @property
     def model(self) -> str:
         """What a command is given to load it, as in `evenreel index --model`, quoted for a shell."""
         return f"CHECKPOINT/{ENCODER}" if self.trained_further else shlex.quote(self.id)
@@ -60,9 +66,10 @@ class Inputs:
     Attributes:
         frames: most frames of a clip; None for any number.
         words: most word features of a caption, the tokenizer's marks included; None for any number.
-        rule: how frames were sampled, in the words of `evenreel.media.parse_rule`.
+        rule: how frames were sampled, in the words of `evenreel.features.settings.rule_text`.
         windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
         words_from: where that text was from, `ocr` or `corpus`; None where it was given none or nobody noted it.
+        streams: names of the streams of stored features that it was given; empty for all of them.
     """
 
     frames: int | None = None
@@ -70,6 +77,7 @@ class Inputs:
     rule: str | None = None
     windows: int | None = None
     words_from: str | None = None
+    streams: tuple[str, ...] = ()
 
     @property
     def on_screen(self) -> str:
@@ -132,6 +140,10 @@ class About:
     @property
     def features_command(self) -> str:
         """What makes of a corpus the features that the matcher takes, quoted for a shell."""
+        if (name := self.encoder.stored_name) is not None:
+            frames = (self.inputs.rule or "").partition(" ")[0]
+            sampled = f" --frames {frames}" if frames.isdecimal() else ""
+            return f"evenreel features CORPUS --stored STREAM=PLACE --name {shlex.quote(name)}{sampled}"
         rule = "" if self.inputs.rule is None else f" --rule {shlex.quote(self.inputs.rule)}"
         text = " --no-ocr" if self.inputs.windows is None else f" --windows {self.inputs.windows}"
         words = " --words corpus" if self.inputs.words_from == "corpus" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,9 +31,10 @@ from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS, Words
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from evenreel.features import FeatureReport
+    from evenreel.features import FeatureReport, StoredSettings
 
 MANY = 10
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
 def features(
@@ -63,9 +65,32 @@ def features(
     memory: MemoryOption = MEMORY_MIB,
     max_damage: DamageOption = DAMAGED_SHARE,
     retry: RetryOption = False,
+    stored: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STREAM=PLACE",
+            help="Compute nothing: take arrays that others computed, such as rgb=arrays/rgb; may be given again.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --stored: what these features are called. \\[default: the streams]")
+    ] = None,
+    ids: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --stored: names of the rows of an .npy, one a line; may be given again."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute the features of a corpus once; what is there is kept, and a broken-off run goes on."""
+    if stored:
+        if rule is not None or no_ocr or words != "ocr" or model != DEFAULT_MODEL:
+            raise UsageError(
+                "--stored takes features that are computed; leave --model, --rule, --words and --no-ocr out."
+            )
+        _store(corpus, out, _stored_settings(stored, name, frames, ids or []), as_json)
+        return
+    if name is not None or ids:
+        raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
     from evenreel.cli.progress import bars
     from evenreel.corpus import load_corpus
     from evenreel.encoders import load_encoder
@@ -92,6 +117,50 @@ def features(
         encoder = load_encoder(model, device=device, precision=precision)
         report = compute_features(tables, out or feature_folder(corpus, encoder), encoder, settings, progress)
     _show(report, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _stored_settings(stored: list[str], name: str | None, frames: int | None, ids: list[Path]) -> StoredSettings:
+    """What --stored, --name, --frames and --ids ask for."""
+    from evenreel.features import StoredSettings
+
+    streams: dict[str, list[Path]] = {}
+    for one in stored:
+        stream, equals, place = one.partition("=")
+        if not (equals and place and _NAME.fullmatch(stream)):
+            raise UsageError(f"--stored takes STREAM=PLACE, for example rgb=arrays/rgb, not {one!r}.")
+        streams.setdefault(stream, []).append(Path(place))
+    called = name or "-".join(streams)
+    if not _NAME.fullmatch(called):
+        raise UsageError(f"--name {called!r} cannot be used; a name has letters, digits, dots, - and _.")
+    return StoredSettings(called, streams, frames, tuple(ids))
+
+
+def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bool) -> None:
+    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus
+    from evenreel.features import read_manifest, store_features
+    from evenreel.library.report import count
+
+    folder = out or corpus / "features" / settings.name
+    with share_bar("reading the arrays") as progress:
+        report = store_features(load_corpus(corpus), folder, settings, progress)
+    streams = read_manifest(folder).streams
+    if as_json:
+        print_json(report.to_json() | {"streams": dict(streams)})
+    else:
+        shown = console()
+        parts = " + ".join(f"{stream} {size:,}" for stream, size in streams)
+        whole = f" = {sum(size for _, size in streams):,}" if len(streams) > 1 else ""
+        shown.print(f"Features of {safe(report.encoder_id)} in {safe(folder)}:")
+        shown.print(f"  {count(report.computed, 'clip')} ({count(report.frames, 'frame')}) of {parts}{whole} numbers")
+        shown.print("  every stream, and every frame of all streams together, is of unit length")
+        if report.set_aside:
+            more = f", the first {MANY} of which are (--json lists them all)" if len(report.set_aside) > MANY else ""
+            shown.print(f"[yellow]Set aside: {count(len(report.set_aside), 'clip')}[/]{more}")
+        list_clips_aside(shown, report.set_aside[:MANY])
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from evenreel.features.load import FoundClips, find_clips, load_text_features, load_video_features
     from evenreel.features.manifest import FeatureSet, Manifest, feature_folder, read_manifest
     from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
+    from evenreel.features.stored import StoredSettings, store_features
+    from evenreel.features.stored_clips import StoredClips
 
 __all__ = [
     "ClipAside",
@@ -17,12 +19,15 @@ __all__ = [
     "FeatureSettings",
     "FoundClips",
     "Manifest",
+    "StoredClips",
+    "StoredSettings",
     "compute_features",
     "feature_folder",
     "find_clips",
     "load_text_features",
     "load_video_features",
     "read_manifest",
+    "store_features",
 ]
 
 _MODULE_OF = {
@@ -30,6 +35,8 @@ _MODULE_OF = {
     "load": ("FoundClips", "find_clips", "load_text_features", "load_video_features"),
     "manifest": ("FeatureSet", "Manifest", "feature_folder", "read_manifest"),
     "settings": ("ClipAside", "FeatureReport", "FeatureSettings"),
+    "stored": ("StoredSettings", "store_features"),
+    "stored_clips": ("StoredClips",),
 }
 
 

@@ -16,10 +16,10 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import NO_PATH, Clip, clip_key, clips_of
 from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
-from evenreel.features.settings import ClipAside, Words
+from evenreel.features.settings import ClipAside, Words, rule_text
 from evenreel.features.shards import Shard, read_shard
+from evenreel.features.stored_clips import StoredClips, find_stored, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
-from evenreel.media import parse_rule
 from evenreel.media.content import content_digest
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -66,15 +66,17 @@ def find_clips(
     rule: str | None = None,
     words: Words | None = None,
     windows: bool | None = None,
-) -> FoundClips:
-    """What a folder holds of a corpus's clips: each video is looked at once, and no shard is read yet.
+    streams: Sequence[str] = (),
+) -> FoundClips | StoredClips:
+    """What a folder holds of a corpus's clips: each video is looked at once, and no feature is read yet.
 
     Args:
-        folder: made by `compute_features`.
+        folder: made by `compute_features`, or by `evenreel.features.stored.store_features`.
         corpus: whose clips.
         rule: as `load_video_features` takes it, and so are `words` and `windows`.
         words: see there.
         windows: see there.
+        streams: names of those to use, of features that others computed; empty for all.
 
     Raises:
         FeaturesError: the folder holds no such features.
@@ -89,18 +91,27 @@ def find_clips(
         )
     if windows is False:
         made = replace(made, windows=None)
+    if manifest.streams:
+        return find_stored(folder, manifest, made, corpus, streams)
+    if streams:
+        raise FeaturesError(
+            f"The features in {folder} are of {manifest.encoder_id} and have no streams to choose from; leave "
+            "data.streams out."
+        )
     ledger = Ledger.load(folder)
     return FoundClips(folder, manifest, made, ledger, tuple(_keys(manifest, made, ledger, corpus)))
 
 
 def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
-    """The features of a corpus's captions, in its order.
+    """The features of a corpus's captions, in its order; beside features that others computed they have D = 0.
 
     Raises:
         FeaturesError: a caption has no features, or a file is damaged.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
+    if manifest.streams:
+        return unread_captions(corpus)
     texts = corpus.captions["text"].to_list()
     places = find_texts(folder, texts, manifest.weights_hash, manifest.precision)
     if missing := sorted(set(texts) - places.keys()):
@@ -161,6 +172,11 @@ class FoundClips:
     ledger: Ledger
     keys: tuple[tuple[Clip, str | None], ...]
 
+    @property
+    def dimension(self) -> int:
+        """D of the frames."""
+        return self.manifest.dimension
+
     def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
         """Features of the clips that have some, and the clips that were set aside, with the reason.
 
@@ -216,7 +232,7 @@ class FoundClips:
 
 
 def _asked_for(folder: Path, manifest: Manifest, rule: str | None, words: Words | None) -> FeatureSet:
-    made = manifest.find(None if rule is None else str(parse_rule(rule)), words)
+    made = manifest.find(None if rule is None else rule_text(rule), words)
     if made is None:
         there = ", ".join(f"'{one}'" for one in manifest.sets)
         raise FeaturesError(

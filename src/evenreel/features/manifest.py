@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from evenreel.errors import FeaturesError
 from evenreel.features.folder import CLIPS, store
@@ -25,6 +25,13 @@ MANIFEST = "features.json"
 
 class DamagedManifestError(FeaturesError):
     """What says whose features a folder holds is not what was written."""
+
+
+class Stream(NamedTuple):
+    """One of several kinds of features that stand side by side in every frame: its name and how many numbers it has."""
+
+    name: str
+    dimension: int
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Manifest:
         precision: the numbers the encoder calculated with; a folder holds features of one precision.
         videos: folder in which the paths of the clips begin.
         sets: ways in which clips were read, each once, that of the last run last.
+        streams: of features that others computed, in the order of their columns; empty for those of an encoder.
     """
 
     encoder_id: str
@@ -64,6 +72,7 @@ class Manifest:
     precision: str
     videos: str
     sets: tuple[FeatureSet, ...]
+    streams: tuple[Stream, ...] = ()
 
     @property
     def last(self) -> FeatureSet:
@@ -136,8 +145,17 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
         raise FeaturesError(f"{folder} holds features in {there.precision}; name another --out, or that --precision.")
     new = manifest if there is None else manifest.after(there)
     if new != there:
-        store(folder / MANIFEST, (json.dumps({"format": FORMAT} | asdict(new), indent=2) + "\n").encode())
+        put_manifest(folder, new)
     return new
+
+
+def put_manifest(folder: Path, manifest: Manifest) -> None:
+    """Say whose features a folder holds, whatever it said before.
+
+    Raises:
+        FeaturesError: the folder cannot be written.
+    """
+    store(folder / MANIFEST, (json.dumps({"format": FORMAT} | asdict(manifest), indent=2) + "\n").encode())
 
 
 def feature_folder(corpus_folder: Path, encoder: Encoder) -> Path:
@@ -162,7 +180,8 @@ def _build(fields: Mapping[str, Any]) -> Manifest:
         raise ValueError("no set")
     names = ("encoder_id", "weights_hash", "precision", "videos")
     texts = {name: _take(fields, name, str) for name in names}
-    return Manifest(**texts, dimension=_take(fields, "dimension", int), sets=sets)
+    streams = tuple(Stream(str(name), int(size)) for name, size in fields.get("streams", ()))
+    return Manifest(**texts, dimension=_take(fields, "dimension", int), sets=sets, streams=streams)
 
 
 def _build_set(fields: Mapping[str, Any]) -> FeatureSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,30 @@ Words = Literal["ocr", "corpus"]
 DEFAULT_FRAMES = 12
 DEFAULT_WINDOWS = 12
 FLOAT32 = "float32"
+
+STORED = "stored:"
+"""Begins the name of features that others computed, where that of an encoder would stand."""
+
+_STORED_RULE = re.compile(r"(all|\d+) stored")
+
+
+def stored_rule(frames: int | None) -> str:
+    """What stands for a rule where others computed the frames: `20 stored` for at most so many, or `all stored`."""
+    return f"{'all' if frames is None else frames} stored"
+
+
+def rule_text(rule: str) -> str:
+    """A rule as it is spelt in a manifest.
+
+    Raises:
+        UsageError: it is none.
+
+    >>> rule_text("every 0.50 s"), rule_text("20 stored")
+    ('every 0.5 s', '20 stored')
+    """
+    from evenreel.media import parse_rule
+
+    return rule if _STORED_RULE.fullmatch(rule) else str(parse_rule(rule))
 
 
 @dataclass(frozen=True)

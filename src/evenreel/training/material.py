@@ -20,7 +20,7 @@ from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
-from evenreel.features import ClipAside, FoundClips, find_clips, load_text_features
+from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features
 from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
@@ -111,14 +111,14 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
     if selected is not None and recipe.selection.relevance.startswith("classes"):
         class_relevance(selected, selected.captions["caption_id"].to_list(), selected.clips["clip_id"].to_list())
     loaded = (
-        _with_features(Path(recipe.data.features or ""), parts)
+        _with_features(Path(recipe.data.features or ""), parts, recipe.data.streams)
         if recipe.backbone is None
         else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
     )
-    return loaded if recipe.start is None else _started(loaded, recipe.start)
+    return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
 
 
-def _started(loaded: Loaded, checkpoint: str) -> Loaded:
+def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
     """The material with the weights of a checkpoint to begin with."""
     pretrained = load_matcher(checkpoint)
     note, used = pretrained.about.encoder, loaded.encoder
@@ -126,6 +126,12 @@ def _started(loaded: Loaded, checkpoint: str) -> Loaded:
         raise UsageError(
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
             "weights; train it on features of its own encoder, which its model card says how to make."
+        )
+    trained_on = pretrained.about.inputs.streams
+    if trained_on and streams and set(trained_on) != set(streams):  # other columns, perhaps as many
+        raise UsageError(
+            f"The matcher of {checkpoint} takes the streams {', '.join(trained_on)}, and data.streams is "
+            f"{', '.join(streams)}; make them the same."
         )
     weights = module(pretrained.matcher).state_dict()
     material = replace(loaded.material, start=weights, start_spec=pretrained.spec)
@@ -144,21 +150,21 @@ def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
 class _Part(NamedTuple):
     """A part of the corpus with its features: what was found, what can be used of it, and what was set aside."""
 
-    found: FoundClips
+    found: FoundClips | StoredClips
     examples: FeatureExamples
     usable: Corpus
     set_aside: tuple[ClipAside, ...]
 
 
-def _with_features(folder: Path, parts: Parts) -> Loaded:
-    learned = _features(folder, parts.learned, parts.mirrors)
-    selected = None if parts.selected is None else _features(folder, parts.selected)
+def _with_features(folder: Path, parts: Parts, streams: Sequence[str]) -> Loaded:
+    learned = _features(folder, parts.learned, streams, parts.mirrors)
+    selected = None if parts.selected is None else _features(folder, parts.selected, streams)
     manifest, made = learned.found.manifest, learned.found.made
     words_from = None if made.windows is None else made.words
     return Loaded(
         Material(
             learned.examples,
-            manifest.dimension,
+            learned.found.dimension,
             None if selected is None else selected.examples,
             source=_texts(parts) | _features_used(learned, selected),
         ),
@@ -168,8 +174,8 @@ def _with_features(folder: Path, parts: Parts) -> Loaded:
     )
 
 
-def _features(folder: Path, part: Corpus, mirrors: Mapping[str, str] | None = None) -> _Part:
-    found = find_clips(folder, part)
+def _features(folder: Path, part: Corpus, streams: Sequence[str], mirrors: Mapping[str, str] | None = None) -> _Part:
+    found = find_clips(folder, part, streams=streams)
     videos, set_aside = found.load()
     usable = _only(part, videos.ids, set_aside)
     texts = load_text_features(folder, usable)
