@@ -119,11 +119,11 @@ def each_trained(
     number, total = 0, settings.seeds * len(kinds)
     part, _ = material.learning()
     start = None if material.start is None else module(material.start.matcher).state_dict()
-    with _runs_folder(settings) as runs:
+    with runs_folder(settings) as runs:
         for seed in range(settings.seeds):
             for kind, recipe in kinds.items():
                 seeded = replace(recipe, loop=replace(recipe.loop, seed=seed))
-                folder = runs / re.sub(r"[^a-z0-9]+", "-", kind) / f"seed-{seed}"
+                folder = runs / run_name(kind) / f"seed-{seed}"
                 share = progress_of_part(progress, number, total)
                 yield kind, seed, fine_tuned(seeded, part, folder, share, start)
                 number += 1
@@ -156,8 +156,17 @@ def fine_tuned(
     return train(recipe, material, folder, outside).matcher
 
 
+def run_name(kind: str) -> str:
+    """What is trained, as the name of the folder of its runs.
+
+    >>> run_name("RmvAll"), run_name("20 % generated")
+    ('rmvall', '20-generated')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", kind.lower())
+
+
 @contextlib.contextmanager
-def _runs_folder(settings: StudySettings) -> Iterator[Path]:
+def runs_folder(settings: StudySettings) -> Iterator[Path]:
     """Where runs go: the folder of the settings, or one that is gone afterwards."""
     if settings.runs is not None:
         yield settings.runs

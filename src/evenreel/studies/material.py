@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,11 @@ class Part:
     texts: TextFeatures
     videos: VideoFeatures
 
+    def only(self, corpus: Corpus) -> Part:
+        """Some of its clips, with their captions; features are copied where not all are taken."""
+        captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
+        return Part(corpus, _texts_of(self.texts, captions), _videos_of(self.videos, clips))
+
     def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
         """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
         return matcher_scores(matcher, self.texts, self.videos if videos is None else videos)
@@ -64,6 +69,8 @@ class StudyMaterial:
         train: what these learn from.
         validation: what they are selected on, where the recipe names a split for it; None for a held-out part of
             `train`, or nothing.
+        streams: dimension of each of the streams that stand side by side in the frames, by its name; empty where they
+            are of one network.
         learned: the training split as the corpus has it, for studies that need no features; None where there is none.
         start: what these begin with; None for the recipe's matcher, untrained.
         rule: how the frames of both were sampled; empty where nobody says.
@@ -79,6 +86,7 @@ class StudyMaterial:
     features: Part | None = None
     train: Part | None = None
     validation: Part | None = None
+    streams: Mapping[str, int] = field(default_factory=dict)
     learned: Corpus | None = None
     start: Pretrained | None = None
     rule: str = ""
@@ -138,6 +146,10 @@ class StudySettings:
         stage: whether the whole clip is put into another order before frames are taken of it (`video`), or the frames
             that were taken (`sampled`).
         frames: that are taken of each clip in studies of their order; None for all.
+        action: the class that a study of one class is about: its numbers `VERB,NOUN` or what captions call it; None:
+            the one that is most longer in test.
+        bases: matchers whose training a study of several compares.
+        queries: captions that a study shows, by their ids; empty: those whose classes are most longer in test.
     """
 
     recipe: Recipe
@@ -148,6 +160,9 @@ class StudySettings:
     shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)
     stage: OrderStage = "sampled"
     frames: int | None = None
+    action: str | None = None
+    bases: tuple[str, ...] = ("temporal", "wti", "x_clip")
+    queries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -166,6 +181,34 @@ def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures) -> Part:
     if kept.captions.height == 0:
         raise CorpusError("No caption of the split has a clip with features; is it the right split?")
     return Part(kept, texts, videos)
+
+
+def _texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
+    if ids == texts.ids:
+        return texts
+    rows = _rows(texts.ids, ids)
+    graphs = None if texts.graphs is None else tuple(texts.graphs[row] for row in rows)
+    return TextFeatures(ids, texts.words[rows], texts.word_mask[rows], texts.sentence[rows], graphs)
+
+
+def _videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
+    if ids == videos.ids:
+        return videos
+    rows = _rows(videos.ids, ids)
+    windows, mask = videos.windows, videos.window_mask
+    return VideoFeatures(
+        ids,
+        videos.frames[rows],
+        videos.frame_mask[rows],
+        videos.times_s[rows],
+        None if windows is None else windows[rows],
+        None if mask is None else mask[rows],
+    )
+
+
+def _rows(ids: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    place = {one: row for row, one in enumerate(ids)}
+    return [place[one] for one in wanted]
 
 
 def groups_in(corpus: Corpus) -> dict[str, str | None]:
