@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -239,3 +240,11 @@ def test_thresholds_that_say_nothing_are_refused(value: float) -> None:
 def test_an_unknown_mining_is_refused() -> None:
     with pytest.raises(UsageError, match="There is no mining 'RAN'; choose one of hardest, all, ran, ranp"):
         RankingSettings(mining="RAN")  # type: ignore[arg-type]
+
+
+def test_the_presets_are_those_of_the_docs() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    for name, preset in RANKING_PRESETS.items():
+        numbers = (preset.tau_neg, preset.tau_pos, preset.margin_pos)[: 1 if preset.mining == "ran" else 3]
+        cells = [f"`{name}`", f"`{preset.mining}`", *(f"{number:.2f}" for number in numbers)]
+        assert f"| {' | '.join(cells)} |" in docs
