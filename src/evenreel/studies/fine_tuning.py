@@ -23,7 +23,7 @@ from evenreel.matchers.registry import build_matcher
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of
-from evenreel.training.pairs import pairs_of
+from evenreel.training.pairs import needs_relevance, pairs_of
 from evenreel.training.recipe import MatcherChoice, Recipe
 from evenreel.training.recipe_files import find_recipe, load_recipe
 from evenreel.training.run import Material, Outside, train
@@ -149,7 +149,7 @@ def fine_tuned(
     share, group = recipe.data.generated_share, recipe.data.generated_group
     learned = with_generated(part.corpus, share, recipe.loop.seed, group)
     mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
-    pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors)
+    pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors, needs_relevance(recipe))
     examples = FeatureExamples(pairs, part.texts, part.videos)
     material = Material(examples, part.videos.frames.shape[-1], start=start or {})
     outside = Outside(watch=lambda step, steps, figures: progress(step / steps), resume=True)
