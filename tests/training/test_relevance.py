@@ -1,4 +1,4 @@
-"""Degrees of relevance and strata on their way from the corpus to the loss, and corpora that have none."""
+"""Degrees of relevance, strata and role graphs on their way from the corpus to the loss, and corpora that have none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenreel.training.examples import Batches, FeatureExamples, TrainingBatch
 from evenreel.training.mirrors import mirrors_of
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pairs import Order, pairs_of
-from evenreel.types import Corpus
+from evenreel.types import Corpus, RoleGraph
 from tests.training.small_material import DIMENSION, small_examples, small_recipe
 from tests.training.small_mirrors import REAL, mirrored_corpus, mirrored_examples
 
@@ -89,3 +89,16 @@ def test_they_move_with_the_batch(examples: FeatureExamples) -> None:
     assert {tensor.device.type for tensor in tensors} == {"meta"}
     plain = batch_of(small_examples()).on(device)
     assert (plain.relevance, plain.strata) == (None, None)
+
+
+def test_every_device_has_the_role_graphs_of_the_whole_batch(
+    examples: FeatureExamples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = tuple(RoleGraph((name,)) for name in examples.text_features.ids)
+    captions = replace(examples, text_features=replace(examples.text_features, graphs=graphs))
+    module = RetrievalModule(cast("Matcher", MeanPool(DIMENSION, MeanPoolSettings())), None, small_recipe(), 1)
+    monkeypatch.setattr(module, "_gather", lambda part: torch.stack([part, part]))
+    for device in (0, 1):
+        text = module.joint_batch(batch_of(captions, (device, 2))).text
+        assert text.graphs == tuple(RoleGraph((name,)) for name in text.ids)
+    assert batch_of(examples).graphs is None

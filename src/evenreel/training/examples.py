@@ -16,7 +16,7 @@ from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.training.mirrors import Mirrors
 from evenreel.training.pairs import Order, Pairs, Rows
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch")
 
@@ -142,6 +142,8 @@ class TrainingBatch:
         others: the other clips of their pairs; None where training does not ask for them.
         relevance: (B, B) of the whole batch, likewise.
         strata: (B,) of the whole batch, likewise.
+        graphs: B role graphs of the whole batch, which devices cannot send each other as they do tensors; None where
+            the features have none.
     """
 
     text: Texts
@@ -152,6 +154,7 @@ class TrainingBatch:
     others: OtherClips | None = None
     relevance: Tensor | None = None
     strata: Tensor | None = None
+    graphs: tuple[RoleGraph, ...] | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
         """The batch with its tensors on another device."""
@@ -206,7 +209,14 @@ class Batches(Dataset[TrainingBatch]):
             None if pairs.mirrors is None else self._others(pairs.mirrors, pairs.clips[rows], draw),
             pairs.relevance(rows),
             pairs.strata_of(rows),
+            self._graphs(pairs.captions[rows]),
         )
+
+    def _graphs(self, captions: Rows) -> tuple[RoleGraph, ...] | None:
+        features = self.examples.text_features if isinstance(self.examples, FeatureExamples) else None
+        if features is None or features.graphs is None:
+            return None
+        return tuple(features.graphs[row] for row in captions)
 
     def _others(self, mirrors: Mirrors, clips: Rows, draw: Draw) -> OtherClips:
         """A clip and its mirror are cropped and flipped alike, for no other difference is to count as a preference."""

@@ -64,7 +64,7 @@ class RetrievalModule(LightningModule):
         """The features of the whole batch, also of those parts that other devices calculate."""
         text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
-            text = gather_texts(text, batch.caption_ids, self._gather)
+            text = replace(gather_texts(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
         pairs = PairBatch(text, video, batch.same, relevance=batch.relevance, strata=batch.strata)
         others = batch.others
