@@ -11,11 +11,12 @@ import torch
 
 from evenreel.checkpoint import About, MatcherSpec, load_matcher, save_pretrained
 from evenreel.checkpoint import folders as folders_module
-from evenreel.checkpoint.architecture import WRAPPERS, module
+from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
+from evenreel.debias.fusion import prior_weights
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
-from evenreel.errors import CheckpointError
+from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
@@ -58,6 +59,55 @@ def test_a_wrapper_may_wrap_a_wrapper(tmp_path: Path) -> None:
     assert torch.equal(scores(load_matcher(tmp_path / "twice")), scores(before))
 
 
+def ensemble(*specs: MatcherSpec) -> MatcherSpec:
+    """With weights that a sum of rounded ones would not give."""
+    weights = prior_weights(range(1, len(specs) + 1))
+    return MatcherSpec("ensemble", {"weights": weights, "scales": (0.3,) * len(specs)}, specs)
+
+
+def per_stratum(spec: MatcherSpec) -> MatcherSpec:
+    return MatcherSpec("per_stratum", {"weights": (0.25, 0.75), "means": (0.1, 0.2)}, (spec,))
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_so_do_matchers_for_strata(name: str, tmp_path: Path) -> None:
+    """An ensemble of an adapted matcher, of one with maps for each stratum, and of an ensemble."""
+    one = small(name)
+    before = trained(ensemble(MatcherSpec("adapted", {}, (one,)), per_stratum(one), ensemble(one, one)))
+    written = save_pretrained(tmp_path / "strata", before)
+    after = load_matcher(tmp_path / "strata")
+    assert torch.equal(scores(after), scores(before))
+    assert after.spec == written.spec
+    assert after.spec.settings["weights"] == (1 / 6, 2 / 6, 3 / 6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (MatcherSpec("ensemble", {"weights": (1.0,)}), r"An ensemble of 0 matchers has 1 weights"),
+        (MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (small("wti"),)), r"An ensemble of 1 matchers has 2 weights"),
+        (MatcherSpec("ensemble", {}, (small("wti"),)), r"weights of the fusion is \(\); it must be a list"),
+        (
+            MatcherSpec("ensemble", {"shares": 1}, (small("wti"),)),
+            r"no setting 'shares'; it has means, scales, weights",
+        ),
+        (MatcherSpec("per_stratum", {"weights": (1.0,)}, (small("wti"),) * 2), r"goes around one matcher, not 2"),
+        (MatcherSpec("per_stratum", {"weights": (1.0,)}, (ensemble(small("wti")),)), r"goes around a single matcher"),
+    ],
+)
+def test_matchers_for_strata_that_cannot_be_built(spec: MatcherSpec, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        build(spec, 16)
+
+
+def test_what_they_cost_is_known() -> None:
+    one = small("wti")
+    assert encodings(one) == (1, 1)
+    assert encodings(MatcherSpec("adapted", {}, (one,))) == (1, 1)
+    assert encodings(per_stratum(one)) == (2, 1)
+    assert encodings(ensemble(one, per_stratum(one), ensemble(one, one))) == (5, 4)
+
+
 def test_a_default_that_changes_later_does_not_change_a_saved_matcher(saved: Path) -> None:
     """Every setting is in the file, also those that nobody set."""
     written = json.loads((saved / "config.json").read_text())["matcher"]
@@ -92,11 +142,11 @@ def test_training_goes_on_after_loading(saved: Path) -> None:
 # The towers beside it
 
 
-@pytest.mark.parametrize("build", [tiny_clip, tiny_siglip])
+@pytest.mark.parametrize("tiny", [tiny_clip, tiny_siglip])
 def test_trained_towers_are_saved_as_a_model_of_their_own(
-    build: object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tiny: object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    source = build(tmp_path / "source")  # type: ignore[operator]
+    source = tiny(tmp_path / "source")  # type: ignore[operator]
     towers = load_towers(open_checkpoint(source), torch.device("cpu"), "float32")
     with torch.no_grad():
         for parameter in towers.model.parameters():
@@ -185,4 +235,4 @@ def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_every_wrapper_has_a_round_trip() -> None:
-    assert set(WRAPPERS) == {"adapted"}
+    assert set(WRAPPERS) == {"adapted", "ensemble", "per_stratum"}

@@ -5,19 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
 from evenreel.checkpoint.records import MatcherSpec
+from evenreel.debias.fusion import Fusion
+from evenreel.debias.length import Ensemble, PerStratum
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.registry import Entry
 from evenreel.types import RoleGraph
 
-WRAPPERS: dict[str, Entry] = {"adapted": Entry(Adapted, AdapterSettings)}
-"""Matchers around matchers: classes that are built from the wrapped ones, the dimension D and their settings."""
+
+class Wrapper(NamedTuple):
+    """A matcher around matchers.
+
+    Attributes:
+        matcher: a class that is built from what it wraps, the dimension D and its settings.
+        settings: the class of these.
+        several: whether it wraps a list of matchers; else one.
+    """
+
+    matcher: type[Any]
+    settings: type[Any]
+    several: bool = False
+
+
+WRAPPERS: dict[str, Wrapper] = {
+    "adapted": Wrapper(Adapted, AdapterSettings),
+    "ensemble": Wrapper(Ensemble, Fusion, several=True),
+    "per_stratum": Wrapper(PerStratum, Fusion),
+}
 
 
 def build(spec: MatcherSpec, dimension: int) -> Matcher:
@@ -34,11 +53,12 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
         if spec.wrapped:
             raise UsageError(f"The matcher {spec.name} wraps no other; there are the wrappers {', '.join(WRAPPERS)}.")
         return build_matcher(spec.name, dimension, spec.settings)
-    if len(spec.wrapped) != 1:
-        raise UsageError(f"The wrapper {spec.name} goes around one matcher, not {len(spec.wrapped)}.")
     wrapper = WRAPPERS[spec.name]
-    inner = build(spec.wrapped[0], dimension)
-    matcher: Matcher = wrapper.matcher(inner, dimension, wrapper.settings(**_known(spec, wrapper.settings)))
+    if not wrapper.several and len(spec.wrapped) != 1:
+        raise UsageError(f"The wrapper {spec.name} goes around one matcher, not {len(spec.wrapped)}.")
+    inner = [build(one, dimension) for one in spec.wrapped]
+    settings = wrapper.settings(**_known(spec, wrapper.settings))
+    matcher: Matcher = wrapper.matcher(inner if wrapper.several else inner[0], dimension, settings)
     return matcher
 
 
@@ -71,6 +91,25 @@ def resolved(spec: MatcherSpec) -> MatcherSpec:
     settings = (WRAPPERS.get(spec.name) or MATCHERS[spec.name]).settings
     whole = asdict(settings(**spec.settings))
     return MatcherSpec(spec.name, whole, tuple(resolved(inner) for inner in spec.wrapped))
+
+
+class Encodings(NamedTuple):
+    """How often a matcher encodes a caption and a video, and so how many states of each it keeps."""
+
+    captions: int
+    videos: int
+
+
+def encodings(spec: MatcherSpec) -> Encodings:
+    """What scoring with a matcher costs, in times of a single one.
+
+    >>> encodings(MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("wti"))))
+    Encodings(captions=2, videos=2)
+    """
+    inner = [encodings(one) for one in spec.wrapped] or [Encodings(1, 1)]
+    captions, videos = (sum(counts) for counts in zip(*inner, strict=True))
+    maps = len(spec.settings["weights"]) if spec.name == "per_stratum" else 1
+    return Encodings(maps * captions, videos)
 
 
 def module(matcher: Matcher) -> nn.Module:

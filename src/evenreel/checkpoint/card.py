@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from evenreel import __version__
+from evenreel.checkpoint.architecture import Encodings, encodings
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
@@ -65,8 +67,17 @@ def _head(about: About) -> str:
 
 
 def _title(spec: MatcherSpec) -> str:
-    inner = ", ".join(_title(wrapped) for wrapped in spec.wrapped)
+    inner = ", ".join(_times(count, _title(wrapped)) for wrapped, count in _alike(spec.wrapped))
     return f"{spec.name} ({inner})" if inner else spec.name
+
+
+def _alike(specs: Sequence[MatcherSpec]) -> list[tuple[MatcherSpec, int]]:
+    """Each spec once, with how many of it follow each other."""
+    return [(spec, len(list(some))) for spec, some in groupby(specs)]
+
+
+def _times(count: int, name: str) -> str:
+    return name if count == 1 else f"{count} x {name}"
 
 
 def _intended(about: About) -> Iterator[str]:
@@ -96,13 +107,24 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
     if inputs.streams:
         yield f"of the streams {', '.join(inputs.streams)} alone"
     yield from (f"and {inputs.on_screen}.", "")
+    yield from _cost(encodings(spec))
 
 
-def _settings(spec: MatcherSpec) -> Iterator[str]:
+def _settings(spec: MatcherSpec, count: int = 1) -> Iterator[str]:
     for name, value in spec.settings.items() or {"": ""}.items():
-        yield f"| {spec.name} | {name} | {json.dumps(value) if name else ''} |"
-    for wrapped in spec.wrapped:
-        yield from _settings(wrapped)
+        yield f"| {_times(count, spec.name)} | {name} | {json.dumps(value) if name else ''} |"
+    for wrapped, alike in _alike(spec.wrapped):
+        yield from _settings(wrapped, alike)
+
+
+def _cost(made: Encodings) -> Iterator[str]:
+    """What a matcher of several takes beside one of them."""
+    if made.videos > 1:
+        yield f"Each video is encoded {made.videos} times and a gallery keeps {made.videos} states of it: {made.videos}"
+        yield from ("times the time and the memory of one of these matchers.", "")
+    if made.captions > made.videos:
+        yield f"Each caption is encoded {made.captions} times, and a pair scored as often."
+        yield ""
 
 
 def _training(about: About) -> Iterator[str]:

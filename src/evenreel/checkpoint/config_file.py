@@ -84,6 +84,7 @@ def _spec(data: Mapping[str, Any]) -> MatcherSpec:
     settings = data["settings"]
     if not isinstance(settings, dict):
         raise ValueError("the settings are no table")
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
     return MatcherSpec(_text(data["name"]), settings, tuple(_spec(inner) for inner in data["wrapped"]))
 
 
