@@ -11,21 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from evenreel.checkpoint import Inputs, Pretrained
+from evenreel.checkpoint import Inputs, MatcherSpec, Pretrained
+from evenreel.checkpoint.architecture import build
 from evenreel.library.clip_states import ClipStates, StateCache, StoredClip, middles
 from evenreel.library.rerank import Reranker
-from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.matchers import MATCHERS
 from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.similarity.states import tensors_of
 from tests.matchers.examples import SETTINGS, disturb
 
 from .fakes import DIMENSION, WordsEncoder
 from .test_rerank import LastFrame, pretrained, score, stored
 
+STRATA = {
+    "ensemble": MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("x_pool"))),
+    "per_stratum": MatcherSpec("per_stratum", {"weights": (0.7, 0.3)}, (MatcherSpec("wti"),)),
+}
+NAMES = [*MATCHERS, *STRATA]
+
 
 def trained(name: str) -> Pretrained:
     """A matcher that on-screen text takes part in, with weights that are not those it starts with."""
     torch.manual_seed(0)
-    built = build_matcher(name, DIMENSION, SETTINGS.get(name))
+    built = build(STRATA.get(name) or MatcherSpec(name, SETTINGS.get(name, {})), DIMENSION)
     matcher = disturb(Adapted(built, DIMENSION, AdapterSettings(windows=True)))
     return pretrained(matcher.eval(), Inputs(frames=4, windows=3))
 
@@ -36,7 +44,7 @@ def states_of(chosen: Pretrained, clips: Sequence[StoredClip]) -> list[tuple[Ten
     return of([clip.clip_id for clip in clips], {clip.clip_id: clip for clip in clips}.__getitem__)
 
 
-@pytest.mark.parametrize("name", MATCHERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_clip_s_state_does_not_depend_on_those_it_is_encoded_with(name: str) -> None:
     """To the last bit, so that what is kept gives the scores of what is encoded anew."""
     clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
@@ -44,10 +52,11 @@ def test_a_clip_s_state_does_not_depend_on_those_it_is_encoded_with(name: str) -
     together = states_of(chosen, clips)
     for some in (clips[:1], clips[7:9], clips[::-2], clips[4:]):
         for clip, state in zip(some, states_of(chosen, some), strict=True):
-            assert all(torch.equal(one, other) for one, other in zip(state, together[int(clip.clip_id)], strict=True))
+            same = zip(tensors_of(state), tensors_of(together[int(clip.clip_id)]), strict=True)
+            assert all(torch.equal(one, other) for one, other in same)
 
 
-@pytest.mark.parametrize("name", MATCHERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_gives_the_scores_of_what_is_encoded_anew(name: str) -> None:
     clips = [stored(str(number), 1 + number % 5, signs=number % 3) for number in range(23)]
     chosen = trained(name)
@@ -68,6 +77,13 @@ def test_the_state_that_was_not_asked_for_the_longest_goes_first() -> None:
     cache.put("larger than all", (torch.zeros(7),))
     cache.put("e", (torch.zeros(6),))
     assert [cache.get(name) is not None for name in ("d", "larger than all", "e")] == [False, False, True]
+
+
+def test_states_of_states_take_the_room_of_all_their_tensors() -> None:
+    cache = StateCache(most_bytes=24)
+    for name in ("a", "b"):
+        cache.put(name, ((torch.zeros(2),), (torch.zeros(1), torch.zeros(1))))
+    assert [cache.get(name) is not None for name in ("a", "b")] == [False, True]
 
 
 def test_what_was_forgotten_takes_no_room() -> None:
