@@ -39,7 +39,17 @@ Facts = Mapping[str, str | int | None]
 _CLAIM = {str(name) for name in (RECIPE, VERSIONS, DATA, CLIPS_READ, CLIPS_READ.with_suffix(".lock"), LOCK, HOLDER)}
 _BEGUN = _CLAIM | {str(name) for name in (CHECKPOINTS, METRICS, TENSORBOARD, MEMBERS, "wandb")}
 _PACKAGES = ("evenreel", "torch", "lightning", "transformers", "numpy", "av")
-_MAY_CHANGE = ("out", "records", "loop.workers", "members.at_once", "data.corpus", "data.features", "data.videos")
+_MAY_CHANGE = (
+    "out",
+    "records",
+    "loop.workers",
+    "members.at_once",
+    "members.fusion",
+    "members.standardise",
+    "data.corpus",
+    "data.features",
+    "data.videos",
+)
 """Places of a recipe that a resumed run may have otherwise: what is learned does not depend on them.
 
 Where the data lies may change, since `DATA` says whether it is the same data.
@@ -95,8 +105,9 @@ def _clear(folder: Path) -> None:
     """Take away what a run that failed before its first checkpoint would add to the one that is begun now."""
     for path in (folder / CHECKPOINTS).glob("best-*"):
         path.unlink()
-    if (folder / TENSORBOARD).exists():
-        shutil.rmtree(folder / TENSORBOARD)
+    for place in (TENSORBOARD, MEMBERS):
+        if (folder / place).exists():
+            shutil.rmtree(folder / place)
     forget_passing(folder / CLIPS_READ)
 
 
@@ -108,7 +119,7 @@ def remember(folder: Path, facts: Facts) -> None:
         RunFolderError: the folder cannot be written.
     """
     place = folder / DATA
-    if not _has_checkpoint(folder):
+    if not (folder / LAST).is_file() and not (place.is_file() and _has_checkpoint(folder)):
         with writing(folder):
             write_durably(place, (json.dumps(dict(facts), indent=2) + "\n").encode())
         return

@@ -9,9 +9,11 @@ import numpy as np
 
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import fitted, reads_graphs
+from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.training.examples import Examples, FeatureExamples
 from evenreel.training.recipe import Recipe
+from evenreel.training.strata import sizes
 from evenreel.types import RoleGraph
 
 
@@ -22,7 +24,7 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
 
 
 def fitted_spec(recipe: Recipe, examples: Examples, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """The same, complete.
+    """The same, complete; in its heads where the strata of a single training have some.
 
     Args:
         recipe: what is trained.
@@ -33,7 +35,12 @@ def fitted_spec(recipe: Recipe, examples: Examples, begun: MatcherSpec | None = 
         UsageError: the matcher reads captions as graphs, and these are none.
     """
     spec = spec_of(recipe)
-    return fitted(spec, _graphs(examples, recipe.matcher.name), begun) if reads_graphs(spec) else spec
+    if reads_graphs(spec):
+        spec = fitted(spec, _graphs(examples, recipe.matcher.name), begun)
+    members = recipe.members
+    if members is None or members.form != "heads":
+        return spec
+    return MatcherSpec("per_stratum", {"weights": prior_weights(sizes(examples.pairs))}, (spec,))
 
 
 def _graphs(examples: Examples, name: str) -> Sequence[RoleGraph]:

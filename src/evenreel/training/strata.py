@@ -102,6 +102,14 @@ def described(pairs: Pairs, lengths: Lengths, strata: Rows) -> tuple[Stratum, ..
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
 
+def sizes(pairs: Pairs) -> list[int]:
+    """How many clips that are learned from each of the strata of the pairs has."""
+    if pairs.strata is None:
+        raise UsageError("The clips were not divided by length.")
+    counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
+    return counts
+
+
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     """Some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
     classes = None if pairs.classes is None else _classes_of(pairs.classes, np.flatnonzero(kept))

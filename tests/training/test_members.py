@@ -1,0 +1,310 @@
+"""Members are the trainings that one would do by hand, wherever and however often they were broken off."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.checkpoint.architecture import build, module
+from evenreel.debias.fusion import prior_weights
+from evenreel.errors import CorpusError, UsageError
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.training import processes
+from evenreel.training.member_runs import shares
+from evenreel.training.members import train_recipe
+from evenreel.training.milestones import TrainingError
+from evenreel.training.recipe import Members
+from evenreel.training.run import Material, Outside, Trained, train
+from evenreel.training.run_folder import LAST, METRICS
+from evenreel.training.strata import Lengths, described, divided, sizes, taken
+from tests.training.small_material import DIMENSION, recall_at_1, small_examples, small_material, small_recipe
+from tests.training.train_once import PRELOADED, start
+
+CLIPS = 32
+FRAMES = np.array([*range(10, 34), *range(100, 108)], np.float64)[np.random.default_rng(1).permutation(CLIPS)]
+"""24 clips shorter than their mean of 42, and 8 that are longer."""
+
+SHORT = FRAMES.mean() > FRAMES
+Changes = Mapping[str, Any]
+
+
+def long_material() -> Material:
+    return replace(small_material(), lengths=Lengths(FRAMES, "frames"))
+
+
+def states(trained: Trained) -> dict[str, bytes]:
+    return {name: tensor.numpy().tobytes() for name, tensor in module(trained.matcher).state_dict().items()}
+
+
+def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: Changes) -> Trained:
+    """A plain training on some clips, whose captions have the same numbers."""
+    examples = small_examples()
+    examples = replace(examples, pairs=taken(examples.pairs, kept))
+    material = replace(small_material(), examples=examples)
+    return train(small_recipe(**changes), material, folder, Outside(recall_at_1))
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=4, max_size=40),
+    st.sampled_from(
+        [
+            Members(count=2, split="equal"),
+            Members(count=4, split="equal"),
+            Members(count=2, fraction=0.7),
+            Members(count=3, fraction=0.5, longest_first=True),
+        ]
+    ),
+)
+def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> None:
+    pairs = small_examples(len(lengths), captions_each=2).pairs
+    known = Lengths(np.array(lengths, np.float64), "seconds")
+    numbers = divided(pairs, known, members)
+    parts = [taken(pairs, numbers[pairs.clips] == number) for number in range(members.count)]
+    captions = np.concatenate([part.captions for part in parts])
+    assert sorted(captions.tolist()) == sorted(pairs.captions.tolist())
+    for part in parts:
+        assert np.array_equal(part.captions // 2, part.clips)
+    strata = described(pairs, known, numbers)
+    assert [one.captions for one in strata] == [len(part) for part in parts] == [2 * one.clips for one in strata]
+    assert sizes(replace(pairs, strata=numbers)) == [one.clips for one in strata]
+    ends = [(one.shortest, one.longest) for one in strata]
+    assert all(low <= high for low, high in ends)
+    ends = ends[::-1] if members.longest_first else ends
+    assert all(before[1] <= after[0] for before, after in pairwise(ends))
+
+
+@pytest.mark.parametrize("longest_first", [False, True])
+def test_without_a_fraction_clips_are_divided_at_their_mean(longest_first: bool) -> None:
+    pairs = small_examples().pairs
+    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(longest_first=longest_first))
+    assert np.array_equal(numbers == int(longest_first), SHORT)
+
+
+def test_clips_without_a_caption_are_in_no_stratum() -> None:
+    pairs = small_examples().pairs
+    pairs = taken(pairs, pairs.clips % 2 == 0)
+    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)))
+    assert np.array_equal(numbers, np.where(np.arange(CLIPS) % 2, -1, FRAMES >= 42))
+
+
+@given(st.integers(1, 1000), st.lists(st.integers(1, 50), min_size=1, max_size=6))
+def test_steps_are_dealt_by_size(steps: int, counts: list[int]) -> None:
+    dealt = shares(steps, counts)
+    assert min(dealt) >= 1
+    for share, count in zip(dealt, counts, strict=True):
+        assert abs(share - steps * count / sum(counts)) <= 1
+    if min(steps * count / sum(counts) for count in counts) >= 1:
+        assert sum(dealt) == steps
+
+
+def test_members_are_the_trainings_of_their_clips(tmp_path: Path) -> None:
+    trained = train_recipe(small_recipe(members={}), long_material(), tmp_path / "run", Outside(recall_at_1))
+    hand = [by_hand(tmp_path / "short", SHORT), by_hand(tmp_path / "long", ~SHORT)]
+    assert [states(one) for one in trained.members] == [states(one) for one in hand]
+    assert [one.figures for one in trained.members] == [one.figures for one in hand]
+    assert [(one.clips, one.shortest, one.longest) for one in trained.strata] == [(24, 10, 33), (8, 100, 107)]
+    assert trained.step == sum(one.step for one in hand)
+    scores = [scores_of(one) for one in hand]
+    np.testing.assert_allclose(scores_of(trained), 0.75 * scores[0] + 0.25 * scores[1], atol=1e-6)
+    assert trained.figures == {"validation/R@1": recall_at_1(all_scores(trained))["R@1"]}
+
+
+def all_scores(trained: Trained) -> Any:
+    examples = small_examples()
+    return matcher_scores(trained.matcher, examples.text_features, examples.video_features)
+
+
+def scores_of(trained: Trained) -> Any:
+    return all_scores(trained).block(slice(0, CLIPS), slice(0, CLIPS))
+
+
+def test_the_spec_builds_what_was_trained(tmp_path: Path) -> None:
+    for name, members in {"models": {"split": "equal", "count": 3}, "heads": {"form": "heads"}}.items():
+        trained = train_recipe(small_recipe(members=members), long_material(), tmp_path / name)
+        built = module(build(trained.spec, DIMENSION))
+        built.load_state_dict(module(trained.matcher).state_dict())
+        built.eval()
+        assert np.array_equal(scores_of(replace(trained, matcher=built)), scores_of(trained))  # type: ignore[arg-type]
+
+
+def test_one_member_alone_is_its_plain_matcher(tmp_path: Path) -> None:
+    whole = train_recipe(small_recipe(members={}), long_material(), tmp_path / "run", Outside(recall_at_1))
+    alone = train_recipe(small_recipe(members={"only": 2}), long_material(), tmp_path / "alone", Outside(recall_at_1))
+    assert states(alone) == states(whole.members[1])
+    assert alone.spec == whole.members[1].spec
+    assert [one.number for one in alone.strata] == [2]
+    recipes = [place / "recipe.yaml" for place in (tmp_path / "run" / "members" / "2", tmp_path / "alone")]
+    assert recipes[0].read_text() == recipes[1].read_text()
+
+
+def test_members_of_other_seeds_learn_from_all_clips(tmp_path: Path) -> None:
+    recipe = small_recipe(members={"by": "seed", "count": 3}, loop={"seed": 4})
+    trained = train_recipe(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    every = np.ones(CLIPS, np.bool_)
+    hand = [by_hand(tmp_path / str(seed), every, loop={"seed": seed}) for seed in (4, 5, 6)]
+    assert [states(one) for one in trained.members] == [states(one) for one in hand]
+    assert trained.strata == ()
+    assert trained.spec.settings["weights"] == pytest.approx((1 / 3,) * 3)
+
+
+def test_steps_are_shared_so_that_all_cost_what_one_would(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    outside = Outside(watch=lambda step, steps, figures: told.append((step, steps)))
+    recipe = small_recipe(members={}, loop={"epochs": None, "steps": 12})
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", outside)
+    assert [one.step for one in trained.members] == [9, 3]
+    assert told == [(step, 12) for step in range(1, 13)]
+    assert "steps: 12" in (tmp_path / "run" / "members" / "1" / "recipe.yaml").read_text()
+
+
+def test_members_that_begin_with_a_training_on_all_clips(tmp_path: Path) -> None:
+    trained = train_recipe(small_recipe(members={"begin": "full"}), long_material(), tmp_path / "run")
+    full = train(small_recipe(), small_material(), tmp_path / "full")
+    assert (tmp_path / "run" / "members" / "all" / LAST).is_file()
+    examples = small_examples()
+    material = Material(
+        replace(examples, pairs=taken(examples.pairs, SHORT)), DIMENSION, start=module(full.matcher).state_dict()
+    )
+    tuned = train(small_recipe(), material, tmp_path / "tuned")
+    assert states(trained.members[0]) == states(tuned)
+
+
+def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) -> None:
+    recipe = small_recipe(members={"fusion": "learned", "standardise": True}, loop={"epochs": 10})
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+    scores = [scores_of(one) for one in trained.members]
+    settings = trained.spec.settings
+    assert settings["means"] == pytest.approx([float(one.mean()) for one in scores], abs=1e-5)
+    assert settings["scales"] == pytest.approx([float(one.std()) for one in scores], abs=1e-5)
+    assert sum(settings["weights"]) == pytest.approx(1)
+    assert settings["weights"] != pytest.approx(prior_weights([24, 8]))
+    other = small_recipe(members={"fusion": "uniform"}, loop={"epochs": 10})
+    again = train_recipe(other, long_material(), tmp_path / "run", Outside(recall_at_1, resume=True))
+    assert states(again) == states(trained)
+    assert again.spec.settings == {"weights": (0.5, 0.5), "means": (), "scales": ()}
+
+
+def test_heads_learn_in_one_training_and_keep_one_gallery(tmp_path: Path) -> None:
+    recipe = small_recipe(members={"form": "heads"}, loop={"epochs": 10})
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+    assert trained.members == ()
+    assert [one.clips for one in trained.strata] == [24, 8]
+    assert (trained.spec.name, trained.spec.settings["weights"]) == ("per_stratum", (0.75, 0.25))
+    state = module(trained.matcher).state_dict()
+    heads = [state[f"heads.{number}.change.0.weight"] for number in (0, 1)]
+    assert all(head.abs().max() > 0 for head in heads)
+    assert not torch.equal(*heads)
+    learned = small_recipe(members={"form": "heads", "fusion": "learned", "standardise": True}, loop={"epochs": 10})
+    other = train_recipe(learned, long_material(), tmp_path / "other", Outside(recall_at_1))
+    assert states(other) == states(trained)
+    assert other.spec.settings["weights"] != (0.75, 0.25)
+    assert other.figures["validation/R@1"] == recall_at_1(all_scores(other))["R@1"]
+
+
+def test_heads_begin_with_the_weights_of_a_matcher_without(tmp_path: Path) -> None:
+    full = train(small_recipe(), small_material(), tmp_path / "full")
+    start = module(full.matcher).state_dict()
+    material = replace(long_material(), start=start, start_spec=full.spec)
+    recipe = small_recipe(members={"form": "heads"}, optimiser={"lr": 0.0, "weight_decay": 0.0})
+    trained = train_recipe(recipe, material, tmp_path / "run")
+    np.testing.assert_allclose(scores_of(trained), scores_of(full), atol=1e-6)
+
+
+def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+    sized = small_recipe(members={}, loop={"batch_size": 16})
+    with pytest.raises(CorpusError, match=r"Stratum 2 of 2 has 8 captions, fewer than loop.batch_size=16"):
+        train_recipe(sized, long_material(), tmp_path / "small")
+    with pytest.raises(UsageError, match="Members by length need the lengths of the clips"):
+        train_recipe(small_recipe(members={}), small_material(), tmp_path / "unknown")
+    with pytest.raises(UsageError, match="the measure cannot be sent to one"):
+        outside = Outside(lambda scores: {**recall_at_1(scores)})
+        train_recipe(small_recipe(members={"at_once": 2}), long_material(), tmp_path / "local", outside)
+
+
+def run(folder: Path, changes: Changes, resume: bool = False, killed_after: int | None = None) -> None:
+    """Train members; after some steps, of whatever training, the process may be killed."""
+    told: list[int] = []
+
+    def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
+        told.append(step)
+        if len(told) == killed_after:
+            signal.raise_signal(signal.SIGKILL)
+
+    train_recipe(small_recipe(**changes), long_material(), folder, Outside(recall_at_1, watch=watch, resume=resume))
+
+
+SETTINGS: dict[str, Any] = {"members": {"begin": "full"}, "records": {"save_every_steps": 2}}
+"""12 steps on all clips, then 9 and 3 on the strata."""
+
+
+@pytest.mark.parametrize(("killed_after", "over"), [(15, {"all"}), (22, {"all", "1"})])
+def test_what_is_killed_goes_on_with_the_member_it_was_at(tmp_path: Path, killed_after: int, over: set[str]) -> None:
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    first = start(run, broken, SETTINGS, False, killed_after)
+    first.join(120)
+    assert first.exitcode == -signal.SIGKILL
+    with pytest.raises(UsageError, match="holds a run already; add --resume"):
+        run(broken, SETTINGS)
+    before = {name: (broken / "members" / name / LAST).stat().st_mtime_ns for name in over}
+    run(broken, SETTINGS, resume=True)
+    run(whole, SETTINGS)
+    assert metrics(broken) == metrics(whole)
+    assert before == {name: (broken / "members" / name / LAST).stat().st_mtime_ns for name in over}
+
+
+def metrics(folder: Path) -> dict[str, bytes]:
+    """The figures of each member, and the last state of its weights."""
+    states = {place.parent.parent.name: torch.load(place, weights_only=True) for place in folder.rglob(LAST.name)}
+    rows = {str(place.relative_to(folder)): place.read_bytes() for place in folder.rglob(METRICS.name)}
+    for name, state in states.items():
+        rows |= {f"{name} {key}": weights.numpy().tobytes() for key, weights in state["state_dict"].items()}
+    return rows
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that have their imports behind them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    monkeypatch.setattr(processes, "CONTEXT", context)
+
+
+def test_members_at_once_end_as_those_in_sequence(tmp_path: Path, forked: None) -> None:
+    told: list[tuple[int, int]] = []
+    outside = Outside(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
+    together, apart = small_recipe(members={"at_once": 2}), small_recipe(members={})
+    first = train_recipe(together, long_material(), tmp_path / "together", outside)
+    assert told[-1] == (12, 12)
+    second = train_recipe(apart, long_material(), tmp_path / "apart", outside)
+    assert states(first) == states(second)
+    assert metrics(tmp_path / "together") == metrics(tmp_path / "apart")
+    assert first.figures == second.figures
+
+
+def test_what_fails_in_a_process_is_said_here(tmp_path: Path, forked: None) -> None:
+    recipe = small_recipe(members={"at_once": 2}, selection={"metric": "R@5"})
+    with pytest.raises(TrainingError, match="selection.metric is 'R@5'; measured are R@1"):
+        train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+
+
+def killed(scores: Any) -> dict[str, float]:
+    """A measure that nobody survives."""
+    signal.raise_signal(signal.SIGKILL)
+    return {}
+
+
+def test_a_process_that_ends_without_a_word(tmp_path: Path, forked: None) -> None:
+    recipe = small_recipe(members={"at_once": 2})
+    with pytest.raises(TrainingError, match=r"The process that trained member [12] came to an end by itself"):
+        train_recipe(recipe, long_material(), tmp_path / "run", Outside(killed))
