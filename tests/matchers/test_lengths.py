@@ -11,11 +11,14 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.lengths import check_lengths
+from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from tests.matchers.examples import DIMENSION, captions, read_videos, small, text_features, video_features, videos
 
 TEXTS, VIDEOS = text_features(captions()), video_features(read_videos(videos()))
 every = pytest.mark.parametrize("name", MATCHERS)
+reads_features = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if not entry.graphs])
+reads_graphs = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if entry.graphs])
 
 
 @every
@@ -26,7 +29,7 @@ def test_a_video_without_a_frame_is_named(name: str) -> None:
         encode_videos(small(name), replace(VIDEOS, frame_mask=mask))
 
 
-@every
+@reads_features
 def test_a_caption_without_a_word_is_named(name: str) -> None:
     mask = TEXTS.word_mask.copy()
     mask[2] = False
@@ -52,12 +55,34 @@ def test_features_of_a_caption_that_are_no_numbers(field: str) -> None:
         encode_texts(small("mean_pool"), replace(TEXTS, **{field: spoilt}))
 
 
-@every
-def test_features_of_another_length(name: str) -> None:
-    """Each part of both sides."""
+@reads_features
+def test_features_of_captions_of_another_length(name: str) -> None:
     for field in ("words", "sentence"):
         with pytest.raises(UsageError, match=r"features of (words|sentences) have 6 numbers, .* built for 16; compute"):
             encode_texts(small(name), replace(TEXTS, **{field: getattr(TEXTS, field)[..., :6]}))
+
+
+@reads_features
+def test_captions_that_no_text_tower_has_read(name: str) -> None:
+    with pytest.raises(UsageError, match=r"No text tower has read these captions .* takes features of words; use one"):
+        encode_texts(small(name), replace(TEXTS, words=TEXTS.words[..., :0], sentence=TEXTS.sentence[:, :0]))
+
+
+@reads_graphs
+def test_features_of_captions_are_not_looked_at_where_graphs_are_read(name: str) -> None:
+    words, mask, sentence = TEXTS.words[:, :1, :0], TEXTS.word_mask[:, :1], TEXTS.sentence[:, :0]
+    unread = replace(TEXTS, words=words, word_mask=mask, sentence=sentence)
+    expected, state = (encode_texts(small(name).eval(), texts).state for texts in (TEXTS, unread))
+    for own, other in zip(expected, state, strict=True):
+        np.testing.assert_array_equal(own, other)
+    check_lengths(small(name), unread, VIDEOS)
+    with pytest.raises(UsageError, match=r"reads the role graphs of captions, and these have none; add them with"):
+        encode_texts(small(name), replace(TEXTS, graphs=None))
+
+
+@every
+def test_features_of_another_length(name: str) -> None:
+    """Each part of the videos."""
     for field in ("frames", "windows"):
         with pytest.raises(UsageError, match=r"features of (frames|on-screen windows) have 6 .* built for 16; compute"):
             encode_videos(small(name), replace(VIDEOS, **{field: getattr(VIDEOS, field)[..., :6]}))
@@ -98,5 +123,5 @@ def test_a_gap_does_not_hide_the_last_item() -> None:
 
 def test_matchers_without_places_take_any_length() -> None:
     for name in ("mean_pool", "wti", "x_pool"):
-        assert build_matcher(name, DIMENSION).limits == (DIMENSION, None, None, False)
+        assert build_matcher(name, DIMENSION).limits == Limits(DIMENSION)
     assert build_matcher("wti", DIMENSION, {"temporal_layers": 1, "max_frames": 7}).limits.frames == 7

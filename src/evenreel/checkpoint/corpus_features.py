@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
 from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
+from evenreel.features.graphs import with_graphs
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.matchers.batches import row_lengths
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -20,7 +21,7 @@ class CorpusFeatures:
     """What a matcher is to score.
 
     Attributes:
-        texts: of every caption of the corpus.
+        texts: of every caption of the corpus, with their role graphs where the matcher reads these.
         videos: of its clips, without those that were set aside.
         set_aside: these, with the reason.
         notices: sentences on what is longer than anything that the matcher was trained on.
@@ -32,21 +33,27 @@ class CorpusFeatures:
     notices: tuple[str, ...]
 
 
-def load_features_for(pretrained: Pretrained, folder: str | Path, corpus: Corpus) -> CorpusFeatures:
+def load_features_for(
+    pretrained: Pretrained, folder: str | Path, corpus: Corpus, progress: Callable[[float], None] = lambda share: None
+) -> CorpusFeatures:
     """The features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
 
     Args:
         pretrained: the matcher.
         folder: made by `evenreel features`.
         corpus: whose captions and clips; select the split first.
+        progress: called with the share of the captions that became role graphs, where the matcher reads these.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
             trained on; one is missing; a file is damaged.
+        CorpusError: a role graph of the corpus is malformed.
     """
     folder = Path(folder)
     videos, aside = _videos(pretrained.about, folder, corpus)
     texts = load_text_features(folder, corpus)
+    if pretrained.matcher.limits.graphs:
+        texts = with_graphs(texts, corpus, progress)
     return CorpusFeatures(texts, videos, aside, tuple(_longer(pretrained.about.inputs, texts, videos)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,8 +100,16 @@ class Probe:
         late = f", moved before {self.frames} were taken" if self.stage == "video" else ""
         return (f"{whose} in {self.order} order{seed if self.order == 'random' else ''}{late}",)
 
-    def load(self, pretrained: Pretrained, features: Path, corpus: Corpus) -> CorpusFeatures:
+    def load(
+        self, pretrained: Pretrained, features: Path, corpus: Corpus, progress: Callable[[float], None]
+    ) -> CorpusFeatures:
         """The features of a corpus for a matcher, with the frames as the probe wants them.
+
+        Args:
+            pretrained: the matcher.
+            features: their folder.
+            corpus: whose captions and clips.
+            progress: see `evenreel.checkpoint.load_features_for`.
 
         Raises:
             CorpusError: frames of generated clips are to be moved, and there is none.
@@ -109,7 +117,7 @@ class Probe:
         """
         from evenreel.checkpoint import load_features_for
 
-        loaded = load_features_for(self._asking(pretrained, features), features, corpus)
+        loaded = load_features_for(self._asking(pretrained, features), features, corpus, progress)
         changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
         return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
 

@@ -77,7 +77,9 @@ def score(
     check_place(out)
     whole = load_corpus(corpus)
     pretrained = _matcher(checkpoint, features, device)
-    loaded = change.load(pretrained, features, whole if split is None else select(whole, split=split))
+    part = whole if split is None else select(whole, split=split)
+    with share_bar("reading the captions") as progress:
+        loaded = change.load(pretrained, features, part, progress)
     _check_table(out, loaded)
     scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), change.uses)
     with share_bar("scoring") as progress:

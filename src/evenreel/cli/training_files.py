@@ -82,7 +82,8 @@ def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
         word_mask = pixels.tokens.mask.numpy()
     encoder, reads_text = loaded.encoder, recipe.adapter is not None and recipe.adapter.windows
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
-    most_words, streams = int(row_lengths(word_mask).max()), recipe.data.streams
+    graphs = isinstance(examples, FeatureExamples) and examples.text_features.graphs is not None
+    most_words, streams = None if graphs else int(row_lengths(word_mask).max()), recipe.data.streams
     return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenreel.errors import CheckpointError, LibraryError
+from evenreel.features.graphs import graphs_of
 from evenreel.library.clip_states import ClipStates, StateCache, StoredClip
 from evenreel.library.gallery import DECIMALS, Gallery
 from evenreel.library.vectors import VectorIndex
@@ -54,16 +55,22 @@ class Reranker:
         return self.pretrained.about.inputs.windows is not None
 
     def scores(
-        self, query: TextEmbedding, clip_ids: Sequence[str], read: Callable[[str], StoredClip], library: object
+        self,
+        text: str,
+        query: TextEmbedding,
+        clip_ids: Sequence[str],
+        read: Callable[[str], StoredClip],
+        library: object,
     ) -> FloatArray:
         """The matcher's similarities of one query (one row) and C clips: (C,).
 
         A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
         more words gives its first ones and the last, the tokenizer's mark of the end, as training cuts captions; its
-        sentence is that of the whole query.
+        sentence is that of the whole query. A matcher that reads role graphs gets that of the whole text.
 
         Args:
-            query: the words and the sentence.
+            text: the query.
+            query: its words and its sentence.
             clip_ids: the shortlist.
             read: what gives a clip that was not encoded yet.
             library: what `read` reads of, at one moment; with another object the clips that are kept are forgotten.
@@ -75,7 +82,7 @@ class Reranker:
         if library is not self._read_of:
             self._cache.clear()
             self._read_of = library
-        matcher, texts = self.pretrained.matcher, _texts(query, self.pretrained.about.inputs.words)
+        matcher, texts = self.pretrained.matcher, self._texts(text, query)
         check_words(matcher, texts.word_mask)
         states = enumerate(self._clips.of(clip_ids, read))
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
@@ -89,6 +96,14 @@ class Reranker:
         # Equal clips must give equal scores, wherever a matrix product's blocks put them.
         rounded: FloatArray = np.round(found, DECIMALS).astype(np.float32)
         return rounded
+
+    def _texts(self, text: str, query: TextEmbedding) -> TextFeatures:
+        """What the matcher reads of a query."""
+        most, kept = self.pretrained.about.inputs.words, np.flatnonzero(query.word_mask[0])
+        if most is not None and len(kept) > most:
+            kept = np.append(kept[: most - 1], kept[-1])
+        graphs = tuple(graphs_of([text])) if self.pretrained.matcher.limits.graphs else None
+        return TextFeatures(("query",), query.words[:, kept], query.word_mask[:, kept], query.sentence, graphs)
 
 
 def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> None:
@@ -146,10 +161,3 @@ def _tracks(connection: sqlite3.Connection, clip_id: str) -> tuple[TextTrack, ..
         TextTrack(text, confidence, start_s, end_s, tuple(json.loads(box)))
         for text, confidence, start_s, end_s, box in rows
     )
-
-
-def _texts(query: TextEmbedding, most: int | None) -> TextFeatures:
-    kept = np.flatnonzero(query.word_mask[0])
-    if most is not None and len(kept) > most:
-        kept = np.append(kept[: most - 1], kept[-1])
-    return TextFeatures(("query",), query.words[:, kept], query.word_mask[:, kept], query.sentence)

@@ -258,14 +258,15 @@ class Searcher:
         """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""
         from evenreel.library.rerank import ranks, stored_clip
 
-        if asked.embedding is None or self._vectors is None:
+        if asked.text is None or asked.embedding is None or self._vectors is None:
             raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
         shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
         framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
         if framed:
             read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
             # The gallery is another one whenever anyone has changed the catalog.
-            scores = reranker.scores(asked.embedding, [clip.clip_id for clip in framed], read, self._gallery)
+            clip_ids = [clip.clip_id for clip in framed]
+            scores = reranker.scores(asked.text, asked.embedding, clip_ids, read, self._gallery)
             for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
                 clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
         first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))

@@ -41,8 +41,9 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
-    """As `check_lengths`, for captions of which only the mask (Q, W) is known."""
-    most, limit = int(row_lengths(word_mask).max(initial=0)), matcher.limits.words
+    """As `check_lengths`, for captions of which only the mask (Q, W) is known; not for those read as role graphs."""
+    limit = None if matcher.limits.graphs else matcher.limits.words
+    most = int(row_lengths(word_mask).max(initial=0))
     if limit is not None and most > limit:
         raise _too_long(most, limit, ("caption", "words"))
 
@@ -60,9 +61,20 @@ def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: N
 def check_texts(matcher: Matcher, texts: TextBatch) -> None:
     """Refuse captions that no matcher can score.
 
+    Where the matcher reads their role graphs, features of words and sentences are not looked at.
+
     Raises:
-        UsageError: a caption has no word, a feature is no number, or features have another length than the matcher's.
+        UsageError: a caption has no word, a feature is no number, features have another length than the matcher's, or
+            captions have not what it reads: features of a text tower, or role graphs.
     """
+    if matcher.limits.graphs:
+        _check_graphs(texts)
+        return
+    if texts.words.shape[-1] == 0:
+        raise UsageError(
+            "No text tower has read these captions (they are beside features that others computed), and this matcher "
+            "takes features of words; use one that reads the words themselves, such as hgr."
+        )
     _check_dimension(matcher, texts.words, "words")
     _check_dimension(matcher, texts.sentence, "sentences")
     _check_rows(texts.word_mask.any(1), texts.ids, "The caption {} has no word; leave it out.")
@@ -83,6 +95,14 @@ def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
         _check_dimension(matcher, videos.windows, "on-screen windows")
         finite &= videos.windows.isfinite().flatten(1).all(1)
     _check_rows(finite, videos.ids, "The features of the video {} are not all finite numbers; compute them again.")
+
+
+def _check_graphs(texts: TextBatch) -> None:
+    if texts.graphs is None:
+        raise UsageError(
+            "This matcher reads the role graphs of captions, and these have none; add them with "
+            "evenreel.features.graphs.with_graphs."
+        )
 
 
 def _check_dimension(matcher: Matcher, features: Tensor, of: str) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import torch
 
 from evenreel.checkpoint import load_matcher
-from evenreel.checkpoint.architecture import module
+from evenreel.checkpoint.architecture import module, reads_graphs
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -21,6 +21,7 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features
+from evenreel.features.graphs import with_graphs
 from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
@@ -29,6 +30,7 @@ from evenreel.training.pairs import pairs_of, parts_of
 from evenreel.training.pixels import ClipFile, PixelExamples, clip_files
 from evenreel.training.recipe import Backbone, Recipe
 from evenreel.training.run import Material
+from evenreel.training.specs import spec_of
 from evenreel.types import Corpus
 
 Share = Callable[[float], None]
@@ -94,12 +96,13 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
 
     Args:
         recipe: what to read.
-        progress: called with the share of the clips that were looked at.
+        progress: called with the share of the clips that were looked at, or of the captions that became role graphs.
         verdicts: a file that remembers which clips can be read, see `evenreel.training.clip_check.readable`.
 
     Raises:
         CorpusError: the corpus or a split of it is not there, nothing of it can be used, it has no classes and
-            `selection.relevance` asks for them, or no generated clips where the recipe does.
+            `selection.relevance` asks for them, or no generated clips where the recipe does; a role graph of it is
+            malformed.
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         CheckpointError: the checkpoint that training is to begin with cannot be had or read.
@@ -111,7 +114,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
     if selected is not None and recipe.selection.relevance.startswith("classes"):
         class_relevance(selected, selected.captions["caption_id"].to_list(), selected.clips["clip_id"].to_list())
     loaded = (
-        _with_features(Path(recipe.data.features or ""), parts, recipe.data.streams)
+        _with_features(recipe, parts, progress)
         if recipe.backbone is None
         else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
     )
@@ -156,9 +159,13 @@ class _Part(NamedTuple):
     set_aside: tuple[ClipAside, ...]
 
 
-def _with_features(folder: Path, parts: Parts, streams: Sequence[str]) -> Loaded:
+def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
+    folder, streams = Path(recipe.data.features or ""), recipe.data.streams
     learned = _features(folder, parts.learned, streams, parts.mirrors)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
+    if reads_graphs(spec_of(recipe)):
+        learned = _with_graphs(learned, progress)
+        selected = None if selected is None else _with_graphs(selected)
     manifest, made = learned.found.manifest, learned.found.made
     words_from = None if made.windows is None else made.words
     return Loaded(
@@ -166,7 +173,7 @@ def _with_features(folder: Path, parts: Parts, streams: Sequence[str]) -> Loaded
             learned.examples,
             learned.found.dimension,
             None if selected is None else selected.examples,
-            source=_texts(parts) | _features_used(learned, selected),
+            source=_texts(parts) | _features_used(learned, selected) | _graphs_used(learned, selected),
         ),
         None if selected is None else selected.usable,
         EncoderUsed(manifest.encoder_id, manifest.weights_hash, made.rule, made.windows, words_from),
@@ -189,6 +196,18 @@ def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | in
     train_videos = used.pop("clips")
     validation_videos = None if selected is None else selected.found.fingerprint()["clips"]
     return used | {"train_videos": train_videos, "validation_videos": validation_videos}
+
+
+def _with_graphs(part: _Part, progress: Share = lambda share: None) -> _Part:
+    """The part with the role graphs of its captions, for a matcher that reads these."""
+    texts = with_graphs(part.examples.text_features, part.usable, progress)
+    return part._replace(examples=replace(part.examples, text_features=texts))
+
+
+def _graphs_used(learned: _Part, selected: _Part | None) -> dict[str, str | int | None]:
+    """Which role graphs they are: they change with the rules that make them; nothing where there are none."""
+    graphs = [part.examples.text_features.graphs for part in (learned, selected) if part is not None]
+    return {"caption_graphs": _digest(map(repr, graphs))} if learned.examples.text_features.graphs else {}
 
 
 def _texts(parts: Parts) -> dict[str, str | int | None]:
