@@ -30,12 +30,12 @@ class Ensemble(nn.Module):
     """Matchers that take the same features, whose scores are fused; a state is the tuple of theirs.
 
     Args:
-        members: M matchers; they may differ in all but the length of the features.
+        members: M matchers; they may differ in all but what they read.
         dimension: D of the features.
         settings: numbers for each member.
 
     Raises:
-        UsageError: there is no member, one takes other features, or there is not a weight for each.
+        UsageError: there is no member, one takes other features than the others, or there is not a weight for each.
     """
 
     def __init__(self, members: Sequence[Matcher], dimension: int, settings: Fusion) -> None:
@@ -197,10 +197,15 @@ def _tightest(limits: Sequence[Limits], dimension: int) -> Limits:
             f"A member of the ensemble takes features of {others[0]} numbers and the ensemble those of {dimension}; "
             "all members need the features of one encoder."
         )
+    if len({limit.graphs for limit in limits}) > 1:
+        raise UsageError(
+            "Some members of the ensemble read the role graphs of captions and others their features; all members need "
+            "to read the same."
+        )
     return Limits(
         dimension,
         words=min((limit.words for limit in limits if limit.words is not None), default=None),
         frames=min((limit.frames for limit in limits if limit.frames is not None), default=None),
         windows=any(limit.windows for limit in limits),
-        graphs=any(limit.graphs for limit in limits),
+        graphs=limits[0].graphs,
     )
