@@ -53,6 +53,8 @@ def saved(tmp_path: Path) -> Path:
         split="train",
         recipe="name: msrvtt-9k/temporal\nloop: {epochs: 5}\n",
         recipe_note="The settings of the paper.",
+        clips_note=("Left out for their length: 2 of 6 clips.",),
+        uses=("class lengths of the split test",),
         metrics=(
             Metric("R@1 t2v", 44.5, 41.3, 47.6, "msrvtt-1ka test"),
             Metric("nDCG t2v", 62.0, data="msrvtt-1ka test", relevance="classes", uses=("a bank",)),

@@ -133,6 +133,11 @@ def _training(about: About) -> Iterator[str]:
         yield from ("It was not trained.", "")
         return
     yield from (f"On `{about.corpus}`" + (f", split `{about.split}`." if about.split else "."), "")
+    if about.uses:
+        yield f"**It was trained with {' and '.join(about.uses)}**: what it finds there is not to be compared with what"
+        yield from ("a matcher finds that was not.", "")
+    if about.clips_note:
+        yield from (*(f"- {sentence}" for sentence in about.clips_note), "")
     if about.recipe_note or about.recipe:
         yield from ("## Recipe", "")
     if about.recipe_note:

@@ -97,6 +97,8 @@ def _about(data: Mapping[str, Any]) -> About:
         "inputs": _inputs(Inputs(**{**data["inputs"], "streams": tuple(data["inputs"].get("streams", ()))})),
         "metrics": metrics,
         "limits": tuple(map(_text, data["limits"])),
+        "clips_note": tuple(map(_text, data.get("clips_note", ()))),
+        "uses": tuple(map(_text, data.get("uses", ()))),
     }
     return About(**{**data, **parts})
 

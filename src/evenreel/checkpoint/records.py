@@ -122,6 +122,9 @@ class About:
         split: the split that it was trained on.
         recipe: the recipe as it was run, in YAML; empty where there was none.
         recipe_note: where the recipe's settings come from and what differs from there, in sentences.
+        clips_note: sentences on the clips that it was trained on: what was left out, how they were divided.
+        uses: what it knows beside its training and validation splits, `class lengths of the split test` for example; it
+            goes into `Scores.uses` of all that it scores.
         metrics: what was measured.
         limits: sentences on what it cannot do, beside those that hold for every matcher.
         license: identifier of the licence of the weights, `apache-2.0` for example; empty where nobody chose one.
@@ -133,6 +136,8 @@ class About:
     split: str = ""
     recipe: str = ""
     recipe_note: str = ""
+    clips_note: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
     limits: tuple[str, ...] = ()
     license: str = ""
