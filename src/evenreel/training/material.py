@@ -26,7 +26,7 @@ from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of, with_other_clips
-from evenreel.training.pairs import pairs_of, parts_of
+from evenreel.training.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.pixels import ClipFile, PixelExamples, clip_files
 from evenreel.training.recipe import Backbone, Recipe
 from evenreel.training.run import Material
@@ -43,11 +43,13 @@ class Parts(NamedTuple):
         learned: what is learned from; with `debias` the other clips of all pairs are among its clips.
         selected: what the model is selected on; None for nothing.
         mirrors: real clips and their mirrors; None without `debias`.
+        relevance: whether learning asks how far clips answer captions.
     """
 
     learned: Corpus
     selected: Corpus | None
     mirrors: Mapping[str, str] | None = None
+    relevance: bool = False
 
     @property
     def both(self) -> tuple[Corpus, ...]:
@@ -101,8 +103,8 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
 
     Raises:
         CorpusError: the corpus or a split of it is not there, nothing of it can be used, it has no classes and
-            `selection.relevance` asks for them, or no generated clips where the recipe does; a role graph of it is
-            malformed.
+            `selection.relevance` or the matcher's mining asks for them, or no generated clips where the recipe does; a
+            role graph of it is malformed.
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         CheckpointError: the checkpoint that training is to begin with cannot be had or read.
@@ -142,7 +144,7 @@ def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
 
 
 def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
-    parts = Parts(*parts_of(corpus, recipe.data, recipe.loop.seed))
+    parts = Parts(*parts_of(corpus, recipe.data, recipe.loop.seed), relevance=needs_relevance(recipe))
     if recipe.debias is None:
         return parts
     whole = select(corpus, split=recipe.data.train)
@@ -161,7 +163,7 @@ class _Part(NamedTuple):
 
 def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
     folder, streams = Path(recipe.data.features or ""), recipe.data.streams
-    learned = _features(folder, parts.learned, streams, parts.mirrors)
+    learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
     if reads_graphs(spec_of(recipe)):
         learned = _with_graphs(learned, progress)
@@ -181,12 +183,18 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
     )
 
 
-def _features(folder: Path, part: Corpus, streams: Sequence[str], mirrors: Mapping[str, str] | None = None) -> _Part:
+def _features(
+    folder: Path,
+    part: Corpus,
+    streams: Sequence[str],
+    mirrors: Mapping[str, str] | None = None,
+    relevance: bool = False,
+) -> _Part:
     found = find_clips(folder, part, streams=streams)
     videos, set_aside = found.load()
     usable = _only(part, videos.ids, set_aside)
     texts = load_text_features(folder, usable)
-    pairs = pairs_of(usable, texts.ids, videos.ids, mirrors)
+    pairs = pairs_of(usable, texts.ids, videos.ids, mirrors, relevance)
     return _Part(found, FeatureExamples(pairs, texts, videos), usable, set_aside)
 
 
@@ -248,7 +256,9 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     kept = None if parts.selected is None else _only(parts.selected, there, set_aside, remedy)
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     material = Material(
-        _pixels(_only(parts.learned, there, set_aside, remedy), there, towers, backbone, parts.mirrors),
+        _pixels(
+            _only(parts.learned, there, set_aside, remedy), there, towers, backbone, parts.mirrors, parts.relevance
+        ),
         towers.dimension,
         None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
         trainable,
@@ -263,10 +273,11 @@ def _pixels(
     towers: Towers,
     backbone: Backbone,
     mirrors: Mapping[str, str] | None = None,
+    relevance: bool = False,
 ) -> PixelExamples:
     files = [there[clip_id] for clip_id in part.clips["clip_id"]]
     return PixelExamples(
-        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files], mirrors),
+        pairs_of(part, part.captions["caption_id"].to_list(), [file.clip_id for file in files], mirrors, relevance),
         tokenise(towers, part.captions["text"].to_list(), backbone.max_words),
         tuple(files),
         backbone.rule,
