@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.corpus.actions import Unit, clip_lengths
-from evenreel.corpus.relevance import ClassRelevance
 from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
 from evenreel.errors import UsageError
 from evenreel.training.pairs import Pairs
@@ -112,19 +111,7 @@ def sizes(pairs: Pairs) -> list[int]:
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     """Some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
-    classes = None if pairs.classes is None else _classes_of(pairs.classes, np.flatnonzero(kept))
-    fewer = replace(pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept])
-    return replace(fewer, classes=classes)
-
-
-def _classes_of(classes: ClassRelevance, rows: Rows) -> ClassRelevance:
-    return replace(
-        classes,
-        caption_verbs=classes.caption_verbs[rows],
-        caption_nouns=classes.caption_nouns[rows],
-        video_verbs=classes.video_verbs[rows],
-        video_nouns=classes.video_nouns[rows],
-    )
+    return replace(pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept])
 
 
 def _described(pairs: Pairs, lengths: Lengths, strata: Rows, number: int) -> Stratum:
