@@ -28,9 +28,11 @@ from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of, with_other_clips
 from evenreel.training.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.pixels import ClipFile, PixelExamples, clip_files
-from evenreel.training.recipe import Backbone, Recipe
+from evenreel.training.recipe import Backbone, Recipe, RecipeError
 from evenreel.training.run import Material
 from evenreel.training.specs import spec_of
+from evenreel.training.strata import lengths_of
+from evenreel.training.trimmed import Trimmed, trimmed_corpus
 from evenreel.types import Corpus
 
 Share = Callable[[float], None]
@@ -44,12 +46,14 @@ class Parts(NamedTuple):
         selected: what the model is selected on; None for nothing.
         mirrors: real clips and their mirrors; None without `debias`.
         relevance: whether learning asks how far clips answer captions.
+        trimmed: what was left out of the former for its length; None without `trim`.
     """
 
     learned: Corpus
     selected: Corpus | None
     mirrors: Mapping[str, str] | None = None
     relevance: bool = False
+    trimmed: Trimmed | None = None
 
     @property
     def both(self) -> tuple[Corpus, ...]:
@@ -85,12 +89,14 @@ class Loaded:
         validation: the part of the corpus that validation scores are of; None where there is none.
         encoder: whose features it is about.
         set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
+        trimmed: what was left out for its length; None without `trim`.
     """
 
     material: Material
     validation: Corpus | None
     encoder: EncoderUsed
     set_aside: tuple[ClipAside, ...]
+    trimmed: Trimmed | None = None
 
 
 def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> Loaded:
@@ -120,6 +126,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         if recipe.backbone is None
         else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
     )
+    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed)
     return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
 
 
@@ -143,13 +150,35 @@ def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
     return replace(loaded, material=material)
 
 
+def _with_lengths(loaded: Loaded, parts: Parts, recipe: Recipe) -> Loaded:
+    """The lengths of the clips, where they are divided by these."""
+    if recipe.members is None or recipe.members.by != "length":
+        return loaded
+    lengths = lengths_of(parts.learned, loaded.material.examples.pairs.clip_ids)
+    return replace(loaded, material=replace(loaded.material, lengths=lengths))
+
+
 def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
     parts = Parts(*parts_of(corpus, recipe.data, recipe.loop.seed), relevance=needs_relevance(recipe))
+    if recipe.trim is not None:
+        trimmed = trimmed_corpus(parts.learned, _target(corpus, recipe, parts), recipe.trim, recipe.loop.seed)
+        parts = parts._replace(learned=trimmed.corpus, trimmed=trimmed)
     if recipe.debias is None:
         return parts
     whole = select(corpus, split=recipe.data.train)
     mirrors = mirrors_of(whole, recipe.data.generated_group)
     return parts._replace(learned=with_other_clips(parts.learned, whole, mirrors), mirrors=mirrors)
+
+
+def _target(corpus: Corpus, recipe: Recipe, parts: Parts) -> Corpus:
+    """Whose classes are the measure of `trim`: what the model is selected on, or another split as it would be."""
+    named = None if recipe.trim is None else recipe.trim.target
+    if named is None and parts.selected is not None:
+        return parts.selected
+    _, target = parts_of(corpus, replace(recipe.data, validation=named, held_out=0.0), recipe.loop.seed)
+    if target is None:
+        raise RecipeError("trim has no split to compare lengths with: give data.validation or trim.target.")
+    return target
 
 
 class _Part(NamedTuple):
