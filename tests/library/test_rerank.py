@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.encoders.trainable import tokenise
 from evenreel.errors import CheckpointError, LibraryError, UsageError
+from evenreel.features.graphs import graphs_of
 from evenreel.features.windows import with_windows
 from evenreel.library import open_library
 from evenreel.library.catalog import SCHEMA_VERSION, set_meta
@@ -239,6 +240,16 @@ def test_a_long_query_is_cut_as_training_cuts_captions(most: int | None) -> None
     reranker_of(matcher, Inputs(words=most)).scores("dog", query, ["c"], lambda _: clip, None)
     assert matcher.read[0].words[..., 0].tolist() == tokenise(towers, ["dog"], most or 99).ids.tolist()
     np.testing.assert_array_equal(matcher.read[0].sentence, query.sentence)
+
+
+def test_a_matcher_that_reads_role_graphs_gets_that_of_the_query(library: Library) -> None:
+    matcher = LastFrame()
+    matcher.limits = Limits(DIMENSION, graphs=True)
+    finish(library).search(Query("a dog runs", reranker=reranker_of(matcher, Inputs(words=1)), rerank_depth=6))
+    assert matcher.read[0].graphs == tuple(graphs_of(["a dog runs"]))
+    plain = LastFrame()
+    finish(library).search(Query("a dog runs", reranker=reranker_of(plain), rerank_depth=6))
+    assert plain.read[0].graphs is None
 
 
 def test_it_is_given_no_windows_where_it_was_trained_without(library: Library) -> None:

@@ -34,8 +34,10 @@ def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) 
     """Refuse captions and videos that are too long for a matcher, before any of them is encoded.
 
     Raises:
-        UsageError: one is too long; the sentence has the length of the longest of all.
+        UsageError: one is too long (the sentence has the length of the longest of all), or captions have not what the
+            matcher reads: features of a text tower, or role graphs.
     """
+    _check_read(matcher, texts)
     check_words(matcher, texts.word_mask)
     check_frames(matcher, videos.frame_mask, videos.window_mask)
 
@@ -67,14 +69,9 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
         UsageError: a caption has no word, a feature is no number, features have another length than the matcher's, or
             captions have not what it reads: features of a text tower, or role graphs.
     """
+    _check_read(matcher, texts)
     if matcher.limits.graphs:
-        _check_graphs(texts)
         return
-    if texts.words.shape[-1] == 0:
-        raise UsageError(
-            "No text tower has read these captions (they are beside features that others computed), and this matcher "
-            "takes features of words; use one that reads the words themselves, such as hgr."
-        )
     _check_dimension(matcher, texts.words, "words")
     _check_dimension(matcher, texts.sentence, "sentences")
     _check_rows(texts.word_mask.any(1), texts.ids, "The caption {} has no word; leave it out.")
@@ -97,11 +94,16 @@ def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
     _check_rows(finite, videos.ids, "The features of the video {} are not all finite numbers; compute them again.")
 
 
-def _check_graphs(texts: TextBatch) -> None:
-    if texts.graphs is None:
+def _check_read(matcher: Matcher, texts: TextFeatures | TextBatch) -> None:
+    if matcher.limits.graphs and texts.graphs is None:
         raise UsageError(
             "This matcher reads the role graphs of captions, and these have none; add them with "
             "evenreel.features.graphs.with_graphs."
+        )
+    if not matcher.limits.graphs and texts.words.shape[-1] == 0:
+        raise UsageError(
+            "No text tower has read these captions (they are beside features that others computed), and this matcher "
+            "takes features of words; use one that reads the words themselves, such as hgr."
         )
 
 

@@ -1,0 +1,98 @@
+"""Role graphs beside the features of captions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenreel.corpus import make_corpus
+from evenreel.errors import CorpusError, FeaturesError
+from evenreel.features import graphs
+from evenreel.features.graphs import graphs_of, with_graphs
+from evenreel.language import Tagged
+from evenreel.language.pattern import PatternTagger
+from evenreel.language.role_graphs import role_graph
+from evenreel.types import Corpus, RoleGraph, RoleNode, TextFeatures
+
+TEXTS = ("cut tomato", "a man runs", "cut tomato", "A dog barks!", "...")
+GIVEN = [
+    {"ROOT": {"role": "ROOT", "words": ["a", "man", "runs"]}, "1": {"role": "V", "spans": [2], "words": ["runs"]}},
+    [],
+]
+
+
+class CountingTagger(PatternTagger):
+    """Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def tag(self, captions: Sequence[str]) -> list[Tagged]:
+        self.asked += captions
+        return super().tag(captions)
+
+
+@pytest.fixture
+def tagger(monkeypatch: pytest.MonkeyPatch) -> CountingTagger:
+    made = CountingTagger()
+    monkeypatch.setattr(graphs, "load_tagger", lambda name: made)
+    return made
+
+
+def corpus(**columns: Any) -> Corpus:
+    ids = [f"c{row}" for row in range(len(TEXTS))]
+    captions = pl.DataFrame({"caption_id": ids, "clip_id": ["a"] * len(TEXTS), "text": TEXTS, **columns})
+    return make_corpus(pl.DataFrame({"clip_id": ["a"]}), captions)
+
+
+def features(*ids: str) -> TextFeatures:
+    """As beside features that others computed: no text tower has read them."""
+    count = len(ids)
+    return TextFeatures(ids, np.zeros((count, 1, 0)), np.ones((count, 1), np.bool_), np.zeros((count, 0)))
+
+
+def by_rules(text: str) -> RoleGraph:
+    [tokens] = PatternTagger().tag([text])
+    return role_graph(tokens)
+
+
+def test_each_caption_has_the_graph_of_its_text(tagger: CountingTagger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of the rows; each text is read once."""
+    monkeypatch.setattr(graphs, "_BATCH", 2)
+    shares: list[float] = []
+    given = features("c3", "c0", "c4", "c2")
+    made = with_graphs(given, corpus(), shares.append)
+    assert made.graphs == tuple(by_rules(TEXTS[row]) for row in (3, 0, 4, 2))
+    assert (made.ids, made.words is given.words) == (given.ids, True)
+    assert tagger.asked == ["A dog barks!", "cut tomato", "..."]
+    assert shares == [pytest.approx(2 / 3), 1.0]
+
+
+def test_the_graphs_of_the_corpus_come_first(tagger: CountingTagger) -> None:
+    own = [None, json.dumps(GIVEN), None, None, json.dumps(GIVEN)]
+    made = with_graphs(features("c0", "c1", "c4"), corpus(role_graph=own)).graphs
+    verb = RoleGraph(("a", "man", "runs"), (RoleNode("V", (2,)),))
+    assert made == (by_rules("cut tomato"), verb, verb)
+    assert tagger.asked == ["cut tomato"]
+
+
+def test_a_malformed_graph_is_told_with_its_caption() -> None:
+    broken = corpus(role_graph=[None, "[]", None, None, None])
+    with pytest.raises(CorpusError, match=r"Caption c1: The role graph '\[\]' is not in the form of HGR"):
+        with_graphs(features("c1"), broken)
+    with_graphs(features("c0"), broken)
+
+
+def test_features_of_another_corpus_are_refused() -> None:
+    with pytest.raises(FeaturesError, match="The corpus has no caption other, of which there are features"):
+        with_graphs(features("c0", "other"), corpus())
+
+
+def test_no_captions() -> None:
+    assert graphs_of([]) == []
+    assert with_graphs(features(), corpus()).graphs == ()
