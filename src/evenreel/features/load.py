@@ -18,7 +18,7 @@ from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
 from evenreel.features.settings import ClipAside, Words, rule_text
 from evenreel.features.shards import Shard, read_shard
-from evenreel.features.stored_clips import StoredClips, find_stored, unread_captions
+from evenreel.features.stored_clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.media.content import content_digest
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -91,13 +91,9 @@ def find_clips(
         )
     if windows is False:
         made = replace(made, windows=None)
-    if manifest.streams:
-        return find_stored(folder, manifest, made, corpus, streams)
-    if streams:
-        raise FeaturesError(
-            f"The features in {folder} are of {manifest.encoder_id} and have no streams to choose from; leave "
-            "data.streams out."
-        )
+    chosen = manifest.chosen(folder, streams)
+    if chosen:
+        return StoredClips(folder, manifest, made, chosen, read_index(folder), tuple(clips_of(corpus)))
     ledger = Ledger.load(folder)
     return FoundClips(folder, manifest, made, ledger, tuple(_keys(manifest, made, ledger, corpus)))
 

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -93,6 +93,24 @@ class Manifest:
         """The set of a rule and a source of words, the one made last where that leaves a choice; None for none."""
         fitting = (one for one in reversed(self.sets) if rule in (None, one.rule) and words in (None, one.words))
         return next(fitting, None)
+
+    def chosen(self, folder: Path, names: Sequence[str]) -> tuple[Stream, ...]:
+        """The streams of these names, in the order of their columns; all that there are without a name.
+
+        Raises:
+            FeaturesError: there is no such stream in the folder that the manifest is of.
+        """
+        there = [stream.name for stream in self.streams]
+        if names and not there:
+            raise FeaturesError(
+                f"The features in {folder} are of {self.encoder_id} and have no streams to choose from; leave "
+                "data.streams out."
+            )
+        if strange := [name for name in names if name not in there]:
+            raise FeaturesError(
+                f"{folder} has no stream {strange[0]!r}; it has {', '.join(there)}. Name some of these, or none."
+            )
+        return tuple(stream for stream in self.streams if not names or stream.name in names)
 
     def after(self, there: Manifest) -> Manifest:
         """This manifest of a run, in a folder that had another one; windows that lie there are not forgotten."""

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.clips import Clip, clips_of
-from evenreel.features.manifest import FeatureSet, Manifest
+from evenreel.features.clips import Clip
+from evenreel.features.manifest import FeatureSet, Manifest, Stream
 from evenreel.features.settings import ClipAside
 from evenreel.language.tokens import split_words
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -91,7 +91,7 @@ class StoredClips:
         folder: of the features.
         manifest: whose they are.
         made: how frames were taken of the arrays.
-        streams: names of those that are used, in the folder's order.
+        streams: those that are used, in the order of their columns.
         index: of all clips of the folder.
         clips: those of the corpus, in its order.
     """
@@ -99,14 +99,14 @@ class StoredClips:
     folder: Path
     manifest: Manifest
     made: FeatureSet
-    streams: tuple[str, ...]
+    streams: tuple[Stream, ...]
     index: Index
     clips: tuple[Clip, ...]
 
     @property
     def dimension(self) -> int:
         """D of the streams that are used, together."""
-        return sum(stream.dimension for stream in self.manifest.streams if stream.name in self.streams)
+        return sum(stream.dimension for stream in self.streams)
 
     def load(self) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
         """Features of the clips that have some, and the clips that were set aside, with the reason.
@@ -151,7 +151,7 @@ class StoredClips:
             "weights_hash": self.manifest.weights_hash,
             "precision": self.manifest.precision,
             **asdict(self.made),
-            "streams": ", ".join(self.streams),
+            "streams": ", ".join(stream.name for stream in self.streams),
             "clips": hashlib.blake2b(json.dumps(rows).encode(), digest_size=16).hexdigest(),
         }
 
@@ -206,7 +206,7 @@ class StoredClips:
         return [
             slice(end - stream.dimension, end)
             for end, stream in zip(ends, self.manifest.streams, strict=True)
-            if stream.name in self.streams
+            if stream in self.streams
         ]
 
     def _checked(self, matrix: NDArray[np.float16], clip: Clip) -> NDArray[np.float16]:
@@ -216,30 +216,6 @@ class StoredClips:
             path = self.folder / self.index.matrix
             raise FeaturesError(f"{path} is damaged at clip {clip.clip_id}; {_AGAIN}.")
         return rows
-
-
-def find_stored(
-    folder: Path, manifest: Manifest, made: FeatureSet, corpus: Corpus, names: Sequence[str]
-) -> StoredClips:
-    """What a folder of stored features holds of a corpus's clips.
-
-    Args:
-        folder: made by `evenreel.features.stored.store_features`.
-        manifest: of the folder.
-        made: how frames were taken.
-        corpus: whose clips.
-        names: of the streams to use; empty for all.
-
-    Raises:
-        FeaturesError: there is no such stream; the index is damaged.
-    """
-    there = [stream.name for stream in manifest.streams]
-    if strange := [name for name in names if name not in there]:
-        raise FeaturesError(
-            f"{folder} has no stream {strange[0]!r}; it has {', '.join(there)}. Name some of these, or none for all."
-        )
-    streams = tuple(name for name in there if not names or name in names)
-    return StoredClips(folder, manifest, made, streams, read_index(folder), tuple(clips_of(corpus)))
 
 
 def unread_captions(corpus: Corpus) -> TextFeatures:

@@ -1,0 +1,161 @@
+"""`evenreel cost`: what the matcher of a recipe costs, and how long its trainings take."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli.options import JsonOption
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evenreel.training.cost import Cost, RecipeCost
+    from evenreel.training.recipe import Recipe
+    from evenreel.training.timing import Times
+    from evenreel.types import RoleGraph
+
+GALLERY = 10_000
+"""Clips of the gallery whose size is told."""
+
+
+def cost(
+    recipe: Annotated[str, typer.Argument(help="A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Captions, and clips, that are counted on.")] = 64,
+    frames: Annotated[int, typer.Option(min=1, help="Frames of each clip.")] = 20,
+    words: Annotated[int, typer.Option(min=1, help="Words of each caption.")] = 30,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="D of the features. \\[default: that of the recipe's features]")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Train a few steps, of each member too, and see how long an epoch takes.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a recipe's matcher costs: parameters, multiply-adds, bytes of a gallery, seconds an epoch."""
+    from evenreel.training.cost import Shape, recipe_cost
+    from evenreel.training.recipe_files import find_recipe, load_recipe
+
+    chosen = load_recipe(find_recipe(recipe), changes or ())
+    if measure and dimension is not None:
+        raise UsageError("--measure takes the features of the recipe, which have their own D; leave --dimension out.")
+    times, own_dimension, graphs = _measured(chosen) if measure else (None, dimension or _dimension(chosen), ())
+    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words), graphs)
+    if as_json:
+        _print_json(found, times)
+    else:
+        _show(chosen, found, times)
+
+
+def _dimension(recipe: Recipe) -> int:
+    """D of the features that the recipe names."""
+    from evenreel.features import read_manifest
+
+    folder = Path(recipe.data.features or "")
+    if recipe.data.features is None or not folder.is_dir():
+        raise UsageError("The features of the recipe are not there, so nobody knows their length; give --dimension.")
+    manifest = read_manifest(folder)
+    streams = manifest.chosen(folder, recipe.data.streams)
+    return sum(stream.dimension for stream in streams) or manifest.dimension
+
+
+def _measured(recipe: Recipe) -> tuple[Times, int, tuple[RoleGraph, ...]]:
+    """How long epochs take, D of the features, and the captions as graphs where they are read so."""
+    from evenreel.cli.waiting import share_bar
+    from evenreel.encoders.towers import usable_device
+    from evenreel.training.examples import FeatureExamples
+    from evenreel.training.material import load_material
+    from evenreel.training.timing import measured_times
+
+    usable_device(recipe.loop.device, "float32")
+    with share_bar("reading the clips") as progress:
+        material = load_material(recipe, progress).material
+    with tempfile.TemporaryDirectory() as folder, share_bar("training a few steps") as progress:
+        times = measured_times(recipe, material, Path(folder), progress)
+    examples = material.examples
+    graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
+    return times, material.dimension, graphs or ()
+
+
+def _print_json(found: RecipeCost, times: Times | None) -> None:
+    from evenreel.cli.show import print_json
+
+    measured = None
+    if times is not None:
+        measured = asdict(times) | {"in_turn_s": times.in_turn_s, "at_once_s": times.at_once_s}
+    print_json(asdict(found) | {"times": measured})
+
+
+def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
+    from evenreel.cli.show import console, safe
+
+    out, shape = console(), found.shape
+    out.print(
+        f"{safe(recipe.matcher.name)}, counted on {shape.batch:,} captions of {shape.words} words and {shape.batch:,} "
+        f"clips of {shape.frames} frames of {shape.dimension:,} numbers"
+    )
+    out.print(_costs("one training" if found.whole != found.one else "", found.one))
+    if found.whole != found.one:
+        out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
+    out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
+    bigger = f", {_amount(GALLERY * found.one.videos.row_bytes)}B of one training" if found.members > 1 else ""
+    out.print(f"A gallery of {GALLERY:,} such clips takes {_amount(GALLERY * found.whole.videos.row_bytes)}B{bigger}.")
+    if recipe.backbone is not None:
+        out.print("The towers of the backbone are not counted.")
+    if times is not None:
+        out.print(_epochs(times))
+
+
+def _costs(title: str, cost: Cost) -> Table:
+    table = _table(title, ("", "parameters", "multiply-adds", "kept of each"))
+    for name, side in (("captions", cost.captions), ("clips", cost.videos)):
+        table.add_row(name, f"{side.parameters:,}", _amount(side.multiply_adds), f"{_amount(side.row_bytes)}B")
+    table.add_row("a pair", f"{cost.pair_parameters:,}", _amount(cost.pair_multiply_adds), "")
+    table.add_row("in all", f"{cost.parameters:,}", "", "")
+    return table
+
+
+def _epochs(times: Times) -> Table:
+    table = _table("", ("an epoch", "captions", "steps", "seconds", "against one training"))
+    alone = times.alone
+    table.add_row(
+        "one training, on all clips", f"{alone.captions:,}", f"{alone.steps:,.1f}", f"{alone.seconds:,.1f}", ""
+    )
+    for number, one in enumerate(times.members, 1):
+        table.add_row(f"member {number}", f"{one.captions:,}", f"{one.steps:,.1f}", f"{one.seconds:,.1f}", "")
+    for name, seconds in (("members in turn", times.in_turn_s), ("members at once, a device each", times.at_once_s)):
+        if times.members:
+            table.add_row(name, "", "", f"{seconds:,.1f}", f"{seconds / alone.seconds - 1:+.1%}")
+    return table
+
+
+def _table(title: str, heads: tuple[str, ...]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        table.add_column(head, justify="right" if number else "left")
+    return table
+
+
+def _amount(value: float) -> str:
+    """A number with three digits and the letter of its thousands.
+
+    >>> _amount(4_081_582_080), _amount(41_060), _amount(512), _amount(999_950)
+    ('4.08 G', '41.1 k', '512 ', '1 M')
+    """
+    for letter in ("", "k", "M", "G", "T"):
+        if value < 999.5 or letter == "T":
+            break
+        value /= 1000
+    return f"{value:.3g} {letter}"

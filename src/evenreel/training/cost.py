@@ -1,0 +1,232 @@
+"""What a recipe's matcher costs: parameters, multiply-adds and bytes of its two sides (frame-length bias, table 5).
+
+Counted on the matcher itself, on captions and clips of a given shape, so that it holds for every matcher and for
+several of them that are fused: an ensemble of M encodes and keeps every clip M times, which its gain has to be set
+beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import normalize
+from torch.utils.flop_counter import FlopCounterMode
+
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import build, fitted, module
+from evenreel.debias.fusion import uniform_weights
+from evenreel.errors import UsageError
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+from evenreel.similarity.states import mapped, row_bytes, tensors_of
+from evenreel.training.recipe import Recipe
+from evenreel.training.specs import spec_of
+from evenreel.types import RoleGraph, RoleNode
+
+VERBS, NOUNS = 4, 6
+"""Phrases of a caption that is read as a graph: the most that HGR reads."""
+
+_COUNTED = 2
+"""Captions and clips that are counted on; more cost as many times as much."""
+
+_WINDOWS = 12
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The captions and clips that are counted on.
+
+    Attributes:
+        dimension: D of the features.
+        batch: captions, and clips.
+        frames: of each clip.
+        words: of each caption.
+    """
+
+    dimension: int
+    batch: int = 64
+    frames: int = 20
+    words: int = 30
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side of a matcher costs.
+
+    Attributes:
+        parameters: that the side uses, without its embeddings; one that both sides use counts in both.
+        multiply_adds: to encode a batch.
+        row_bytes: that are kept of one caption or clip.
+    """
+
+    parameters: int
+    multiply_adds: int
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a matcher costs.
+
+    Attributes:
+        captions: of encoding captions.
+        videos: of encoding clips.
+        pair_parameters: that only scoring uses.
+        pair_multiply_adds: to score one caption with one clip, both encoded.
+        parameters: all, without embeddings, each once.
+        embeddings: numbers in tables of words and roles, which no product runs through.
+    """
+
+    captions: Side
+    videos: Side
+    pair_parameters: int
+    pair_multiply_adds: float
+    parameters: int
+    embeddings: int
+
+
+@dataclass(frozen=True)
+class RecipeCost:
+    """What the matcher of a recipe costs, and what one training of it gives.
+
+    Attributes:
+        shape: what was counted on.
+        members: how many matchers are fused; 1 for one.
+        one: a matcher of one training.
+        whole: all that the recipe makes.
+    """
+
+    shape: Shape
+    members: int
+    one: Cost
+    whole: Cost
+
+
+def recipe_cost(recipe: Recipe, shape: Shape, graphs: Sequence[RoleGraph] = ()) -> RecipeCost:
+    """Count what a recipe's matcher costs; nothing is trained or read.
+
+    Args:
+        recipe: whose matcher, adapter and members; towers of a backbone are not counted.
+        shape: of the captions and clips.
+        graphs: captions whose words get a vector, where the matcher has a vocabulary of its own.
+
+    Raises:
+        UsageError: the matcher takes no such shape.
+    """
+    spec = fitted(spec_of(recipe), graphs)
+    one = matcher_cost(build(spec, shape.dimension), shape)
+    whole, members = _whole(recipe, spec)
+    return RecipeCost(shape, members, one, one if whole == spec else matcher_cost(build(whole, shape.dimension), shape))
+
+
+def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
+    """What all trainings of the recipe become, and how many matchers that fuses."""
+    members = recipe.members
+    if members is None or members.only is not None:
+        return spec, 1
+    weights = {"weights": uniform_weights(members.count)}
+    if members.form == "heads":
+        return MatcherSpec("per_stratum", weights, (spec,)), 1
+    return MatcherSpec("ensemble", weights, (spec,) * members.count), members.count
+
+
+def matcher_cost(matcher: Matcher, shape: Shape) -> Cost:
+    """Count what a matcher costs.
+
+    Multiply-adds are those of all products of matrices, attention and recurrent networks included; sums and
+    elementwise products are not among them, as in the paper's table.
+
+    Args:
+        matcher: on the CPU.
+        shape: of the captions and clips.
+
+    Raises:
+        UsageError: the matcher takes no such shape.
+    """
+    _check_shape(matcher, shape)
+    network = module(matcher).eval()
+    text, video = _captions(shape), _videos(shape, windows=matcher.limits.windows)
+    text_state, text_adds = _counted(lambda: matcher.encode_text(text))
+    video_state, video_adds = _counted(lambda: matcher.encode_video(video))
+    batches = shape.batch / _COUNTED
+    of_text, of_video = (_used(network, tensors_of(state)) for state in (text_state, video_state))
+    kept_text, kept_video = (mapped(state, Tensor.detach) for state in (text_state, video_state))
+    scores, pair_adds = _counted(lambda: matcher.score(kept_text, kept_video))
+    tables = {weight for part in network.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
+    return Cost(
+        Side(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
+        Side(_size(of_video - tables), round(batches * video_adds), row_bytes(kept_video)),
+        _size(_used(network, [scores]) - of_text - of_video - tables),
+        pair_adds / _COUNTED**2,
+        _size(set(network.parameters()) - tables),
+        _size(tables),
+    )
+
+
+def _check_shape(matcher: Matcher, shape: Shape) -> None:
+    limits = matcher.limits
+    frames = shape.frames + (_WINDOWS if limits.windows else 0)
+    for count, most, what in ((frames, limits.frames, "frames"), (shape.words, limits.words, "words")):
+        if most is not None and count > most:
+            raise UsageError(
+                f"The matcher takes at most {most} {what}, and {count} are asked for; give fewer --{what}."
+            )
+
+
+def _counted(work: Callable[[], Any]) -> tuple[Any, int]:
+    """What some work gives, and its multiply-adds; attention in its plain form, since the fused ones go uncounted."""
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+        result = work()
+    return result, counter.get_total_flops() // 2
+
+
+def _used(network: nn.Module, outputs: Iterable[Tensor]) -> set[nn.Parameter]:
+    """The parameters that the outputs depend on."""
+    learned = [weight for weight in network.parameters() if weight.requires_grad]
+    sums = [output.sum() for output in outputs if output.requires_grad]
+    if not sums:
+        return set()
+    slopes = torch.autograd.grad(sums, learned, allow_unused=True)
+    return {weight for weight, slope in zip(learned, slopes, strict=True) if slope is not None}
+
+
+def _size(parameters: Iterable[Tensor]) -> int:
+    return sum(weight.numel() for weight in parameters)
+
+
+def _captions(shape: Shape) -> TextBatch:
+    """Captions that are full of words, as features and as graphs."""
+    make = torch.Generator().manual_seed(0)
+    words = torch.randn(_COUNTED, shape.words, shape.dimension, generator=make)
+    return TextBatch(
+        ids=tuple(map(str, range(_COUNTED))),
+        words=words,
+        word_mask=torch.ones(words.shape[:2], dtype=torch.bool),
+        sentence=normalize(words.sum(1), dim=-1),
+        graphs=(_graph(shape.words),) * _COUNTED,
+    )
+
+
+def _graph(words: int) -> RoleGraph:
+    """A caption of as many phrases as are read, or as it has words for."""
+    nodes = [RoleNode("V" if place < VERBS else "ARG1", (place,)) for place in range(min(words, VERBS + NOUNS))]
+    return RoleGraph(("word",) * words, tuple(nodes), tuple((0, place) for place in range(VERBS, len(nodes))))
+
+
+def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
+    make = torch.Generator().manual_seed(1)
+    frames = normalize(torch.randn(_COUNTED, shape.frames, shape.dimension, generator=make), dim=-1)
+    written = frames[:, :1].expand(-1, _WINDOWS, -1)
+    return VideoBatch(
+        ids=tuple(map(str, range(_COUNTED))),
+        frames=frames,
+        frame_mask=torch.ones(frames.shape[:2], dtype=torch.bool),
+        times_s=torch.arange(shape.frames).expand(frames.shape[:2]).float(),
+        windows=written if windows else None,
+        window_mask=torch.ones(written.shape[:2], dtype=torch.bool) if windows else None,
+    )

@@ -1,0 +1,121 @@
+"""How long an epoch of a recipe takes, and of each of its members (frame-length bias, table 5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from evenreel.training.member_runs import seeded_runs, stratum_runs, whole_run
+from evenreel.training.members import train_recipe
+from evenreel.training.milestones import plan_of
+from evenreel.training.recipe import Recipe, Records
+from evenreel.training.run import Material, Outside
+
+WARM_UP_STEPS = 5
+STEPS = 20
+"""Steps whose median is taken as what a step costs."""
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """How long an epoch takes.
+
+    Attributes:
+        captions: that are learned from.
+        steps: optimiser steps of an epoch; batches may be gathered for one, so it need not be a whole number.
+        seconds: of an epoch, without evaluation and writing.
+    """
+
+    captions: int
+    steps: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long the trainings of a recipe take.
+
+    Attributes:
+        alone: an epoch of one training on all clips.
+        members: of each member; empty where there are none.
+    """
+
+    alone: EpochTime
+    members: tuple[EpochTime, ...]
+
+    @property
+    def in_turn_s(self) -> float:
+        """Seconds of an epoch of every member, one after the other."""
+        return sum(one.seconds for one in self.members)
+
+    @property
+    def at_once_s(self) -> float:
+        """Seconds of the longest, which is what all take on as many devices."""
+        return max((one.seconds for one in self.members), default=0.0)
+
+
+def measured_times(
+    recipe: Recipe, material: Material, folder: Path, progress: Callable[[float], None] = lambda share: None
+) -> Times:
+    """Train for a few steps each, as `evenreel train` does, and see how long they take.
+
+    Args:
+        recipe: with or without members.
+        material: what it learns from.
+        folder: for what the trainings write; it can go afterwards.
+        progress: called with the share that is done.
+
+    Raises:
+        UsageError: as `evenreel.training.members.train_recipe`.
+        CorpusError: likewise; there are fewer captions than a batch takes.
+        TrainingError: likewise.
+    """
+    parts = [(whole_run(recipe, material).recipe, material), *_member_parts(recipe, material)]
+    times = []
+    for number, (part, examples) in enumerate(parts):
+        times.append(_epoch(part, examples, folder / str(number)))
+        progress((number + 1) / len(parts))
+    return Times(times[0], tuple(times[1:]))
+
+
+def _member_parts(recipe: Recipe, material: Material) -> list[tuple[Recipe, Material]]:
+    """What each member, or the one training with heads, does and learns from."""
+    members = recipe.members
+    if members is None:
+        return []
+    if members.form == "heads":
+        plain = replace(members, fusion="prior", standardise=False)  # these come after the training
+        return [(replace(recipe, members=plain), material)]
+    runs = (
+        seeded_runs(recipe, members, material) if members.by == "seed" else stratum_runs(recipe, members, material)[0]
+    )
+    chosen = runs if members.only is None else runs[members.only - 1 : members.only]
+    return [(run.recipe, run.material) for run in chosen]
+
+
+def _epoch(recipe: Recipe, material: Material, folder: Path) -> EpochTime:
+    steps = WARM_UP_STEPS + STEPS
+    short = replace(
+        recipe,
+        loop=replace(recipe.loop, epochs=None, steps=steps),
+        records=Records(every_steps=steps, save_every_steps=steps, tensorboard=False),
+        selection=replace(recipe.selection, every_steps=steps),
+    )
+    moments: list[float] = []
+
+    def watch(step: int, of: int, figures: Mapping[str, float]) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        moments.append(time.perf_counter())
+
+    train_recipe(short, material, folder, Outside(watch=watch))
+    captions = len(material.examples.pairs)
+    per_epoch = plan_of(recipe, captions // recipe.loop.batch_size).steps_per_epoch
+    step_s = median(after - before for before, after in pairwise(moments[WARM_UP_STEPS - 1 :]))
+    return EpochTime(captions, per_epoch, step_s * per_epoch)

@@ -1,0 +1,162 @@
+"""What a recipe's matcher costs: the figures of the published table, formulas written out, and seconds an epoch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from evenreel.checkpoint.architecture import module
+from evenreel.errors import UsageError
+from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.training import timing
+from evenreel.training.cost import NOUNS, VERBS, Cost, Shape, matcher_cost, recipe_cost
+from evenreel.training.strata import Lengths
+from evenreel.training.timing import EpochTime, Times, measured_times
+from tests.in_process import run_here
+from tests.matchers.examples import DIMENSION, SETTINGS, small
+from tests.training.small_material import small_material, small_recipe
+
+SMALL = Shape(DIMENSION, batch=6, frames=3, words=12)
+
+
+def test_the_published_figures_of_hgr() -> None:
+    """Frame-length bias, table 5: 3.15 M and 10.25 M parameters, 4.03 G multiply-adds for a batch of 64 clips."""
+    size, batch, frames, words = 1024, 64, 20, 30
+    vocabulary = {"vocabulary": ("cut", "tomato")}
+    cost = matcher_cost(build_matcher("hgr", 1024, vocabulary), Shape(1024, batch, frames, words))
+    assert cost.videos.parameters == 3_149_825
+    assert cost.captions.parameters == 10_248_193
+    assert cost.parameters == 3_149_825 + 10_248_193
+    assert cost.embeddings == 3 * 300 + 16 * size
+    maps = batch * frames * (3 * size**2 + size)
+    assert maps == pytest.approx(4.028e9, rel=1e-4)
+    pooling, products_of_frames = batch * frames * size, 2 * batch * frames**2 * size
+    assert cost.videos.multiply_adds == maps + pooling + products_of_frames
+    recurrent = words * 2 * 3 * size * (300 + size)
+    nodes = 1 + VERBS + NOUNS
+    graph = nodes * (2 * size * size // 2 + size**2) + nodes**2 * (size // 2 + size)
+    assert cost.captions.multiply_adds == batch * (recurrent + 2 * words * size + graph)
+
+
+def test_attention_is_counted() -> None:
+    """A block of CLIP4Clip's transformer: four maps of D x D, a network of 8 D x D, and frames with frames twice."""
+    layers, frames, batch = 2, 3, 6
+    cost = matcher_cost(small("temporal"), SMALL)
+    maps = frames * 12 * DIMENSION**2 + 2 * frames**2 * DIMENSION
+    assert cost.videos.multiply_adds == pytest.approx(batch * layers * maps, rel=0.01)
+    assert cost.videos.multiply_adds >= batch * layers * maps
+
+
+def test_pairs_are_counted_one_by_one() -> None:
+    cost = matcher_cost(build_matcher("wti", DIMENSION), SMALL)
+    words, frames = SMALL.words, SMALL.frames
+    assert cost.pair_multiply_adds == words * frames * DIMENSION + words + frames
+    assert cost.captions.multiply_adds == SMALL.batch * words * (DIMENSION**2 + DIMENSION)
+    assert cost.captions.row_bytes == words * (4 * DIMENSION + 1 + 4)
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_every_matcher_has_all_its_parameters_in_its_cost(name: str) -> None:
+    matcher = small(name)
+    cost = matcher_cost(matcher, SMALL)
+    assert cost.parameters + cost.embeddings == sum(one.numel() for one in module(matcher).parameters())
+    parts = cost.captions.parameters + cost.videos.parameters + cost.pair_parameters
+    assert parts >= cost.parameters - 1  # all but the scale of the loss, those of both sides twice
+    twice = matcher_cost(matcher, replace(SMALL, batch=2 * SMALL.batch))
+    assert twice.videos.multiply_adds == 2 * cost.videos.multiply_adds
+    assert twice.pair_multiply_adds == cost.pair_multiply_adds
+
+
+def test_an_adapter_that_reads_windows() -> None:
+    plain, read = (matcher_cost(small(f"mean_pool+{kind}"), SMALL) for kind in ("linear", "windows"))
+    assert read.videos.multiply_adds > plain.videos.multiply_adds
+
+
+def test_an_ensemble_costs_as_much_as_its_members() -> None:
+    found = recipe_cost(small_recipe(matcher={"name": "wti"}, members={"count": 3}), SMALL)
+    assert found.members == 3
+    assert everything(found.whole) == pytest.approx([3 * value for value in everything(found.one)])
+    only = recipe_cost(small_recipe(matcher={"name": "wti"}, members={"count": 3, "only": 2}), SMALL)
+    assert (only.members, only.whole) == (1, only.one)
+
+
+def everything(cost: Cost) -> list[float]:
+    sides = [value for side in (cost.captions, cost.videos) for value in vars(side).values()]
+    return [*sides, cost.pair_multiply_adds, cost.parameters]
+
+
+def test_heads_keep_a_clip_once() -> None:
+    found = recipe_cost(small_recipe(members={"count": 3, "form": "heads"}), SMALL)
+    assert found.members == 1
+    assert found.whole.videos == found.one.videos
+    assert found.whole.captions.row_bytes == 3 * found.one.captions.row_bytes
+    assert found.whole.captions.parameters > found.one.captions.parameters
+
+
+def test_a_shape_that_a_matcher_does_not_take() -> None:
+    matcher = build_matcher("temporal", DIMENSION, SETTINGS["temporal"])
+    with pytest.raises(UsageError, match="at most 12 frames, and 13 are asked for; give fewer --frames"):
+        matcher_cost(matcher, replace(SMALL, frames=13))
+
+
+def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "WARM_UP_STEPS", 1)
+    monkeypatch.setattr(timing, "STEPS", 3)
+    recipe = small_recipe(members={"split": "adjusted", "fraction": 0.75}, loop={"batch_size": 8, "epochs": 3})
+    material = replace(small_material(), lengths=Lengths(np.arange(32.0), "frames"))
+    times = measured_times(recipe, material, tmp_path)
+    assert [(one.captions, one.steps) for one in (times.alone, *times.members)] == [(32, 4.0), (24, 3.0), (8, 1.0)]
+    assert min(one.seconds for one in times.members) > 0
+    heads = replace(recipe, members=replace(recipe.members, form="heads"))  # type: ignore[type-var]
+    (whole,) = measured_times(heads, material, tmp_path / "heads").members
+    assert (whole.captions, whole.steps) == (32, 4.0)
+
+
+def test_members_in_turn_and_at_once() -> None:
+    """The published epochs of EPIC-KITCHENS-100: 305 s for all, 175 s and 69 s for the two strata."""
+    times = Times(EpochTime(67_217, 1050, 305.0), (EpochTime(50_282, 785, 175.0), EpochTime(16_935, 264, 69.0)))
+    assert times.in_turn_s / times.alone.seconds - 1 == pytest.approx(-0.2)
+    assert times.at_once_s == 175.0
+
+
+@pytest.fixture(scope="module")
+def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    values: dict[str, Any] = {
+        "name": "small",
+        "data": {"corpus": "nowhere", "features": "nowhere", "validation": "test"},
+        "matcher": {"name": "wti"},
+        "members": {"count": 2},
+    }
+    path = tmp_path_factory.mktemp("recipe") / "small.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def test_the_command(recipe_file: Path) -> None:
+    command = [sys.executable, "-m", "evenreel", "cost", str(recipe_file)]
+    shape = ["--dimension", "16", "--batch", "6", "--frames", "3", "--words", "12"]
+    done = subprocess.run([*command, *shape], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("wti, counted on 6 captions of 12 words and 6 clips of 3 frames of 16 numbers\n")
+    for words in ("one training", "2 matchers, fused", "A gallery of 10,000 such clips takes 4.14 MB, 2.07 MB of one"):
+        assert words in done.stdout
+
+
+def test_the_command_as_json_and_what_it_needs(recipe_file: Path) -> None:
+    here = run_here("cost", recipe_file, "--dimension", "16", "--frames", "3", "--json", environment={})
+    found = json.loads(here.stdout)
+    assert (found["members"], found["times"], found["shape"]["frames"]) == (2, None, 3)
+    assert found["whole"]["parameters"] == 2 * found["one"]["parameters"]
+    bare = run_here("cost", recipe_file, environment={})
+    assert (bare.returncode, bare.stdout) == (2, "")
+    assert "nobody knows their length; give --dimension" in bare.stderr
+    both = run_here("cost", recipe_file, "--dimension", "16", "--measure", environment={})
+    assert "leave --dimension out" in both.stderr
