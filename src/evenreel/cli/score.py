@@ -77,14 +77,16 @@ def score(
     check_place(out)
     whole = load_corpus(corpus)
     pretrained = _matcher(checkpoint, features, device)
+    _check_label(out, pretrained)
     part = whole if split is None else select(whole, split=split)
     with share_bar("reading the captions") as progress:
         loaded = change.load(pretrained, features, part, progress)
     _check_table(out, loaded)
-    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), change.uses)
+    uses = (*pretrained.about.uses, *change.uses)
+    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), uses)
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
-    _show(out, loaded, as_json)
+    _show(out, loaded, pretrained.about.uses, as_json)
     if loaded.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -97,6 +99,15 @@ def _matcher(name: str, features: Path, device: str) -> Pretrained:
     if name in MATCHERS and not Path(name).exists():
         return untrained_matcher(name, features, device=device)
     return load_matcher(name, device=device)
+
+
+def _check_label(out: Path, pretrained: Pretrained) -> None:
+    """Refuse, before anything is scored, a file that cannot say what the matcher knows of a test split."""
+    if out.suffix == ".npy" and pretrained.about.uses:
+        raise UsageError(
+            f"The matcher was trained with {' and '.join(pretrained.about.uses)}, which an .npy cannot say; give --out "
+            "a name that ends in .npz."
+        )
 
 
 def _check_table(out: Path, loaded: CorpusFeatures) -> None:
@@ -122,17 +133,20 @@ def _check_table(out: Path, loaded: CorpusFeatures) -> None:
         typer.echo(f"{size} in {out}.", err=True)
 
 
-def _show(out: Path, loaded: CorpusFeatures, as_json: bool) -> None:
+def _show(out: Path, loaded: CorpusFeatures, uses: tuple[str, ...], as_json: bool) -> None:
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
     from evenreel.library.report import count
 
     captions, clips, aside = len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside
     if as_json:
         result = {"scores": str(out), "captions": captions, "clips": clips, "notices": list(loaded.notices)}
+        result["uses"] = list(uses)
         print_json(result | {"set_aside": [asdict(one) for one in aside]})
         return
     terminal = console()
     terminal.print(f"Scored {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}.")
+    for use in uses:
+        terminal.print(f"  [yellow]the matcher was trained with {safe(use)}[/], and so are its scores")
     for notice in loaded.notices:
         terminal.print(f"  note: {safe(notice)}")
     if aside:

@@ -16,12 +16,9 @@ from evenreel.cli.options import JsonOption
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evenreel.training.material import Loaded
     from evenreel.training.milestones import Watch
-    from evenreel.training.run import Trained
 
 RUNS = Path("runs")
-MANY = 10
 
 
 def train(
@@ -35,13 +32,15 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
+    from evenreel.cli.show_training import show_training
     from evenreel.cli.training_files import write_results
     from evenreel.cli.waiting import share_bar
     from evenreel.encoders.towers import usable_device
     from evenreel.studies.selection import SelectionMeasure, higher_is_better
     from evenreel.training.material import load_material
+    from evenreel.training.members import train_recipe_held
     from evenreel.training.recipe_files import find_recipe, load_recipe
-    from evenreel.training.run import Outside, train_held
+    from evenreel.training.run import Outside
     from evenreel.training.run_folder import CLIPS_READ, held, writing
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
@@ -54,11 +53,11 @@ def train(
         measure = None if loaded.validation is None else SelectionMeasure(chosen.selection, loaded.validation)
         with _step_bar(shown=not as_json) as watch:
             outside = Outside(measure, better, watch)
-            trained = train_held(chosen, loaded.material, folder, outside)
+            trained = train_recipe_held(chosen, loaded.material, folder, outside)
         if trained.first:  # Lightning runs this command once for each device
             with writing(folder):
                 write_results(folder, chosen, loaded, trained)
-            _show(folder, loaded, trained, as_json)
+            show_training(folder, chosen, loaded, trained, as_json)
     if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -96,26 +95,3 @@ def _in_short(figures: Mapping[str, float]) -> str:
     loss = sum(value for name, value in figures.items() if name.startswith("loss/"))
     recalls = [f"{name.removeprefix('validation/')} {figures[name]:.1f}" for name in figures if name.endswith("R@1")]
     return ", ".join([f"loss {loss:.3f}", *recalls]) if figures else ""
-
-
-def _show(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
-    from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, validation_figures
-    from evenreel.library.report import count
-
-    measured = validation_figures(trained)
-    if as_json:
-        result = {"folder": str(folder), "checkpoint": str(folder / CHECKPOINT), "step": trained.step}
-        aside = [vars(one) for one in loaded.set_aside]
-        print_json({**result, "stopped_early": trained.progress.stopped, "validation": measured, "set_aside": aside})
-        return
-    out = console()
-    early = ", stopped early" if trained.progress.stopped else ""
-    chosen = "best on validation" if trained.progress.best_step is not None else "last"
-    out.print(f"Trained in {safe(folder)}: the weights are those of step {trained.step:,}, the {chosen}{early}.")
-    if measured:
-        out.print("  " + ", ".join(f"{name} {value:.1f}" for name, value in measured.items()))
-    out.print(f"  checkpoint: {safe(folder / CHECKPOINT)}")
-    if loaded.set_aside:
-        out.print(f"[yellow]Set aside: {count(len(loaded.set_aside), 'clip')}[/], all in {safe(folder / SET_ASIDE)}")
-    list_clips_aside(out, loaded.set_aside[:MANY])

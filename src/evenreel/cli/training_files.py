@@ -22,7 +22,8 @@ from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
-from evenreel.training.run_folder import METRICS
+from evenreel.training.run_folder import MEMBERS, METRICS
+from evenreel.training.trimmed import uses_of
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
 _VALIDATION = "validation/"
@@ -38,8 +39,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
     towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
     pretrained = Pretrained(trained.matcher, trained.spec, _about(recipe, loaded, trained))
     save_pretrained(folder / CHECKPOINT, pretrained, towers)
-    curves = MetricsFile(folder / METRICS).curves()
-    write_page(training_page(recipe.name, _lead(recipe, trained), curves, recipe_text(recipe)), folder / PAGE)
+    write_page(training_page(recipe.name, _lead(recipe, trained), _curves(folder), recipe_text(recipe)), folder / PAGE)
     if loaded.set_aside:
         table = io.StringIO()
         rows = csv.writer(table)
@@ -55,10 +55,31 @@ def validation_figures(trained: Trained) -> dict[str, float]:
     }
 
 
+def clips_note(loaded: Loaded, trained: Trained) -> tuple[str, ...]:
+    """Sentences on the clips that were learned from: what was left out of them, and how they were divided."""
+    left_out = () if loaded.trimmed is None else (loaded.trimmed.sentence,)
+    if trained.members:
+        strata = tuple(f"Member {one.number} learned from {one}." for one in trained.strata)
+        return left_out + (strata or (f"All {len(trained.members)} members learned from all clips, by other seeds.",))
+    if trained.spec.name == "per_stratum":
+        return left_out + tuple(f"Head {one.number} learned from {one}." for one in trained.strata)
+    return left_out + tuple(f"It learned from stratum {one.number} alone: {one}." for one in trained.strata)
+
+
+def _curves(folder: Path) -> dict[str, list[tuple[float, float]]]:
+    """The figures of the run, and of those that it is made of."""
+    found = MetricsFile(folder / METRICS).curves()
+    places = (folder / MEMBERS).glob(f"*/{METRICS}")
+    for place in sorted(places, key=lambda place: (len(place.parent.name), place)):
+        curves = MetricsFile(place).curves()
+        found |= {f"{name} (member {place.parent.name})": points for name, points in curves.items()}
+    return found
+
+
 def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
-    figures, answers = validation_figures(trained), recipe.selection.relevance
+    figures, answers, uses = validation_figures(trained), recipe.selection.relevance, uses_of(recipe)
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=inputs_of(recipe, loaded),
@@ -66,7 +87,11 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
         split=recipe.data.train,
         recipe=recipe_text(recipe),
         recipe_note=recipe.about,
-        metrics=tuple(Metric(f"{name} t2v", value, data=data, relevance=answers) for name, value in figures.items()),
+        clips_note=clips_note(loaded, trained),
+        uses=uses,
+        metrics=tuple(
+            Metric(f"{name} t2v", value, data=data, relevance=answers, uses=uses) for name, value in figures.items()
+        ),
     )
 
 
@@ -89,10 +114,11 @@ def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
 
 def _lead(recipe: Recipe, trained: Trained) -> str:
     figures = validation_figures(trained)
-    if not figures:
+    metric = recipe.selection.metric
+    value = f"{metric} {figures[metric]:.1f}" if figures else ""
+    if trained.members:
+        measured = f", with {value} on the validation split" if value else ""
+        return f"{len(trained.members)} members became one matcher{measured}."
+    if not value:
         return f"The weights are those of the last step, {trained.step:,}; there was no validation split to select on."
-    value = figures[recipe.selection.metric]
-    return (
-        f"The weights are those of step {trained.step:,}, the best on the validation split: {recipe.selection.metric} "
-        f"{value:.1f}."
-    )
+    return f"The weights are those of step {trained.step:,}, the best on the validation split: {value}."
