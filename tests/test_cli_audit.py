@@ -152,7 +152,10 @@ class Opened:
     ) -> None:
         return None
 
-    def audit_inputs(self, queries: list[str], *, neutral_source: bool) -> tuple[Corpus, ScoreBlocks]:
+    def audit_inputs(
+        self, queries: list[str], *, neutral_source: bool, every_clip: bool
+    ) -> tuple[Corpus, ScoreBlocks]:
+        assert not every_clip
         self.asked, self.neutral = queries, neutral_source
         return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
 
@@ -213,7 +216,7 @@ def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real
 
 
 WRONG = [
-    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source"),
+    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds, length"),
     ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
     ("source", UsageError, "Give either --scores FILE"),
     ("source --scores fair.npz --library lib", UsageError, "Give either --scores FILE"),

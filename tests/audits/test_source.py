@@ -110,7 +110,7 @@ def test_too_few_give_no_verdict_whatever_their_interval() -> None:
     few = audited(12, 4.0)
     assert few.effect.high is not None and few.effect.high < 0
     assert not few.effect.is_told
-    assert effect_words(few).endswith(": too few clips")
+    assert effect_words(few).endswith(": too few to conclude")
     assert few.to_json()["effect"]["enough"] is False
     assert audited(30, 4.0).to_json()["effect"]["enough"] is True
 
@@ -238,8 +238,8 @@ def test_audits_go_by_name() -> None:
     (found,) = evenreel.audit("source", scores, corpus, QUICK)
     assert found.to_json() == audit_source(scores, corpus, QUICK).to_json()
     assert [one.name for one in audit(["source", "source"], scores, corpus, QUICK)] == ["source", "source"]
-    with pytest.raises(UsageError, match=f"'length' is no audit; there are: {', '.join(AUDITS)}"):
-        audit(["source", "length"], scores, corpus)
+    with pytest.raises(UsageError, match=f"'lengths' is no audit; there are: {', '.join(AUDITS)}"):
+        audit(["source", "lengths"], scores, corpus)
     with pytest.raises(UsageError, match="No audit is named"):
         audit([], scores, corpus)
 

@@ -49,7 +49,8 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
     figure.update_layout(barmode="group", bargap=0.25)
     for number, (series, by_group) in enumerate(deltas.items()):
         figure.add_bar(
-            x=[_label(group, _GROUP_WIDTH) for group in by_group], y=[_known(one.value) for one in by_group.values()],
+            x=[name_label(group, _GROUP_WIDTH) for group in by_group],
+            y=[_known(one.value) for one in by_group.values()],
             error_y=interval_ends(by_group.values()), name=plain(series), marker_color=COLOURS[number % len(COLOURS)],
             customdata=[_said(one) for one in by_group.values()], hovertemplate="%{x}: %{customdata}",
         )  # fmt: skip
@@ -68,7 +69,7 @@ def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     figure = go.Figure(layout=axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
     figure.add_scatter(
-        x=[_known(one.value) for one in effects.values()], y=[_label(name, _SYSTEM_WIDTH) for name in effects],
+        x=[_known(one.value) for one in effects.values()], y=[name_label(name, _SYSTEM_WIDTH) for name in effects],
         mode="markers", marker={"size": 11, "color": COLOURS[0]}, showlegend=False,
         error_x={**interval_ends(effects.values()), "color": COLOURS[0]},
         customdata=[_said(one) for one in effects.values()], hovertemplate="%{y}: %{customdata}<extra></extra>",
@@ -204,7 +205,7 @@ def _known(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _label(words: str, width: int) -> str:
+def name_label(words: str, width: int) -> str:
     """A name as a mark of an axis: escaped and in short lines."""
     lines = textwrap.wrap(words, width, break_long_words=width > _GROUP_WIDTH) or [""]
     return "<br>".join(plain(line) for line in lines)

@@ -70,6 +70,17 @@ class OrderedRows:
             found[number] = np.where(self.shown(depth) > 0, above + run * (end - lowest) / (end - start), 0.0)
         return found
 
+    def first(self, depth: int) -> tuple[NDArray[np.intp], Column]:
+        """(b, W) columns that may be among the `depth` best, and the share of all orders of equals in which each is.
+
+        The shares of a row sum to `shown(depth)`; minus infinity has none.
+        """
+        size = self.order.shape[1]
+        lowest = size - self.shown(depth)
+        begin = int(self.start[np.arange(len(self.order)), np.minimum(lowest, size - 1)].min(initial=size - 1))
+        start, end = self.start[:, begin:], self.end[:, begin:]
+        return self.order[:, begin:], np.clip(end - lowest[:, None], 0, end - start) / (end - start)
+
     def shown(self, depth: int) -> NDArray[np.intp]:
         """(b,) how many clips the `depth` best are: fewer where the others are minus infinity."""
         return np.asarray(np.minimum(depth, self.order.shape[1] - self.hidden), dtype=np.intp)

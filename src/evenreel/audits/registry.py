@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evenreel.audits.confounds import audit_confounds
+from evenreel.audits.length import audit_length
 from evenreel.audits.result import AuditResult, AuditSettings
 from evenreel.audits.source import audit_source
 from evenreel.errors import CorpusError, UsageError
@@ -12,7 +13,10 @@ from evenreel.types import Corpus, ScoreBlocks
 
 Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
 
-AUDITS: dict[str, Audit] = {"source": audit_source, "confounds": audit_confounds}
+AUDITS: dict[str, Audit] = {"source": audit_source, "confounds": audit_confounds, "length": audit_length}
+
+OF_SOURCE = frozenset({"source", "confounds"})
+"""Audits that ask of each clip where it is from; the others do without."""
 
 
 def audit(
@@ -29,7 +33,7 @@ def audit(
         names: one key of `AUDITS`, or several.
         scores: of captions and clips, of any system.
         corpus: whose they are; select the split first.
-        settings: samples, seed, confidence, and how much is read at once.
+        settings: samples, seed, confidence, how much is read at once, and what was learned from.
         not_made: told, in a sentence, of each audit for which the corpus lacks something, and the others go on; None:
             the first such audit raises.
 

@@ -12,6 +12,9 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from evenreel.audits.length_tail import TailClasses
+    from evenreel.types import Corpus
+
 Cell = str | int | float | None
 """One field of a table: None is shown as a dash."""
 
@@ -28,12 +31,16 @@ class AuditSettings:
         seed: of the samples.
         confidence: of the intervals.
         band_bytes: about how many bytes of scores are asked for at once.
+        train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
+        tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
     """
 
     resamples: int = 1000
     seed: int = 0
     confidence: float = 0.95
     band_bytes: int = 64 * 2**20
+    train: Corpus | None = None
+    tail: TailClasses | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:

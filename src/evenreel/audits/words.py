@@ -70,12 +70,12 @@ def verdict(effect: Effect) -> str:
     >>> verdict(Effect("R", 1.0, 0.5, 1.5)), verdict(Effect("R", 1.0, -0.5, 1.5)), verdict(Effect("R", 60.0))
     ('above 0', 'cannot be told from 0', 'no interval')
     >>> verdict(Effect("R", 1.0, 0.5, 1.5, enough=False))
-    'too few clips'
+    'too few to conclude'
     """
     if not isfinite(effect.value):
         return "not measured"
     if not effect.enough:
-        return "too few clips"
+        return "too few to conclude"
     if effect.low is None or effect.high is None:
         return "no interval"
     if not effect.is_told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +18,14 @@ from evenreel.errors import CorpusError, ScoresError, UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evenreel.audits.length_tail import TailClasses
     from evenreel.audits.result import AuditResult, AuditSettings
     from evenreel.types import Corpus, ScoreBlocks
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
+TRAIN = "train"
+TRAIN_HELP = "Part of the corpus that was learned from, for the audit length; train where the corpus has it."
+TAIL_HELP = "csv of verbs or nouns with few training clips, for the audit length; again for another file."
 QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
 
 
@@ -31,6 +36,8 @@ def audit(
     ] = None,
     corpus: Annotated[Path | None, typer.Option(help="Folder of the corpus the scores are of.")] = None,
     split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
+    train_split: Annotated[str | None, typer.Option("--train-split", help=TRAIN_HELP)] = None,
+    tail_classes: Annotated[list[Path] | None, typer.Option("--tail-classes", help=TAIL_HELP)] = None,
     library: Annotated[Path | None, typer.Option("--library", "-l", help="Audit the search of this library.")] = None,
     queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP)] = None,
     neutral_source: Annotated[
@@ -46,9 +53,11 @@ def audit(
     from evenreel.audits.result import AuditSettings
     from evenreel.cli.show_audit import show_audits
 
-    settings = AuditSettings(resamples=resamples, seed=seed, confidence=confidence)
-    not_made: list[str] = []
     _check_names(names)
+    if (train_split or tail_classes) and (library is not None or "length" not in names):
+        raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
+    settings = AuditSettings(resamples, seed, confidence, tail=_tail(tail_classes))
+    not_made: list[str] = []
     if report:
         check_place(report)
     if (library is None) == (scores is None):
@@ -62,7 +71,8 @@ def audit(
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
-        results = _of_scores(names, system_names(scores or []), (whole, split), settings, not_made.append)
+        parts = Parts(whole, split, train_split)
+        results = _of_scores(names, system_names(scores or []), parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
     show_audits(results, report, as_json, not_made)
@@ -70,6 +80,39 @@ def audit(
         _write(report, results, not_made)
     if not_made:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Folder of a corpus, the split that was scored and the one that was learned from; None where neither is named."""
+
+    folder: Path
+    split: str | None
+    train_split: str | None
+
+    def read(self) -> tuple[Corpus, Corpus | None]:
+        """The clips that were scored, and those that were learned from where the corpus says which these are.
+
+        Raises:
+            CorpusError: the corpus cannot be read, or has no such split.
+            UsageError: both are one split.
+        """
+        from evenreel.corpus import load_corpus, select
+
+        if self.split is not None and self.split == self.train_split:
+            raise UsageError(f"--split and --train-split both name {self.split!r}; a system is tested on other clips.")
+        whole = load_corpus(self.folder)
+        scored = whole if self.split is None else select(whole, split=self.split)
+        learned = self.train_split
+        if learned is None and self.split != TRAIN and TRAIN in whole.clips["split"]:
+            learned = TRAIN
+        return scored, None if learned is None else select(whole, split=learned)
+
+
+def _tail(paths: Sequence[Path] | None) -> TailClasses | None:
+    from evenreel.audits import read_tail_classes
+
+    return read_tail_classes(paths) if paths else None
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -90,19 +133,17 @@ def _named(path: Path | None, one: str, other: str) -> Path:
 def _of_scores(
     names: Sequence[str],
     paths: Mapping[str, Path],
-    place: tuple[Path, str | None],
+    parts: Parts,
     settings: AuditSettings,
     not_made: Callable[[str], None],
 ) -> list[AuditResult]:
     """Every audit of every file; the corpus is read once."""
-    from evenreel.corpus import load_corpus, select
     from evenreel.evaluation import load_scores
 
     if missing := [path for path in paths.values() if not path.is_file()]:
         raise ScoresError(f"There is no file {missing[0]}.")
-    folder, split = place
-    whole = load_corpus(folder)
-    part = whole if split is None else select(whole, split=split)
+    part, learned = parts.read()
+    settings = replace(settings, train=learned)
     results = []
     for system, path in paths.items():
         notices: list[str] = []
@@ -124,11 +165,15 @@ def _of_library(
     *,
     neutral: bool,
 ) -> list[AuditResult]:
+    from evenreel.audits import OF_SOURCE
     from evenreel.library import open_library
 
+    results = []
     with open_library(library) as opened:
-        corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral)
-        return _audited(names, scores, corpus, settings, library.name, not_made)
+        for of_source, some in groupby(names, lambda name: name in OF_SOURCE):
+            corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
+            results += _audited(list(some), scores, corpus, settings, library.name, not_made)
+    return results
 
 
 def _audited(

@@ -1,7 +1,7 @@
 """A library as an audit reads it: its clips as a corpus, and what its search makes of some queries as scores.
 
 Nobody knows which clip answers which query of a library, so the corpus has no captions; the audits that need none ask
-which sources stand above others.
+which sources stand above others, and whether long clips do.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
         yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
 
 
-def audited(library: Opened, asked: Asked, *, neutral: bool) -> tuple[Corpus, BestFrames]:
-    """The clips whose source is known, and how they score under Q queries; see `Library.audit_inputs`.
+def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
+    """The clips with frames, or those whose source is known, and how they score; see `Library.audit_inputs`.
 
     Raises:
-        UsageError: the library has no vision, no clip a source, or its search cannot be neutral.
+        UsageError: the library has no vision, no clip that can be audited, or its search cannot be neutral.
         LibraryError: the vectors cannot be read.
     """
     gallery, vectors, queries = library.gallery, library.vectors, asked.vectors
@@ -100,7 +100,7 @@ def audited(library: Opened, asked: Asked, *, neutral: bool) -> tuple[Corpus, Be
 
         queries = without_source(queries, read_neutral(library).basis)
     sources = read_sources(library.connection, gallery.clip_ids)
-    rows = _of_known_source(sources)
+    rows = _with_frames(sources) if every_clip else _of_known_source(sources)
     scores = BestFrames(
         caption_ids=[f"q{number}" for number in range(1, len(queries) + 1)],
         video_ids=[gallery.clip_ids[row] for row in rows],
@@ -108,9 +108,15 @@ def audited(library: Opened, asked: Asked, *, neutral: bool) -> tuple[Corpus, Be
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],
-        notices=(*asked.notices, *_left_out(library, len(rows))),
+        notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
     )
     return _corpus(library, sources, rows), scores
+
+
+def _with_frames(sources: Sources) -> Rows:
+    if not sources.names:
+        raise UsageError("No clip of the library has frames, so there is nothing to audit; index some videos first.")
+    return np.arange(len(sources.names), dtype=np.int64)
 
 
 def _of_known_source(sources: Sources) -> Rows:
@@ -123,11 +129,11 @@ def _of_known_source(sources: Sources) -> Rows:
     return rows
 
 
-def _left_out(library: Opened, audited: int) -> tuple[str, ...]:
+def _left_out(library: Opened, audited: int, lacking: str) -> tuple[str, ...]:
     (held,) = library.connection.execute("SELECT count(*) FROM clips").fetchone()
     if audited == held:
         return ()
-    return (f"{held - audited:,} of {held:,} clips have no known source or no frames, and are left out.",)
+    return (f"{held - audited:,} of {held:,} clips have {lacking} frames, and are left out.",)
 
 
 def _corpus(library: Opened, sources: Sources, rows: Rows) -> Corpus:

@@ -204,21 +204,24 @@ class Library:
         with self._reading():
             return neutral_trouble(self._connection)
 
-    def audit_inputs(self, queries: Sequence[str], *, neutral_source: bool = False) -> tuple[Corpus, ScoreBlocks]:
-        """What an audit of source needs to know of this library: see `evenreel.library.audited`.
+    def audit_inputs(
+        self, queries: Sequence[str], *, neutral_source: bool = False, every_clip: bool = False
+    ) -> tuple[Corpus, ScoreBlocks]:
+        """What an audit needs to know of this library: see `evenreel.library.audited`.
 
         Args:
             queries: sentences, of what people search for here.
             neutral_source: with the scores of a neutral search, as in `search`.
+            every_clip: with clips of unknown source, for audits that do not ask for it, such as that of lengths.
 
         Returns:
-            The clips with frames and a known source, without captions; and the similarity of each query (`q1`, `q2`,
-            ...) to each clip's best frame, had a block at a time. How many clips are left out is among the `notices`
-            of the scores, and so in what an audit of them says.
+            The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
+            query (`q1`, `q2`, ...) to each clip's best frame, had a block at a time. How many clips are left out is
+            among the `notices` of the scores, and so in what an audit of them says.
 
         Raises:
-            UsageError: there is no query or one is empty, the library has no vision or no clip a source, or the search
-                cannot be neutral.
+            UsageError: there is no query or one is empty, the library has no vision, no clip with frames, or none of
+                known source where that is asked for, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
             LibraryError: the library is damaged.
         """
@@ -229,7 +232,7 @@ class Library:
         if encoder is None:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
         asked = encoded(queries, encoder)
-        return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source))
+        return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source, every_clip=every_clip))
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:

@@ -1,0 +1,165 @@
+"""How long the first clips of every ranking are, and how long they would be if their length had no say.
+
+A ranking that goes by content alone returns clips of the lengths that its content has. So each of the first clips is
+held against the clips of the gallery that share as much with the caption: verb and noun, the verb alone, a noun alone,
+or neither. Chosen among those without a look at their length it would be as long as they are on average; what is above
+or below that is the excess. Where classes are not known, clips that answer are left out, and the others are one kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.length_data import LengthData
+from evenreel.audits.ordered_rows import OrderedRows
+from evenreel.audits.pairs import row_bands
+from evenreel.corpus.relevance import ClassRelevance
+from evenreel.evaluation.blocks import CheckedScores, Items, Search
+from evenreel.evaluation.first_hit import first_hits, hit_columns
+from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
+from evenreel.evaluation.places import best_items, find_places
+
+Column = NDArray[np.float64]
+
+DEPTHS = (1, 5, 10, 20, 50)
+MAIN = 20
+"""Depth of the effect: the paper on frame-length bias looks at the mean length of the first 20 (section B)."""
+
+_RECALL = parse_metric("R@10")
+_KINDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FirstClips:
+    """What Q rankings return first.
+
+    Attributes:
+        means: (K, Q) mean length of the first k clips, for each of `DEPTHS` below the gallery's size; NaN where nothing
+            is shown or no length is known.
+        excess: (K, Q) mean logarithm of their lengths less `expected`.
+        expected: (K, Q) what that mean would be if length had no say.
+        rank: (Q,) of the first clip that answers; NaN where none does or nobody knows.
+        recall: (Q,) R@10 in percent.
+        shown: (V,) how often each clip is among the first `MAIN`, as an expected count.
+        depths: (K) those of `DEPTHS`.
+    """
+
+    means: Column
+    excess: Column
+    expected: Column
+    rank: Column
+    recall: Column
+    shown: Column
+    depths: tuple[int, ...]
+
+    @property
+    def main(self) -> int:
+        """Place of `MAIN` in `depths`, or of the largest one below it."""
+        return max(place for place, depth in enumerate(self.depths) if depth <= MAIN)
+
+    def at(self, depth: int) -> Column:
+        """(Q,) mean lengths at a depth, or at the largest one below it."""
+        return np.asarray(self.means[max(place for place, one in enumerate(self.depths) if one <= depth)])
+
+
+def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int) -> FirstClips:
+    """Read the scores once, some captions at a time.
+
+    Raises:
+        ScoresError: a score is NaN.
+    """
+    tally = _Tally(data, len(scores.caption_ids))
+    search = None if data.relevance is None else Search(scores, data.relevance, turned=False)
+    for rows, block in row_bands(scores, band_bytes):
+        tally.add(rows, block, None if search is None else search.items(rows))
+    return tally.result()
+
+
+class _Tally:
+    """The columns of `FirstClips`, filled band by band."""
+
+    def __init__(self, data: LengthData, captions: int) -> None:
+        self._data = data
+        self._known = ~np.isnan(data.lengths)
+        self._lengths = np.where(self._known, data.lengths, 0.0)
+        self._logs = np.log(np.where(self._known, data.lengths, 1.0))
+        self._depths = tuple(depth for depth in DEPTHS if depth == 1 or depth < len(data.lengths))
+        self._means, self._excess, self._expected = np.full((3, len(self._depths), captions), np.nan)
+        self._rank, self._recall = np.full((2, captions), np.nan)
+        self._shown = np.zeros(len(data.lengths))
+
+    def add(self, rows: slice, block: NDArray[Any], items: Items | None) -> None:
+        """Some captions more, with the clips that answer them."""
+        if items is not None:
+            self._add_ranks(rows, block, items)
+        kinds = self._kinds(rows, block.shape, items)
+        if not self._data.has_kin and items is not None:
+            block = np.where(kinds > 0, -np.inf, block)
+        self._add_first(rows, block, kinds)
+
+    def result(self) -> FirstClips:
+        """All that was seen."""
+        return FirstClips(
+            self._means, self._excess, self._expected, self._rank, self._recall, self._shown, self._depths
+        )
+
+    def _add_ranks(self, rows: slice, block: NDArray[Any], items: Items) -> None:
+        hits = first_hits(find_places(block, best_items(block, items)))
+        columns = hit_columns(hits, (_RECALL,))
+        self._rank[rows.start + hits.query] = columns[FIRST_RANK]
+        self._recall[rows.start + hits.query] = columns[str(_RECALL)]
+
+    def _kinds(self, rows: slice, shape: tuple[int, ...], items: Items | None) -> NDArray[np.int8]:
+        """(b, V) number below `_KINDS` of what each clip shares with each caption; without classes, 1 if it answers."""
+        kinds = np.zeros(shape, dtype=np.int8)
+        relevance = self._data.relevance
+        if isinstance(relevance, ClassRelevance):
+            sides = (relevance.caption_verbs, relevance.video_verbs), (relevance.caption_nouns, relevance.video_nouns)
+            for weight, (captions, videos) in zip((2, 1), sides, strict=True):
+                shared = (captions[rows] @ videos.T).tocoo()
+                kinds[shared.row, shared.col] += weight
+        elif items is not None:
+            kinds[items.query, items.item] = 1
+        return kinds
+
+    def _add_first(self, rows: slice, block: NDArray[Any], kinds: NDArray[np.int8]) -> None:
+        typical, candidates = self._typical(kinds), _candidates(block, self._depths[-1])
+        ordered = OrderedRows.of(np.take_along_axis(block, candidates, axis=1))
+        for number, depth in enumerate(self._depths):
+            places, shares = ordered.first(depth)
+            columns = np.take_along_axis(candidates, places, axis=1)
+            kind = np.take_along_axis(kinds, columns, axis=1).astype(np.intp)
+            self._add_depth(number, rows, columns, shares, np.take_along_axis(typical, kind, axis=1))
+
+    def _add_depth(self, number: int, rows: slice, columns: NDArray[np.intp], shares: Column, expected: Column) -> None:
+        """What some captions are shown first: (b, W) clips, the share of each in the first k, and what is expected."""
+        weights = shares * self._known[columns]
+        with np.errstate(invalid="ignore"):  # nothing is shown, or nothing of known length
+            for into, values in (
+                (self._means, self._lengths[columns]),
+                (self._excess, self._logs[columns] - expected),
+                (self._expected, expected),
+            ):
+                into[number, rows] = (weights * values).sum(axis=1) / weights.sum(axis=1)
+        if self._depths[number] == max(one for one in self._depths if one <= MAIN):
+            self._shown += np.bincount(columns.ravel(), shares.ravel(), len(self._shown))
+
+    def _typical(self, kinds: NDArray[np.int8]) -> Column:
+        """(b, V) kinds -> (b, `_KINDS`) mean logarithm of the lengths of each; 0 for one that no clip has."""
+        places = np.arange(len(kinds))[:, None] * _KINDS + kinds
+        size = len(kinds) * _KINDS
+        counts = np.bincount(places.ravel(), np.broadcast_to(self._known, kinds.shape).ravel(), size)
+        sums = np.bincount(places.ravel(), np.broadcast_to(self._logs, kinds.shape).ravel(), size)
+        return np.asarray(sums / np.maximum(counts, 1)).reshape(len(kinds), _KINDS)
+
+
+def _candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
+    """(b, W) columns among which are the `depth` best of each row and all that score like the last of these."""
+    last = block.shape[1] - min(depth, block.shape[1])
+    least = np.partition(block, last, axis=1)[:, last, None]
+    width = int((block >= least).sum(axis=1).max(initial=1))
+    return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]

@@ -1,0 +1,104 @@
+"""Verbs and nouns with few training clips: what is missed for its rarity is not missed for its length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+
+SHARE = 0.2
+"""Of the training clips that the smallest classes hold together, at most (Damen et al. 2022, tail classes)."""
+
+_COLUMNS = {"verbs": ("verb", "verb_class"), "nouns": ("noun", "noun_class")}
+
+
+@dataclass(frozen=True)
+class TailClasses:
+    """Verbs and nouns of the long tail.
+
+    Attributes:
+        verbs, nouns: their classes.
+        rule: how they were found, in words.
+    """
+
+    verbs: frozenset[int]
+    nouns: frozenset[int]
+    rule: str
+
+    def hold(self, verbs: Sequence[int], nouns: Sequence[int]) -> bool:
+        """Whether one of some verbs or nouns is among them."""
+        return not self.verbs.isdisjoint(verbs) or not self.nouns.isdisjoint(nouns)
+
+
+def read_tail_classes(paths: Sequence[Path]) -> TailClasses:
+    """Lists from csv files with a column `verb` or `verb_class`, `noun` or `noun_class`, or both kinds.
+
+    The official lists of EPIC-KITCHENS-100 are `EPIC_100_tail_verbs.csv` and `EPIC_100_tail_nouns.csv`. A kind that no
+    file has has no tail.
+
+    Raises:
+        UsageError: a file cannot be read, has none of these columns, or something in them is no whole number.
+    """
+    found: dict[str, set[int]] = {kind: set() for kind in _COLUMNS}
+    for path in paths:
+        table = _table(path)
+        kinds = {
+            kind: next((name for name in names if name in table.columns), None) for kind, names in _COLUMNS.items()
+        }
+        if not any(kinds.values()):
+            raise UsageError(f"{path} has the columns {', '.join(table.columns)}; it needs verb, noun, or both.")
+        for kind, column in kinds.items():
+            if column is not None:
+                found[kind] |= _classes(table, column, path)
+    names = ", ".join(path.name for path in paths)
+    return TailClasses(frozenset(found["verbs"]), frozenset(found["nouns"]), f"as {names} lists them")
+
+
+def tail_by_frequency(pairs: Sequence[tuple[int, int]], classes: NDArray[np.int64]) -> TailClasses:
+    """The smallest verbs and the smallest nouns that together hold at most a fifth of the training clips.
+
+    On EPIC-KITCHENS-100 these are as many as its official lists have: 86 verbs and 228 nouns.
+
+    Args:
+        pairs: verb and noun of each class; a noun below 0 is none.
+        classes: (N,) class of each training clip.
+
+    >>> sorted(tail_by_frequency([(0, 0), (1, 0), (2, 1)], np.array([0] * 8 + [1, 2])).verbs)
+    [1, 2]
+    """
+    counted = Counter(classes.tolist())
+    verbs, nouns = (
+        _smallest((pairs[class_][side], count) for class_, count in counted.items() if pairs[class_][side] >= 0)
+        for side in (0, 1)
+    )
+    return TailClasses(verbs, nouns, f"the smallest classes that hold at most {SHARE:.0%} of the training clips")
+
+
+def _smallest(counts: Iterable[tuple[int, int]]) -> frozenset[int]:
+    total: Counter[int] = Counter()
+    for name, count in counts:
+        total[name] += count
+    names = sorted(total, key=lambda name: (total[name], name))
+    held = np.cumsum([total[name] for name in names])
+    return frozenset(names[: int(np.searchsorted(held, SHARE * total.total(), "right"))])
+
+
+def _table(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_csv(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"{path} cannot be read as a csv of classes ({error}).") from error
+
+
+def _classes(table: pl.DataFrame, column: str, path: Path) -> set[int]:
+    try:
+        return set(table[column].cast(pl.Int64).drop_nulls().to_list())
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"{path} has something else than whole numbers in its column {column}.") from error
