@@ -10,6 +10,7 @@ import torch
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
 from evenreel.checkpoint.architecture import build, module
 from evenreel.matchers import TextBatch, VideoBatch
+from tests.matchers.examples import graph
 
 DIMENSION = 16
 ENCODER = EncoderNote("openai/clip-vit-base-patch32@c237dc49", "0f" * 32, DIMENSION)
@@ -34,7 +35,8 @@ def scores(pretrained: Pretrained) -> torch.Tensor:
     word_mask = torch.arange(6) < torch.tensor([[6], [1], [3], [4], [2]])
     frames = unit(torch.randn(4, 3, DIMENSION, generator=generator), dim=-1)
     frame_mask = torch.arange(3) < torch.tensor([[3], [1], [2], [3]])
-    text = TextBatch(tuple("abcde"), words * word_mask[..., None], word_mask, unit(words[:, 0], dim=-1))
+    graphs = tuple(graph(int(length), row) for row, length in enumerate(word_mask.sum(1)))
+    text = TextBatch(tuple("abcde"), words * word_mask[..., None], word_mask, unit(words[:, 0], dim=-1), graphs)
     video = VideoBatch(tuple("vwxy"), frames * frame_mask[..., None], frame_mask, torch.zeros(4, 3))
     matcher = pretrained.matcher
     with torch.inference_mode():

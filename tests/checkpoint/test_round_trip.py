@@ -22,7 +22,10 @@ from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
 from .conftest import ENCODER, scores, trained
 
-SMALL = {"heads": 2, "weight_layers": 1, "max_frames": 3, "max_words": 6, "layers": 1, "temporal_layers": 1}
+SMALL = {
+    **{"heads": 2, "weight_layers": 1, "max_frames": 3, "max_words": 6, "layers": 1, "temporal_layers": 1},
+    **{"size": 8, "word_size": 4, "vocabulary": ("red", "ball")},
+}
 
 
 def small(name: str) -> MatcherSpec:

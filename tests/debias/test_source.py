@@ -25,6 +25,7 @@ from tests.matchers.examples import (
     disturb,
     read_videos,
     small,
+    text_rows,
     trained,
     video_rows,
     videos,
@@ -47,14 +48,9 @@ def mirrored(name: str = "") -> PairBatch:
     return PairBatch(captions(), own, same, Counterparts(other, PRESENT, GENERATED))
 
 
-def text_row(text: TextBatch, row: int) -> TextBatch:
-    rows = slice(row, row + 1)
-    return TextBatch(text.ids[rows], text.words[rows], text.word_mask[rows], text.sentence[rows])
-
-
 def one_score(matcher: Any, text: TextBatch, video: VideoBatch, row: int) -> float:
     state = matcher.encode_video(video_rows(video, [row]))
-    return float(matcher.score(matcher.encode_text(text_row(text, row)), state))
+    return float(matcher.score(matcher.encode_text(text_rows(text, [row])), state))
 
 
 def by_pairs(matcher: Any, batch: PairBatch, settings: SourceDebias) -> float:

@@ -11,15 +11,17 @@ from torch.nn import functional as F
 
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 DIMENSION = 16
 WORDS = (5, 2, 4, 1, 3)
 FRAMES = (4, 3, 1, 4, 2)
+KNOWN = ("a", "ball", "dog", "red", "throws", "to")
 SETTINGS: dict[str, dict[str, Any]] = {
     "temporal": {"layers": 2, "heads": 2, "max_frames": 12},
     "x_clip": {"temporal_layers": 1, "heads": 2, "max_words": 12},
     "t_mass": {"trials": 5},
+    "hgr": {"size": 12, "word_size": 6, "vocabulary": KNOWN},
 }
 """What keeps the matchers small; one without a line has its defaults."""
 
@@ -41,7 +43,24 @@ def captions(lengths: tuple[int, ...] = WORDS, seed: int = 0, dtype: torch.dtype
         words=words.masked_fill(~mask[..., None], 0.0),
         word_mask=mask,
         sentence=_unit(len(lengths), DIMENSION, make=make, dtype=dtype),
+        graphs=tuple(graph(length, seed + row) for row, length in enumerate(lengths)),
     )
+
+
+def graph(length: int, seed: int = 0) -> RoleGraph:
+    """A caption of so many words, each a thing; the first, where there are several, is done with all but the last."""
+    make = torch.Generator().manual_seed(seed)
+    words = [KNOWN[int(place)] for place in torch.randint(len(KNOWN), (length,), generator=make)]
+    roles = ("V", "ARG1", "ARG0", "ARGM-LOC", "NOUN") if length > 1 else ("NOUN",)
+    nodes = tuple(RoleNode(roles[min(place, len(roles) - 1)], (place,)) for place in range(length))
+    return RoleGraph((*words[:-1], "unheard"), nodes, tuple((0, place) for place in range(1, length - 1)))
+
+
+def text_rows(text: TextBatch, rows: list[int]) -> TextBatch:
+    """Some of the captions, in this order."""
+    tensors = (tensor[rows] for tensor in (text.words, text.word_mask, text.sentence))
+    graphs = text.graphs or ()
+    return TextBatch(tuple(text.ids[row] for row in rows), *tensors, graphs=tuple(graphs[row] for row in rows))
 
 
 def videos(lengths: tuple[int, ...] = FRAMES, seed: int = 1, dtype: torch.dtype = torch.float32) -> VideoBatch:
@@ -74,7 +93,7 @@ def video_rows(video: VideoBatch, rows: list[int]) -> VideoBatch:
 
 def text_features(text: TextBatch) -> TextFeatures:
     """The captions as they lie on disk."""
-    return TextFeatures(text.ids, text.words.numpy(), text.word_mask.numpy(), text.sentence.numpy())
+    return TextFeatures(text.ids, text.words.numpy(), text.word_mask.numpy(), text.sentence.numpy(), text.graphs)
 
 
 def video_features(video: VideoBatch) -> VideoFeatures:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.similarity.tiles import CHUNK_BYTES, LEAST_BUDGET_BYTES, MatcherScores
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 DIMENSION = 16
 LONG = "many captions, few long videos"
@@ -28,7 +28,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temporal": {"layers": 1},
     "x_clip": {"temporal_layers": 0, "max_frames": 64},
     "t_mass": {"trials": 400, "max_frames": 64},
+    "hgr": {"size": 64},
 }
+GRAPH = RoleGraph(tuple("abcdefghij"), tuple(RoleNode("V" if place < 4 else "NOUN", (place,)) for place in range(10)))
+"""As many verbs and nouns as are read."""
 
 
 class Live(TorchDispatchMode):
@@ -70,7 +73,8 @@ def features(shape: tuple[int, int, int, int]) -> tuple[TextFeatures, VideoFeatu
         return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
     names = [tuple(map(str, range(count))) for count in (captions, videos)]
-    texts = TextFeatures(names[0], unit(captions, words), np.ones((captions, words), np.bool_), unit(captions))
+    mask = np.ones((captions, words), np.bool_)
+    texts = TextFeatures(names[0], unit(captions, words), mask, unit(captions), (GRAPH,) * captions)
     mask = np.ones((videos, frames), np.bool_)
     return texts, VideoFeatures(names[1], unit(videos, frames), mask, np.zeros((videos, frames)))
 

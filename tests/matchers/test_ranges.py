@@ -29,6 +29,20 @@ BAD: dict[str, tuple[Any, ...]] = {
     "noise_seed": (-1, 0.5, *NO_NUMBERS),
     "kind": ("lora", None),
     "prior": ("cauchy", None),
+    "margin": (-0.1, 2.5, *NO_NUMBERS),
+    "margin_pos": (-0.1, 2.5, *NO_NUMBERS),
+    "mining": ("semi-hard", None),
+    "tau_neg": (0.0, 1.5, *NO_NUMBERS),
+    "tau_pos": (0, 2, *NO_NUMBERS),
+    "size": (1, 2.5, *NO_NUMBERS),
+    "word_size": (0, *NO_NUMBERS),
+    "vectors": ("", 3, True),
+    "words_at_least": (0, 1.5, *NO_NUMBERS),
+    "vocabulary": ("cut", ("cut", "cut"), (1,), None),
+    "max_verbs": (0, *NO_NUMBERS),
+    "max_nouns": (0, *NO_NUMBERS),
+    "sharpness": (-1, *NO_NUMBERS),
+    "graph_dropout": (1.0, -0.1, *NO_NUMBERS),
 }
 """Every setting of every matcher is here: one that is added without a range fails the test."""
 
@@ -65,6 +79,8 @@ def test_the_ends_of_the_ranges(entry: Any) -> None:
     ends = {
         "temperature": 1, "dropout": 0, "prior_std": 0, "support_weight": 0, "temporal_layers": 0, "noise_seed": 0,
         "layers": 1, "weight_layers": 1, "heads": 1, "max_frames": 1, "max_words": 1, "trials": 1,
+        "margin": 0, "margin_pos": 2, "tau_neg": 1, "tau_pos": 1, "size": 2, "word_size": 1, "words_at_least": 1,
+        "max_verbs": 1, "max_nouns": 1, "sharpness": 0, "graph_dropout": 0, "vocabulary": (), "vectors": None,
     }  # fmt: skip
     given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
     built = entry.settings(**given)

@@ -20,6 +20,7 @@ from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.similarity.interaction import Tokens
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from tests.matchers.examples import graph
 
 DIMENSION = 8
 
@@ -34,7 +35,13 @@ def features(count: int) -> tuple[TextFeatures, VideoFeatures]:
     words = frames[:, :1] + 0.3 * rng.normal(size=(count, 5, DIMENSION))
     sentence = words.mean(1) / np.linalg.norm(words.mean(1), axis=-1, keepdims=True)
     return (
-        TextFeatures(tuple(f"c{row}" for row in range(count)), words * word_mask[..., None], word_mask, sentence),
+        TextFeatures(
+            tuple(f"c{row}" for row in range(count)),
+            words * word_mask[..., None],
+            word_mask,
+            sentence,
+            tuple(graph(length, row) for row, length in enumerate(word_mask.sum(1))),
+        ),
         VideoFeatures(
             tuple(f"v{row}" for row in range(count)),
             frames * frame_mask[..., None],
@@ -48,8 +55,10 @@ def longest_last(side: Any) -> Any:
     """The captions or videos in the order of their lengths."""
     mask = side.word_mask if isinstance(side, TextFeatures) else side.frame_mask
     order = mask.sum(1).argsort(kind="stable")
-    arrays = {name: array[order] for name, array in vars(side).items() if isinstance(array, np.ndarray)}
-    return replace(side, ids=tuple(side.ids[row] for row in order), **arrays)
+    given: dict[str, Any] = {name: array[order] for name, array in vars(side).items() if isinstance(array, np.ndarray)}
+    if isinstance(side, TextFeatures) and side.graphs is not None:
+        given["graphs"] = tuple(side.graphs[row] for row in order)
+    return replace(side, ids=tuple(side.ids[row] for row in order), **given)
 
 
 def corpus(texts: TextFeatures, videos: VideoFeatures) -> Corpus:
@@ -62,7 +71,7 @@ def corpus(texts: TextFeatures, videos: VideoFeatures) -> Corpus:
 def test_batches_and_tiles_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest rows are in the last batch, so that the state has to have room for them from the first on."""
     texts, videos = (longest_last(side) for side in features(23))
-    matcher = build_matcher(name, DIMENSION)
+    matcher = build_matcher(name, DIMENSION, {"size": 8, "dropout": 0, "graph_dropout": 0} if name == "hgr" else None)
     with torch.no_grad():
         at_once = matcher.score(
             matcher.encode_text(text_batch(texts)), matcher.encode_video(video_batch(videos))

@@ -149,14 +149,15 @@ class GraphTexts(nn.Module):
     def __init__(self, words: int, sizes: tuple[int, int], dropouts: tuple[float, float]) -> None:
         super().__init__()
         word_size, size = sizes
-        self.words = nn.Embedding(1 + words, word_size)
-        nn.init.uniform_(self.words.weight, -1 / math.sqrt(word_size), 1 / math.sqrt(word_size))
+        bound = 1 / math.sqrt(word_size)
+        self.words = _vectors(torch.empty(1 + words, word_size).uniform_(-bound, bound))
         self.dropout = nn.Dropout(dropouts[0])
         self.recurrent = nn.GRU(word_size, size, batch_first=True, bidirectional=True)
         for name, parameter in self.recurrent.named_parameters():
             nn.init.orthogonal_(parameter) if name.startswith("weight") else nn.init.zeros_(parameter)
         self.attention = nn.Linear(size, 1)
-        self.roles = nn.Embedding(len(ROLES), size)
+        roles = torch.empty(len(ROLES), size)
+        self.roles = _vectors(roles if roles.is_meta else roles.normal_())  # for what has no numbers it takes seconds
         self.graph = GraphAttention(size, dropouts[1])
 
     def forward(self, captions: Numbers) -> PhraseTexts:
@@ -187,3 +188,9 @@ class GraphTexts(nn.Module):
         own = own.masked_fill(~captions.members.any(2)[..., None], 0.0)
         scaled: Tensor = own * self.roles(captions.roles)
         return scaled
+
+
+def _vectors(first: Tensor) -> nn.Embedding:
+    """Vectors that are learned, one for each row of those to begin with."""
+    embedding: nn.Embedding = nn.Embedding.from_pretrained(first, freeze=False)  # type: ignore[no-untyped-call]
+    return embedding

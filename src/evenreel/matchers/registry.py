@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
+from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.t_mass import TMass, TMassSettings
@@ -14,7 +15,6 @@ from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
 from evenreel.matchers.x_pool import XPool, XPoolSettings
 from evenreel.types import RoleGraph
-
 
 Fit = Callable[[Mapping[str, Any], Sequence[RoleGraph]], dict[str, Any]]
 """Settings, and what is taken from the captions that are learned from where they leave it open."""
@@ -43,6 +43,7 @@ MATCHERS: dict[str, Entry] = {
     "x_clip": Entry(XClip, XClipSettings),
     "x_pool": Entry(XPool, XPoolSettings),
     "t_mass": Entry(TMass, TMassSettings),
+    "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
 }
 
 
