@@ -57,6 +57,17 @@ WORKED: dict[str, dict[str, list[str]]] = {
         "V jumps": ["ARG0 a man", "ARGM-LOC over a fence"],
     },
     "a man is on a horse": {"V is": ["ARG1 a man", "ARGM-LOC on a horse"]},
+    "a boy and a very big cat are jumping while a man and a girl watch": {
+        "V jumping": ["ARG0 a boy", "ARG0 a very big cat"],
+        "V watch": ["ARG0 a man", "ARG0 a girl"],
+    },
+    "he explains why one of two men has a good time": {
+        "V explains": ["ARG0 he"],
+        "V has": ["ARG0 one of two men", "ARG1 a good time"],
+    },
+    "she rides around on a horse on top of the hill": {
+        "V rides around": ["ARG0 she", "ARGM-LOC on a horse", "ARGM-LOC on top of the hill"]
+    },
     "turn the tap on": {"V turn on": ["ARG1 the tap"]},
     "pick up plate from sink": {"V pick up": ["ARG1 plate", "ARGM-DIR from sink"]},
     "he walks up the stairs": {"V walks": ["ARG0 he", "ARGM-DIR up the stairs"]},

@@ -217,10 +217,10 @@ class _Reading:
 
 
 def _modifier(noun: Piece, link: Piece | None) -> str | None:
-    """The role that a noun has by itself or by its preposition."""
-    if noun.head in words_of("time"):
-        return "ARGM-TMP"
-    return None if link is None else _role_after().get(link.head, _OTHER_PREPOSITION)
+    """The role that its preposition gives a noun; None where there is none."""
+    if link is None:
+        return None
+    return "ARGM-TMP" if noun.head in words_of("time") else _role_after().get(link.head, _OTHER_PREPOSITION)
 
 
 @lru_cache(maxsize=1)

@@ -74,9 +74,12 @@ def _demoted(pieces: Sequence[Piece], place: int) -> Piece:
 
 
 def verb_follows(pieces: Sequence[Piece], place: int, *, finite: bool = False) -> bool:
-    """Whether after a piece nothing but nouns and prepositions stands before a verb."""
-    after = next((piece for piece in pieces[place + 1 :] if piece.kind not in ("noun", "link")), None)
-    return after is not None and after.kind == "verb" and (after.finite or not finite)
+    """Whether after a piece nothing but nouns, prepositions and what joins nouns stands before a verb."""
+    for after in range(place + 1, len(pieces)):
+        joins_nouns = pieces[after].kind == "join" and after + 1 < len(pieces) and pieces[after + 1].kind == "noun"
+        if pieces[after].kind not in ("noun", "link") and not joins_nouns:
+            return pieces[after].kind == "verb" and (pieces[after].finite or not finite)
+    return False
 
 
 def _verb(tokens: Tagged, place: int, found: Sequence[Phrase]) -> Piece:
@@ -106,15 +109,16 @@ def _has_particle(tokens: Tagged, place: int) -> bool:
     particle = verb_particle(tokens, place)
     if particle is None or f"{tokens[place].lemma} {particle}" in caption_synonyms().verbs:
         return particle is not None
-    after = place + 2
-    while after < len(tokens) and (_is_link(tokens[after]) or tokens[after].tag in OPENERS):
-        after += 1
-    return after >= len(tokens) or (tokens[after].part not in ("noun", "adjective") and tokens[after].tag != "PRP")
+    if place + 2 >= len(tokens):
+        return True
+    follower = tokens[place + 2]
+    opens_noun = follower.part in ("noun", "adjective") or follower.tag in (*OPENERS, "PRP")
+    return not opens_noun and follower.lemma != "of"
 
 
 def _nouns(tokens: Tagged, found: Sequence[Phrase]) -> Iterator[Piece]:
     """Noun phrases with what opens them, and pronouns; `a man's dog` and `a piece of wood` are one each."""
-    spans = [(with_opener(tokens, one.start), one.stop, one.head) for one in found if one.kind == "entity"]
+    spans = [(_start(tokens, one.start), one.stop, one.head) for one in found if one.kind == "entity"]
     spans += [(place, place + 1, token.lemma) for place, token in enumerate(tokens) if token.tag == "PRP"]
     joined: list[tuple[int, int, str]] = []
     for start, stop, head in sorted(spans):
@@ -124,6 +128,17 @@ def _nouns(tokens: Tagged, found: Sequence[Phrase]) -> Iterator[Piece]:
         places = tuple(place for place in range(start, stop) if is_word(tokens[place]))
         if places:
             yield Piece("noun", places, head)
+
+
+def _start(tokens: Tagged, start: int) -> int:
+    """Where a noun phrase starts: `a very big dog`, `one of two dogs`."""
+    before = start
+    while before > 0 and tokens[before - 1].part == "adverb":
+        before -= 1
+    opened = with_opener(tokens, before)
+    start = opened if opened < before else with_opener(tokens, start)
+    counts = start > 1 and tokens[start - 1].lemma == "of" and tokens[start - 2].tag in ("CD", "DT", "PDT")
+    return start - 2 if counts else start
 
 
 def _owns(between: Sequence[Token]) -> bool:
@@ -157,7 +172,7 @@ def _kind(token: Token) -> Kind | None:
 
 
 def _is_link(token: Token) -> bool:
-    return token.tag in ("IN", "TO", "RP") or token.lemma in PARTICLES or token.lemma in ("next", "close")
+    return token.tag in ("IN", "TO", "RP") or token.lemma in PARTICLES or token.lemma in ("next", "close", "top")
 
 
 def is_word(token: Token) -> bool:
