@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from evenreel.checkpoint.architecture import WRAPPERS
 from evenreel.debias.fusion import Fusion, prior_weights
 from evenreel.debias.length import Ensemble, PerStratum
+from evenreel.debias.source import paired_scores
 from evenreel.errors import UsageError
-from evenreel.matchers import MATCHERS, Matcher, PairBatch
+from evenreel.matchers import MATCHERS, Matcher, PairBatch, TextBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.similarity.states import Encoded
@@ -25,13 +28,15 @@ from tests.matchers.examples import (
     scores_of,
     small,
     text_features,
+    text_rows,
     trained,
     video_features,
+    video_rows,
     videos,
 )
 from tests.matchers.test_memory import Live
 
-NAMES = ["mean_pool", "wti", "x_pool", "t_mass", "wti+mlp"]
+NAMES = ["mean_pool", "wti", "x_pool", "t_mass", "hgr", "wti+mlp", "hgr+mlp"]
 STRATA = torch.tensor([0, 1, 0, 1, 1])
 ROUNDING = 1e-5
 
@@ -55,9 +60,15 @@ def batch() -> PairBatch:
 
 def rows_of(whole: PairBatch, rows: list[int]) -> PairBatch:
     """Some pairs of a batch, alone."""
-    text = {name: getattr(whole.text, name)[rows] for name in ("words", "word_mask", "sentence")}
-    video = {name: getattr(whole.video, name)[rows] for name in ("frames", "frame_mask", "times_s")}
-    return PairBatch(replace(whole.text, **text), replace(whole.video, **video), whole.same[rows][:, rows])
+    return PairBatch(text_rows(whole.text, rows), video_rows(whole.video, rows), whole.same[rows][:, rows])
+
+
+def through(head: Any, text: TextBatch, matcher: Matcher) -> TextBatch:
+    """Captions behind a map: their features, or what a matcher makes of their graphs."""
+    if matcher.limits.graphs:
+        return replace(text, vector_map=head)
+    real = torch.ones(len(text.ids), dtype=torch.bool)
+    return replace(text, words=head(text.words, text.word_mask), sentence=head(text.sentence, real))
 
 
 def total(terms: dict[str, Tensor]) -> float:
@@ -73,7 +84,7 @@ def test_an_ensemble_of_one_is_its_member_bit_by_bit(name: str) -> None:
     one = Ensemble([alone], DIMENSION, Fusion((1.0,))).eval()
     assert isinstance(one, Matcher)
     assert torch.equal(scores_of(one, captions(), videos()), scores_of(alone, captions(), videos()))
-    assert one.limits == alone.limits
+    assert one.limits == alone.limits._replace(captions=None)
     torch.manual_seed(3)
     loss = one.train().loss(batch())
     torch.manual_seed(3)
@@ -116,6 +127,15 @@ def test_the_loss_is_the_mean_of_the_members_each_term_once() -> None:
     assert terms["contrastive"].item() == pytest.approx((alone[0]["contrastive"] + alone[1]["contrastive"]).item() / 3)
 
 
+def test_scores_of_pairs_are_the_diagonal() -> None:
+    """As training against a preference for a source asks for them, 16 pairs at a time."""
+    made, count = Ensemble([ensemble("wti", "x_pool"), per_stratum("wti")], DIMENSION, Fusion((0.5, 0.5))).eval(), 20
+    with torch.inference_mode():
+        text, video = made.encode_text(captions((3,) * count)), made.encode_video(videos((4,) * count))
+        expected = made.score(text, video).diagonal()
+        torch.testing.assert_close(paired_scores(made, text, video), expected, atol=ROUNDING, rtol=0)
+
+
 def test_its_limits_are_the_tightest() -> None:
     long, short, wide = small("mean_pool"), small("mean_pool"), small("mean_pool")
     long.limits, short.limits = Limits(DIMENSION, words=9, frames=8), Limits(DIMENSION, frames=5, windows=True)
@@ -123,6 +143,8 @@ def test_its_limits_are_the_tightest() -> None:
     long.limits = Limits(12)
     with pytest.raises(UsageError, match="takes features of 12 numbers and the ensemble those of 16"):
         Ensemble([long, short], DIMENSION, Fusion((0.5, 0.5)))
+    with pytest.raises(UsageError, match="Some members of the ensemble read the role graphs .* and others"):
+        Ensemble([short, small("hgr")], DIMENSION, Fusion((0.5, 0.5)))
 
 
 def test_there_is_a_weight_for_each_member() -> None:
@@ -134,7 +156,7 @@ def test_there_is_a_weight_for_each_member() -> None:
 # One matcher with maps
 
 
-@pytest.mark.parametrize("name", [*MATCHERS, "wti+mlp"])
+@pytest.mark.parametrize("name", [*MATCHERS, "wti+mlp", "hgr+mlp"])
 def test_maps_start_as_no_change(name: str) -> None:
     text, video = captions(), videos()
     torch.manual_seed(0)
@@ -155,35 +177,32 @@ def test_a_video_is_encoded_as_the_matcher_alone_does(name: str) -> None:
 def test_each_map_scores_as_an_adapter_of_captions_would(name: str) -> None:
     made = per_stratum(name, means=(0.1, -0.1), scales=(2.0, 0.5))
     text, video = captions(), videos()
-    real = torch.ones(len(text.ids), dtype=torch.bool)
-    tables = []
-    for head in made.heads:
-        words, sentence = head(text.words, text.word_mask), head(text.sentence, real)
-        tables.append(scores_of(made.matcher, replace(text, words=words, sentence=sentence), video))
+    tables = [scores_of(made.matcher, through(head, text, made.matcher), video) for head in made.heads]
     expected = 0.25 * (tables[0] - 0.1) / 2 + 0.75 * (tables[1] + 0.1) / 0.5
     torch.testing.assert_close(scores_of(made, text, video), expected, atol=ROUNDING, rtol=0)
     assert not torch.allclose(tables[0], tables[1], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["mean_pool", "wti", "x_pool", "wti+mlp"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "t_mass"])
 def test_the_loss_is_that_of_each_stratum_alone_by_its_share(name: str) -> None:
-    """Stratum by stratum, each with the map of its own: no pair meets one of another stratum."""
+    """Stratum by stratum, each with the map of its own: no pair meets one of another stratum.
+
+    But with `t_mass`, whose second loss has the mean of what all captions of the batch see.
+    """
     made, whole = per_stratum(name), batch()
     expected = 0.0
     for number, head in enumerate(made.heads):
         rows = (number == STRATA).nonzero().flatten().tolist()
         some = rows_of(whole, rows)
-        real = torch.ones(len(rows), dtype=torch.bool)
-        text = replace(
-            some.text, words=head(some.text.words, some.text.word_mask), sentence=head(some.text.sentence, real)
-        )
-        expected += len(rows) / len(STRATA) * total(made.matcher.loss(replace(some, text=text)))
+        loss = made.matcher.loss(replace(some, text=through(head, some.text, made.matcher)))
+        expected += len(rows) / len(STRATA) * total(loss)
     assert total(made.loss(whole)) == pytest.approx(expected, rel=1e-5)
 
 
-def test_every_map_takes_part_in_every_loss() -> None:
+@pytest.mark.parametrize("name", ["wti", "hgr"])
+def test_every_map_takes_part_in_every_loss(name: str) -> None:
     """Also one whose stratum no pair of the batch has; DDP would wait for it in vain."""
-    made = per_stratum("wti").train()
+    made = per_stratum(name).train()
     torch.stack(list(made.loss(replace(batch(), strata=torch.zeros(5, dtype=torch.long))).values())).sum().backward()
     assert all(parameter.grad is not None for parameter in made.parameters())
     assert made.heads[0].change[0].weight.grad.any()
@@ -223,3 +242,10 @@ def test_scoring_takes_no_more_than_a_matcher_may() -> None:
         with Live() as live:
             made.score(text, video)
     assert 8 * size**2 <= live.most <= PAIR_BYTES * size**2
+
+
+def test_the_docs_name_every_wrapper_and_setting() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "matchers.md").read_text(encoding="utf-8")
+    section = page.partition("## Wrappers for strata of length")[2].partition("\n## ")[0]
+    for name in (*(set(WRAPPERS) - {"adapted"}), *(field.name for field in fields(Fusion))):
+        assert f"| `{name}` |" in section, name

@@ -23,9 +23,10 @@ from tests.matchers.examples import SETTINGS, disturb
 from .fakes import DIMENSION, WordsEncoder
 from .test_rerank import LastFrame, pretrained, score, stored
 
+HGR = MatcherSpec("hgr", SETTINGS["hgr"])
 STRATA = {
     "ensemble": MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("wti"), MatcherSpec("x_pool"))),
-    "per_stratum": MatcherSpec("per_stratum", {"weights": (0.7, 0.3)}, (MatcherSpec("wti"),)),
+    "per_stratum": MatcherSpec("per_stratum", {"weights": (0.7, 0.3)}, (HGR,)),
 }
 NAMES = [*MATCHERS, *STRATA]
 
