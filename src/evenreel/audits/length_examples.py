@@ -72,19 +72,21 @@ def all_lengths(measured: LengthMeasures) -> Groups:
     )
 
 
-def histogram_parts(measured: LengthMeasures, scores: CheckedScores) -> dict[str, Groups]:
-    """Of all clips, and of the most affected class where there is one, with what its captions are shown."""
+def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int | None = None) -> dict[str, Groups]:
+    """Of all clips and of a class, by default the most affected one, with what its captions are shown."""
     parts = {"all clips": all_lengths(measured)}
-    affected, held = most_affected(measured), measured.data.classes
+    affected, held = most_affected(measured) if class_ is None else [class_], measured.data.classes
     if affected and held is not None:
         parts[f"{held.names[affected[0]]} (class)"] = _class_lengths(measured, held, affected[0], scores)
     return parts
 
 
-def strip_parts(measured: LengthMeasures, scores: CheckedScores) -> dict[str, list[Strip]]:
-    """The first items of captions of the most affected classes, and of the clips that they are of; else empty."""
+def strip_parts(
+    measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
+) -> dict[str, list[Strip]]:
+    """The first items of captions, by default `strip_captions`, and of the clips that they are of; else empty."""
     relevance = measured.data.relevance
-    captions = [] if relevance is None else _shown_captions(measured)
+    captions = strip_captions(measured) if captions is None else list(captions)
     if relevance is None or not captions:
         return {}
     clips = dict.fromkeys(measured.data.caption_clips[captions].tolist())
@@ -116,7 +118,7 @@ def _known(groups: Groups) -> Groups:
     return {name: one for name, one in groups.items() if len(one.lengths)}
 
 
-def _shown_captions(measured: LengthMeasures) -> list[int]:
+def strip_captions(measured: LengthMeasures) -> list[int]:
     """A caption of each of the most affected classes, a suspected one where there is one; else the first captions."""
     data = measured.data
     suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()

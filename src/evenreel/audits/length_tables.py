@@ -33,8 +33,8 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
     """In the order they are read; those that need classes or training only where these are known."""
     data, classes = measured.data, measured.data.classes
     if classes is not None:
-        yield _class_table(data, classes)
-        yield _discrepancy_table(data, classes.common)
+        yield class_table(data, classes)
+        yield discrepancy_table(data, classes.common)
         yield _strata_table(data)
         yield _trim_table(data)
     yield _first_table(measured)
@@ -63,7 +63,8 @@ def is_epic(data: LengthData) -> bool:
     return (len(data.train_lengths), len(data.lengths)) == EPIC_SIZES and data.unit == "frames"
 
 
-def _class_table(data: LengthData, held: ClassesHeld) -> AuditTable:
+def class_table(data: LengthData, held: ClassesHeld) -> AuditTable:
+    """How many clips and classes there are in training, in test, and in both."""
     train, test = held.counts(trained=True), held.counts(trained=False)
     rows: list[Row] = [
         ("clips in training", len(data.train_lengths)),
@@ -80,7 +81,8 @@ def _class_table(data: LengthData, held: ClassesHeld) -> AuditTable:
     )
 
 
-def _discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
+def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
+    """Mean lengths in training and in test, and how many classes differ by how much."""
     gap, unit, large = common.discrepancy, unit_of(data), LARGE_S * data.second
     ranked = spearmanr(common.train_mean, common.test_mean).statistic if len(gap) > 2 and np.ptp(gap) else float("nan")
     rows: list[Row] = [
