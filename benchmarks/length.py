@@ -1,0 +1,389 @@
+"""What do trimming, ensembles and the backdoor adjustment do about a planted frame-length bias, and at what cost?
+
+    python benchmarks/length.py [--matchers hgr wti] [--seeds 5] [--clips 3000] [--processes 2] [--out FILE]
+
+The planted bias `length`: in training half of the activities are short and the other half long, in the test split
+length and activity are independent. Each seed has a corpus of its own. On features of the built-in encoder, a frame
+each half second, two matchers are trained: `wti` with a transformer over the frames, as in benchmarks/planted.py, and
+`hgr`, which sees no order of frames, so that its features are each frame beside its motion (the difference to the next
+frame), as those of the paper have a stream of flow. For either
+
+- baseline: trained at strength 0.9; oracle: at strength 0 on as many clips;
+- RmvRand and RmvAll: training clips left out, the latter until each class is as long as in the test split, whose
+  statistics it uses; RmvAll (val) likewise by the validation split, if that leaves out any clip;
+- ensemble: two models of all clips, whose first is the baseline; equal 2, adjusted 2, 3 and 4: a model for each
+  stratum of length, fused by the share of its clips (equation 5); first and second: those of adjusted 2 alone;
+- shared encoder: one model with a map of captions for each stratum of adjusted 2, which keeps one gallery.
+
+All models of a row together take as many steps as one of the baseline, but for the ensemble, which takes twice as many.
+mAP and nDCG grade by classes, both ways, and R@1 is the share of captions whose first clip shows all that is named.
+The share of the gap that is closed is (method - baseline) / (oracle - baseline) of the mean mAP of both ways, with
+Fieller's interval over the seeds; differences are taken seed by seed, with intervals of 95 % by Student's t. The cost
+is the number of times that a clip is encoded, and so of galleries that are kept, with the seconds that it takes in
+times of the baseline's. At strength 0 there is nothing to correct: there the baseline is the oracle.
+
+Exit status 1 if the bias does no measurable harm, or if a method does at strength 0. With --out the figures of each
+training are written down as they come, and a run that was broken off goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from benchmarks.planted import Gap, Sizes, gap_of, showing
+from benchmarks.planted import recipe as planted_recipe
+from evenreel.checkpoint.architecture import encodings
+from evenreel.config import usable_cores
+from evenreel.corpus import select
+from evenreel.encoders import load_encoder
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.features.graphs import with_graphs
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import encode_videos
+from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
+from evenreel.studies.length_measures import MAP, NDCG, length_figures
+from evenreel.studies.length_training import learning_of, splits_of
+from evenreel.studies.material import Part, StudyMaterial, part_of
+from evenreel.training.members import train_recipe
+from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
+from evenreel.training.run import Outside, Trained
+from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
+
+STRENGTHS = (0.9, 0.0)
+RULE = "every 0.5 s"
+STEPS = {"hgr": 500, "wti": 1_500}
+MOTION = 5.0
+"""Differences of frames half a second apart are about a fifth as long as frames: with this they are as long."""
+TRIM = Trim(margin=12.0, least=5, target="test")
+"""A class is trimmed while it is a second (12 frames) off; classes have about 28 clips."""
+BASELINE, ORACLE, FIRST, SECOND = "baseline", "oracle", "first of adjusted 2", "second of adjusted 2"
+RMV_ALL_VAL = "RmvAll (val)"
+MAIN, R1, LEFT_OUT, ENCODED, COST = "mAP AVG", "R@1", "clips left out", "galleries", "encoding"
+
+Figures = dict[str, float]
+"""Figures of one row and seed, by name."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, of which a row or several are made."""
+
+    matcher: str
+    seed: int
+    strength: float
+    method: str
+
+
+def main() -> int:
+    """The tables; 1 if a claim does not hold."""
+    asked = arguments()
+    found = known_figures(asked.out, asked.clips) if asked.out else {}
+    wanted = [(seed, matcher) for matcher in asked.matchers for seed in range(asked.seeds)]
+    for run, rows in measured(wanted, found, asked):
+        found[run] = rows
+    tables = [tables_of(matcher, rows_of(matcher, found, asked.seeds)) for matcher in asked.matchers]
+    print("\n\n".join(text for text, _ in tables))
+    return int(not all(holds for _, holds in tables))
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--matchers", nargs="+", default=list(STEPS), choices=list(STEPS))
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--clips", type=int, default=3_000, help="of all splits together")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    return asked
+
+
+def known_figures(path: Path, clips: int) -> dict[Run, dict[str, Figures]]:
+    """The rows of each training that was measured before, of as many clips."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return {Run(*one["run"]): one["rows"] for one in lines if one["clips"] == clips}
+
+
+def measured(
+    wanted: Sequence[tuple[int, str]], known: Mapping[Run, object], asked: argparse.Namespace
+) -> Iterator[tuple[Run, dict[str, Figures]]]:
+    """The rows of every training that is not known yet, as they come, on one thread each."""
+    todo = {one: [run for run in runs_of(*one) if run not in known] for one in wanted}
+    with ProcessPoolExecutor(asked.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        jobs = [pool.submit(of_seed, runs, asked.clips, asked.out) for runs in todo.values() if runs]
+        for job in as_completed(jobs):
+            yield from job.result().items()
+
+
+def runs_of(seed: int, matcher: str) -> list[Run]:
+    """All trainings of a seed, of both strengths."""
+    return [
+        Run(matcher, seed, strength, method)
+        for strength in STRENGTHS
+        for method in methods(recipe_of(matcher, seed, Sizes(0, 1)))
+    ]
+
+
+def methods(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe of each training; the ensemble has the baseline in it."""
+    strata = {
+        "equal 2": Members(split="equal"),
+        **{f"adjusted {count}": Members(count=count) for count in (2, 3, 4)},
+        "shared encoder": Members(form="heads"),
+    }
+    return {
+        "ensemble": replace(recipe, members=Members(by="seed", fusion="uniform")),
+        "RmvRand": replace(recipe, trim=replace(TRIM, rule="random")),
+        "RmvAll": replace(recipe, trim=TRIM),
+        RMV_ALL_VAL: replace(recipe, trim=replace(TRIM, target="val")),
+        **{name: replace(recipe, members=members) for name, members in strata.items()},
+    }
+
+
+def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
+    """How a matcher is trained; `hgr` is small, as the words and the features are."""
+    plain = planted_recipe("length", seed, sizes)
+    if matcher == "wti":
+        return plain
+    return replace(plain, matcher=MatcherChoice("hgr", {"size": 128, "word_size": 64}), adapter=None)
+
+
+def of_seed(runs: Sequence[Run], clips: int, out: Path | None) -> dict[Run, dict[str, Figures]]:
+    """Some trainings of one matcher on the corpora of one seed."""
+    found: dict[Run, dict[str, Figures]] = {}
+    for strength in STRENGTHS:
+        own = [run for run in runs if run.strength == strength]
+        if own:
+            material = material_of(own[0], clips)
+            for run in own:
+                begun_s = time.perf_counter()
+                found[run] = rows_of_run(run, material, clips)
+                told(run, found[run], time.perf_counter() - begun_s)
+                if out:
+                    note(out, clips, run, found[run])
+    return found
+
+
+def told(run: Run, rows: Mapping[str, Figures], took_s: float) -> None:
+    """Say how far it is."""
+    for row, figures in rows.items():
+        shown = f"{MAIN} {figures[MAIN]:.1f}, {R1} {figures[R1]:.1f}"
+        print(
+            f"{run.matcher}, seed {run.seed}, strength {run.strength}, {row}: {shown}  ({took_s:.0f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def note(path: Path, clips: int, run: Run, rows: Mapping[str, Figures]) -> None:
+    """Add a line."""
+    line = {"run": [run.matcher, run.seed, run.strength, run.method], "clips": clips, "rows": rows}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def material_of(run: Run, clips: int) -> StudyMaterial:
+    """A planted corpus with the features that the matcher takes; all strengths have the test split of strength 0."""
+    encoder, plan = load_encoder("builtin"), plan_corpus("length", run.strength, clips, run.seed)
+    corpus = corpus_of(plan)
+    parts = []
+    for split in ("train", "test"):
+        own = plan.split(split)
+        texts, videos = text_features(own, encoder), video_features(own, encoder, RULE)
+        texts, videos = (texts, videos) if run.matcher == "wti" else beside_motion(texts, videos, corpus)
+        parts.append(part_of(select(corpus, split=split), texts, videos))
+    return StudyMaterial(parts[1].corpus, features=parts[1], train=parts[0], corpus=corpus)
+
+
+def beside_motion(texts: TextFeatures, videos: VideoFeatures, corpus: Corpus) -> tuple[TextFeatures, VideoFeatures]:
+    """Captions with role graphs, and each frame with its difference to the next one, of the last to the one before.
+
+    Rows have unit length; a clip of one frame has no motion.
+    """
+    frames, mask = videos.frames.astype(np.float32), videos.frame_mask
+    change = np.zeros_like(frames)
+    change[:, :-1] = np.where(mask[:, 1:, None], frames[:, 1:] - frames[:, :-1], 0)
+    rows, last = np.flatnonzero(mask.sum(1) > 1), mask.sum(1) - 1
+    change[rows, last[rows]] = change[rows, last[rows] - 1]
+    both = np.concatenate([frames, MOTION * change], axis=-1)
+    both[mask] /= np.linalg.norm(both[mask], axis=-1, keepdims=True)
+    return with_graphs(texts, corpus), replace(videos, frames=both.astype(np.float16))
+
+
+def rows_of_run(run: Run, material: StudyMaterial, clips: int) -> dict[str, Figures]:
+    """Train once, and measure the rows that come of it."""
+    recipe = methods(recipe_of(run.matcher, run.seed, Sizes(clips, STEPS[run.matcher])))[run.method]
+    splits = splits_of(recipe, material)
+    train, test = material.learning()
+    left_out = train.corpus.clips.height - splits.learned.corpus.clips.height
+    if run.method == RMV_ALL_VAL and not left_out:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        trained = train_recipe(recipe, learning_of(recipe, splits), Path(folder), Outside())
+    rows = {run.method: trained} | {name: trained.members[place] for name, place in parts_of_method(run.method)}
+    return {name: {LEFT_OUT: left_out, **figures_of(one, test)} for name, one in rows.items()}
+
+
+def parts_of_method(method: str) -> Sequence[tuple[str, int]]:
+    """Members of a training that are rows of their own, by their place."""
+    return {"ensemble": [(BASELINE, 0)], "adjusted 2": [(FIRST, 0), (SECOND, 1)]}.get(method, [])
+
+
+def figures_of(trained: Trained, test: Part) -> Figures:
+    """What is found, and what it costs."""
+    scores = test.scores(trained.matcher)
+    return {
+        **length_figures(scores, test.corpus, (*NDCG, *MAP)),
+        R1: first_shows_all(scores, test.corpus),
+        ENCODED: encodings(trained.spec).videos,
+        COST: encoding_s(trained.matcher, test),
+    }
+
+
+def first_shows_all(scores: ScoreBlocks, corpus: Corpus) -> float:
+    """R@1 in percent, where all that a caption names has to be shown."""
+    captions, videos = list(scores.caption_ids), list(scores.video_ids)
+    values = scores.block(slice(0, len(captions)), slice(0, len(videos)))
+    settings = EvaluationSettings(parse_metrics([R1]), ("t2v",), resamples=0)
+    relevance = showing(corpus, captions, videos)
+    found = evaluate(Scores(values, captions, videos), corpus, settings, relevance=relevance)
+    return found.directions["t2v"].summary[R1].value
+
+
+def encoding_s(matcher: Matcher, test: Part) -> float:
+    """Seconds of processor time to encode all clips, the least of three times."""
+    taken = []
+    for _ in range(3):
+        begun_s = time.process_time()
+        encode_videos(matcher, test.videos)
+        taken.append(time.process_time() - begun_s)
+    return min(taken)
+
+
+Rows = dict[tuple[float, str], list[Figures]]
+"""Figures of each strength and row, seed by seed."""
+
+
+def rows_of(matcher: str, found: Mapping[Run, Mapping[str, Figures]], seeds: int) -> Rows:
+    """The rows of a matcher that every seed has."""
+    by_seed = [
+        {
+            (run.strength, name): figures
+            for run, rows in found.items()
+            if (run.matcher, run.seed) == (matcher, seed)
+            for name, figures in rows.items()
+        }
+        for seed in range(seeds)
+    ]
+    return {key: [one[key] for one in by_seed] for key in by_seed[0] if all(key in one for one in by_seed)}
+
+
+def tables_of(matcher: str, rows: Rows) -> tuple[str, bool]:
+    """All that is printed of a matcher, and whether every claim on it holds."""
+    biased, free = STRENGTHS
+    oracle, baseline = rows[free, BASELINE], rows[biased, BASELINE]
+    gap = difference(oracle, baseline, MAIN)
+    lines = [
+        f"{matcher}: {MAIN} {mean(baseline, MAIN):.1f} at strength 0.9, {mean(oracle, MAIN):.1f} at 0, gap {words(gap)}"
+    ]
+    lines += ["", at_strength(rows, biased, oracle), "", at_strength(rows, free, None), ""]
+    harmful = [
+        name
+        for (strength, name), figures in rows.items()
+        if strength == free and name not in (BASELINE, FIRST, SECOND) and difference(figures, oracle, MAIN).high < 0
+    ]
+    lines.append(f"{'holds' if gap.low > 0 else 'MISSED'}: the bias does harm")
+    lines += [f"MISSED: {name} does no harm where nothing is planted" for name in harmful]
+    return "\n".join(lines), gap.low > 0 and not harmful
+
+
+def at_strength(rows: Rows, strength: float, oracle: Sequence[Figures] | None) -> str:
+    """A row for each method at a strength, beside the baseline."""
+    baseline = rows[strength, BASELINE]
+    head = ("mAP V2T", "mAP T2V", MAIN, "nDCG AVG", R1)
+    lines = [
+        f"{f'strength {strength}':22}" + "".join(f"{name:>10}" for name in head)
+        + f"{'less baseline (mAP)':>24}{'less baseline (nDCG)':>24}{'gap closed %':>26}{'galleries':>10}{'encoding':>9}"
+    ]  # fmt: skip
+    if oracle is not None:
+        lines.append(f"{ORACLE:22}" + "".join(f"{mean(oracle, name):10.1f}" for name in head))
+    for (planted, name), figures in rows.items():
+        if planted == strength:
+            lines.append(line(name, figures, baseline, oracle))
+    return "\n".join(lines)
+
+
+def line(name: str, figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequence[Figures] | None) -> str:
+    """A method's figures."""
+    shown = f"{name:22}" + "".join(
+        f"{mean(figures, one):10.1f}" for one in ("mAP V2T", "mAP T2V", MAIN, "nDCG AVG", R1)
+    )
+    cost = median(one[COST] / of[COST] for one, of in zip(figures, baseline, strict=True))
+    if name != BASELINE:
+        shown += "".join(f"{words(difference(figures, baseline, one)):>24}" for one in (MAIN, "nDCG AVG"))
+        shown += f"{closed(figures, baseline, oracle):>26}"
+    else:
+        shown += " " * 74
+    return f"{shown}{mean(figures, ENCODED):10.0f}{cost:8.2f}x"
+
+
+def closed(figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequence[Figures] | None) -> str:
+    """The share of the gap that a method closes, in percent."""
+    if oracle is None:
+        return ""
+    ratio = fieller(differences(figures, baseline, MAIN), differences(oracle, baseline, MAIN))
+    return words(Gap(*(100 * value for value in ratio)))
+
+
+def fieller(numerators: NDArray[np.float64], denominators: NDArray[np.float64], confidence: float = 0.95) -> Gap:
+    """The ratio of two means of pairs with its interval (Fieller 1954); without bounds where the lower may be 0."""
+    count = len(numerators)
+    over, under = float(numerators.mean()), float(denominators.mean())
+    factor = float(student.ppf(0.5 + confidence / 2, count - 1)) ** 2 / count
+    (var_over, cov), (_, var_under) = factor * np.cov(numerators, denominators)
+    a, b, c = under**2 - var_under, over * under - cov, over**2 - var_over
+    if a <= 0 or b**2 < a * c:
+        return Gap(over / under, -np.inf, np.inf)
+    root = float(np.sqrt(b**2 - a * c))
+    return Gap(over / under, (b - root) / a, (b + root) / a)
+
+
+def mean(figures: Sequence[Figures], name: str) -> float:
+    """Over the seeds."""
+    return float(np.mean([one[name] for one in figures]))
+
+
+def differences(figures: Sequence[Figures], others: Sequence[Figures], name: str) -> NDArray[np.float64]:
+    """Seed by seed."""
+    return np.array([one[name] - other[name] for one, other in zip(figures, others, strict=True)])
+
+
+def difference(figures: Sequence[Figures], others: Sequence[Figures], name: str) -> Gap:
+    """By how much a figure is above another, with its interval."""
+    return gap_of(differences(figures, others, name), 0.95)
+
+
+def words(figure: Gap) -> str:
+    """A figure with its interval."""
+    return f"{figure.mean:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
