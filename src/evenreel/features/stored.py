@@ -126,9 +126,12 @@ class _Source:
             raise MediaError(
                 "bad_features", f"its streams have unequally many frames ({counts}); --frames samples them"
             )
-        return joined(arrays)
+        rows = joined(arrays)
+        if not rows.any(axis=1).all():
+            raise MediaError("bad_features", "one of its frames is zero in every stream")
+        return rows
 
-    def _array(self, name: str, clip_id: str) -> NDArray[np.float64]:
+    def _array(self, name: str, clip_id: str) -> NDArray[np.float32]:
         """(T, D) of one stream."""
         found = _first(self.places[name], clip_id)
         if found is None:
@@ -138,7 +141,8 @@ class _Source:
                 "bad_features",
                 f"its array in {name} is {found.dtype} of shape {found.shape}; numbers (T, D) are needed",
             )
-        rows = np.atleast_2d(found).astype(np.float64)
+        with np.errstate(over="ignore"):  # it is looked for below
+            rows = np.atleast_2d(found).astype(np.float32)
         if rows.shape[1] != self.dimensions[name]:
             raise MediaError(
                 "bad_features",
@@ -161,11 +165,11 @@ def _first(places: Sequence[ArrayPlace], clip_id: str) -> NDArray[Any] | None:
         raise MediaError("unreadable", str(error)) from error
 
 
-def _sampled(array: NDArray[np.float64], frames: int | None) -> NDArray[np.float64]:
+def _sampled(array: NDArray[np.float32], frames: int | None) -> NDArray[np.float32]:
     """At most `frames` of the rows, evenly, the first and the last among them."""
     if frames is None or len(array) <= frames:
         return array
-    rows: NDArray[np.float64] = array[np.round(np.linspace(0, len(array) - 1, frames)).astype(np.int64)]
+    rows: NDArray[np.float32] = array[np.round(np.linspace(0, len(array) - 1, frames)).astype(np.int64)]
     return rows
 
 

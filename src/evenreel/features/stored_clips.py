@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import FeaturesError, MediaError
+from evenreel.errors import FeaturesError
 from evenreel.features.clips import Clip
 from evenreel.features.manifest import FeatureSet, Manifest, Stream
 from evenreel.features.settings import ClipAside
@@ -30,6 +30,7 @@ MATRICES = ("frames.npy", "frames-2.npy")
 
 FORMAT = 1
 _AGAIN = "run `evenreel features --stored` again"
+_SILENT = "one of its frames is zero in every stream that is used"
 _SHOWN = 5
 
 
@@ -189,25 +190,20 @@ class StoredClips:
         columns = self._columns()
         for clip in clips:
             rows = self._checked(matrix, clip)
-            try:
-                used = rows if columns is None else joined([rows[:, one].astype(np.float64) for one in columns])
-            except MediaError as error:
-                aside.append(ClipAside(clip.clip_id, clip.path, error.reason, str(error)))
+            used = rows if columns is None else _unit(rows[:, columns].astype(np.float32))
+            if columns is not None and not used.any(axis=1).all():
+                aside.append(ClipAside(clip.clip_id, clip.path, "bad_features", _SILENT))
                 continue
             padded[len(kept), : len(used)] = used
             kept.append(clip)
         return kept, padded[: len(kept)], aside
 
-    def _columns(self) -> list[slice] | None:
-        """The columns of each stream that is used; None for all."""
+    def _columns(self) -> NDArray[np.bool_] | None:
+        """(D,) True = a column of a stream that is used; None for all."""
         if len(self.streams) == len(self.manifest.streams):
             return None
-        ends = np.cumsum([stream.dimension for stream in self.manifest.streams]).tolist()
-        return [
-            slice(end - stream.dimension, end)
-            for end, stream in zip(ends, self.manifest.streams, strict=True)
-            if stream in self.streams
-        ]
+        used = [np.full(stream.dimension, stream in self.streams) for stream in self.manifest.streams]
+        return np.concatenate(used)
 
     def _checked(self, matrix: NDArray[np.float16], clip: Clip) -> NDArray[np.float16]:
         first, count, checksum = self.index.clips[clip.clip_id]
@@ -227,37 +223,32 @@ def unread_captions(corpus: Corpus) -> TextFeatures:
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
 
 
-def joined(streams: Sequence[NDArray[np.float64]]) -> NDArray[np.float16]:
+def joined(streams: Sequence[NDArray[np.float32]]) -> NDArray[np.float16]:
     """Frames of several streams side by side, each of unit length, and all together again.
 
-    Every stream has the same share of a frame then, whatever numbers its network gives, and a frame without one of
-    them is a frame of the others.
+    Every stream has the same share of a frame then, whatever numbers its network gives; a frame that is zero in one of
+    them is a frame of the others, and that of the rest stays right where a stream is left out.
 
     Args:
         streams: (T, D) each.
 
     Returns:
-        (T, sum of D) with rows of unit length.
+        (T, sum of D) with rows of unit length, and of zeros where all streams are zero.
 
-    Raises:
-        MediaError: a frame is zero in every stream.
-
-    >>> joined([np.array([[3.0, 4.0]]), np.array([[0.0]])]).round(3).tolist()
+    >>> joined([np.array([[3.0, 4.0]], np.float32), np.array([[0.0]], np.float32)]).round(3).tolist()
     [[0.60009765625, 0.7998046875, 0.0]]
     """
-    present = np.sum([rows.any(axis=1, keepdims=True) for rows in streams], axis=0)
-    if (present == 0).any():
-        frame = int(np.argmin(present)) + 1
-        raise MediaError("bad_features", f"its frame {frame} is zero in every stream that is used")
-    units = np.concatenate([_unit(rows) for rows in streams], axis=1)
-    return np.asarray((units / np.sqrt(present)).astype(np.float16))
+    whole = np.concatenate([_unit(rows) for rows in streams], axis=1)
+    return np.asarray(_unit(whole).astype(np.float16))
 
 
-def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows of unit length; those of zeros stay so. Scaled first, since squares of large numbers are infinite."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    scaled = rows / np.where(largest > 0, largest, 1.0)
-    return np.asarray(scaled / np.where(largest > 0, np.linalg.norm(scaled, axis=1, keepdims=True), 1.0))
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    scaled = rows / np.where(largest > 0, largest, np.float32(1))
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled /= np.where(lengths > 0, lengths, np.float32(1))
+    return np.asarray(scaled)
 
 
 def _times(clips: Sequence[Clip], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
