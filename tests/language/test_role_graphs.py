@@ -70,6 +70,7 @@ WORKED: dict[str, dict[str, list[str]]] = {
     },
     "turn the tap on": {"V turn on": ["ARG1 the tap"]},
     "pick up plate from sink": {"V pick up": ["ARG1 plate", "ARGM-DIR from sink"]},
+    "a chef stirs up the sauce": {"V stirs up": ["ARG0 a chef", "ARG1 the sauce"]},
     "he walks up the stairs": {"V walks": ["ARG0 he", "ARGM-DIR up the stairs"]},
     "a cat jumps out of the box next to the sofa": {
         "V jumps": ["ARG0 a cat", "ARGM-DIR out of the box", "ARGM-LOC next to the sofa"]

@@ -112,8 +112,9 @@ def _has_particle(tokens: Tagged, place: int) -> bool:
     if place + 2 >= len(tokens):
         return True
     follower = tokens[place + 2]
-    opens_noun = follower.part in ("noun", "adjective") or follower.tag in (*OPENERS, "PRP")
-    return not opens_noun and follower.lemma != "of"
+    if follower.part in ("noun", "adjective") or follower.tag in (*OPENERS, "PRP"):
+        return particle in words_of("particle") and tokens[place].lemma not in words_of("motion")
+    return follower.lemma != "of"
 
 
 def _nouns(tokens: Tagged, found: Sequence[Phrase]) -> Iterator[Piece]:
