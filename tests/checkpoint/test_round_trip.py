@@ -87,7 +87,7 @@ def test_so_do_matchers_for_strata(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        (MatcherSpec("ensemble", {"weights": (1.0,)}), r"An ensemble of 0 matchers has 1 weights"),
+        (MatcherSpec("ensemble", {"weights": (1.0,)}), r"ensemble goes around at least one matcher, not 0"),
         (MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (small("wti"),)), r"An ensemble of 1 matchers has 2 weights"),
         (MatcherSpec("ensemble", {}, (small("wti"),)), r"weights of the fusion is \(\); it must be a list"),
         (

@@ -54,8 +54,9 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
             raise UsageError(f"The matcher {spec.name} wraps no other; there are the wrappers {', '.join(WRAPPERS)}.")
         return build_matcher(spec.name, dimension, spec.settings)
     wrapper = WRAPPERS[spec.name]
-    if not wrapper.several and len(spec.wrapped) != 1:
-        raise UsageError(f"The wrapper {spec.name} goes around one matcher, not {len(spec.wrapped)}.")
+    if len(spec.wrapped) != 1 and not (wrapper.several and spec.wrapped):
+        wanted = "at least one matcher" if wrapper.several else "one matcher"
+        raise UsageError(f"The wrapper {spec.name} goes around {wanted}, not {len(spec.wrapped)}.")
     inner = [build(one, dimension) for one in spec.wrapped]
     settings = wrapper.settings(**_known(spec, wrapper.settings))
     matcher: Matcher = wrapper.matcher(inner if wrapper.several else inner[0], dimension, settings)
