@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from evenreel.debias.fusion import Fusion
 from evenreel.errors import UsageError
-from evenreel.matchers.adapter import AdapterSettings, ResidualMap
+from evenreel.matchers.adapter import AdapterSettings, ResidualMap, map_captions
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
 from evenreel.matchers.matcher import Limits, Matcher
 from evenreel.similarity.states import row_count, take_rows
@@ -155,10 +155,7 @@ class PerStratum(nn.Module):
         return changed[strata, torch.arange(len(strata), device=strata.device)]
 
     def _changed(self, text: TextBatch, change: VectorMap) -> TextBatch:
-        if self.limits.graphs:
-            return replace(text, vector_map=change)
-        real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
-        return replace(text, words=change(text.words, text.word_mask), sentence=change(text.sentence, real))
+        return replace(text, vector_map=change) if self.limits.graphs else map_captions(text, change)
 
 
 def fused(scores: Iterable[Tensor], settings: Fusion) -> Tensor:

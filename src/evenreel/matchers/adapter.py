@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.ranges import SHARE, check_settings, one_of
 
@@ -110,12 +110,7 @@ class Adapted(nn.Module):
 
     def adapt_text(self, text: TextBatch) -> TextBatch:
         """Captions with their words and sentences mapped; as they are where the matcher reads their graphs instead."""
-        if self.limits.graphs:
-            return text
-        real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
-        return replace(
-            text, words=self.text_map(text.words, text.word_mask), sentence=self.text_map(text.sentence, real)
-        )
+        return text if self.limits.graphs else map_captions(text, self.text_map)
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
         """Videos with their frames and windows mapped, and the windows among the frames where the settings say so."""
@@ -123,6 +118,12 @@ class Adapted(nn.Module):
         if video.windows is not None and video.window_mask is not None:
             mapped = replace(mapped, windows=self.text_map(video.windows, video.window_mask))
         return with_windows(mapped) if self.windows else mapped
+
+
+def map_captions(text: TextBatch, change: VectorMap) -> TextBatch:
+    """Captions with their words and sentences changed by one map."""
+    real = torch.ones_like(text.sentence[..., 0], dtype=torch.bool)
+    return replace(text, words=change(text.words, text.word_mask), sentence=change(text.sentence, real))
 
 
 def with_windows(video: VideoBatch) -> VideoBatch:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from evenreel.checkpoint.architecture import WRAPPERS, module
+from evenreel.checkpoint.architecture import module
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.corpus.counterparts import with_generated
 from evenreel.errors import UsageError
@@ -58,7 +58,7 @@ def begun(recipe: Recipe, material: StudyMaterial) -> Recipe:
     """The recipe with the matcher and the adapter of the checkpoint that training begins with, where there is one.
 
     Raises:
-        UsageError: the recipe names a checkpoint that the material has not.
+        UsageError: the recipe names a checkpoint that the material has not, or the checkpoint is of several matchers.
     """
     if material.start is not None:
         return _built_as(recipe, material.start.spec)
@@ -68,9 +68,14 @@ def begun(recipe: Recipe, material: StudyMaterial) -> Recipe:
 
 
 def _built_as(recipe: Recipe, spec: MatcherSpec) -> Recipe:
-    if spec.name not in WRAPPERS:
+    if not spec.wrapped:
         return replace(recipe, matcher=MatcherChoice(spec.name, dict(spec.settings)), adapter=None)
-    (inner,) = spec.wrapped
+    inner = spec.wrapped[0]
+    if spec.name != "adapted" or inner.wrapped:
+        raise UsageError(
+            f"A study's training begins with one matcher, with an adapter or without, and this checkpoint is of "
+            f"{spec.name} around {inner.name}; begin with another."
+        )
     adapter = AdapterSettings(**spec.settings)
     return replace(recipe, matcher=MatcherChoice(inner.name, dict(inner.settings)), adapter=adapter)
 
