@@ -107,3 +107,10 @@ def test_one_that_was_not_trained_says_so(tmp_path: Path) -> None:
     assert "## Recipe" not in card
     assert "Nothing was measured." in card
     assert "base_model" not in card  # a folder of this machine is none
+
+
+def test_a_vocabulary_is_not_written_out() -> None:
+    spec = MatcherSpec("hgr", {"vocabulary": tuple(f"word{number}" for number in range(2000)), "size": 8})
+    card = model_card(Config(spec, About(EncoderNote("org/tiny", "00" * 32, DIMENSION)), "00"))
+    assert "| hgr | vocabulary | 2,000 words |\n| hgr | size | 8 |" in card
+    assert "word1" not in card

@@ -112,9 +112,16 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
 
 def _settings(spec: MatcherSpec, count: int = 1) -> Iterator[str]:
     for name, value in spec.settings.items() or {"": ""}.items():
-        yield f"| {_times(count, spec.name)} | {name} | {json.dumps(value) if name else ''} |"
+        yield f"| {_times(count, spec.name)} | {name} | {_value(value) if name else ''} |"
     for wrapped, alike in _alike(spec.wrapped):
         yield from _settings(wrapped, alike)
+
+
+def _value(value: object) -> str:
+    """A setting as config.json has it; of a vocabulary, which fills pages there, how long it is."""
+    if isinstance(value, (list, tuple)) and value and all(isinstance(word, str) for word in value):
+        return f"{len(value):,} words"
+    return json.dumps(value)
 
 
 def _cost(made: Encodings) -> Iterator[str]:
