@@ -7,9 +7,13 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from evenreel.corpus import Imported
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -41,6 +45,14 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"real data is not at {SHARED_DATA} (set EVENREEL_DATA)")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def epic_kitchens(shared_data: Path) -> Imported:
+    """EPIC-KITCHENS-100 retrieval, its training segments from the table that is re-timed to 30 frames a second."""
+    from evenreel.corpus import FORMATS
+
+    return FORMATS["epic-kitchens-100"]([shared_data / "epic_kitchens_100"])
 
 
 @pytest.fixture(scope="session")

@@ -216,7 +216,7 @@ def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real
 
 
 WRONG = [
-    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds, length"),
+    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds"),
     ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
     ("source", UsageError, "Give either --scores FILE"),
     ("source --scores fair.npz --library lib", UsageError, "Give either --scores FILE"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.corpus import FORMATS, make_corpus
+from evenreel.corpus import Imported, make_corpus
 from evenreel.corpus.actions import NO_NOUN, action_names, actions_of, clip_lengths
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
@@ -62,9 +60,9 @@ def test_a_corpus_without_verbs_has_no_actions() -> None:
         actions_of(corpus(verb_classes=[None] * 4))
 
 
-def test_retimed_training_clips_have_the_lengths_that_the_paper_gives(shared_data: Path) -> None:
+def test_retimed_training_clips_have_the_lengths_that_the_paper_gives(epic_kitchens: Imported) -> None:
     """Take + rubbish: 95 training clips of 177.11 frames in the paper, 4 test clips of 305.5."""
-    made = FORMATS["epic-kitchens-100"]([shared_data / "epic_kitchens_100"]).corpus
+    made = epic_kitchens.corpus
     lengths, unit = clip_lengths(made)
     assert unit == "frames"
     class_ = (pl.col("verb_classes").list.first() == 0) & (pl.col("noun_classes").list.first() == 54)

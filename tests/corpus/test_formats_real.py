@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from evenreel.corpus import FORMATS, Imported, class_relevance
 
@@ -22,11 +21,6 @@ def counts(done: Imported) -> tuple[dict[str, int], dict[str, int]]:
 
 def left_out(done: Imported) -> list[str]:
     return [notice.sentence for notice in done.notices if notice.left_out]
-
-
-@pytest.fixture(scope="module")
-def epic(shared_data: Path) -> Imported:
-    return FORMATS["epic-kitchens-100"]([shared_data / "epic_kitchens_100"])
 
 
 def test_msvd(shared_data: Path) -> None:
@@ -96,14 +90,16 @@ def test_the_manifest_of_the_clips_is_a_table(shared_data: Path) -> None:
     assert done.corpus.captions["text"].to_list() == [row["caption"] for row in rows]
 
 
-def test_epic_kitchens_counts(epic: Imported) -> None:
-    assert counts(epic) == ({"train": 67217, "test": 9668}, {"train": 15989, "test": 3842})
-    assert [sentence[:37] for sentence in left_out(epic)] == [f"{67217 - 15989:,} clips of train have no caption"]
+def test_epic_kitchens_counts(epic_kitchens: Imported) -> None:
+    assert counts(epic_kitchens) == ({"train": 67217, "test": 9668}, {"train": 15989, "test": 3842})
+    assert [sentence[:37] for sentence in left_out(epic_kitchens)] == [
+        f"{67217 - 15989:,} clips of train have no caption"
+    ]
 
 
-def test_epic_kitchens_lengths_are_those_of_the_frame_length_paper(epic: Imported) -> None:
+def test_epic_kitchens_lengths_are_those_of_the_frame_length_paper(epic_kitchens: Imported) -> None:
     """Take + rubbish: 4 test clips of 305.5 frames, 95 train clips; train frames are re-timed to 30 a second."""
-    take_rubbish = epic.corpus.clips.filter(
+    take_rubbish = epic_kitchens.corpus.clips.filter(
         (pl.col("verb_classes").list.first() == 0) & (pl.col("noun_classes").list.first() == 54)
     )
     test = take_rubbish.filter(pl.col("split") == "test")["frame_count"]
@@ -111,27 +107,32 @@ def test_epic_kitchens_lengths_are_those_of_the_frame_length_paper(epic: Importe
     assert take_rubbish.filter(pl.col("split") == "train").height == 95
 
 
-def test_epic_kitchens_times_fit_its_frames(epic: Imported) -> None:
+def test_epic_kitchens_times_fit_its_frames(epic_kitchens: Imported) -> None:
     """Time stamps and frame numbers of a segment are two writings of one thing, whatever the file's own rate."""
-    test = epic.corpus.clips.filter(pl.col("split") == "test")
+    test = epic_kitchens.corpus.clips.filter(pl.col("split") == "test")
     assert (test["stop_frame"] - test["end_s"] * test["fps"]).abs().max() <= 1
     assert test["fps"].unique().to_list() == [60.0]
     assert set(test["video_fps"].round(2).unique()) == {29.97, 47.95, 59.94, 90.0}
 
 
-def test_epic_kitchens_captions_with_other_words_have_their_segments_classes(epic: Imported) -> None:
-    row = epic.corpus.captions.filter(pl.col("caption_id") == "P22_04_144").row(0, named=True)
-    clip = epic.corpus.clips.filter(pl.col("clip_id") == "P22_04_144").row(0, named=True)
+def test_epic_kitchens_captions_with_other_words_have_their_segments_classes(epic_kitchens: Imported) -> None:
+    row = epic_kitchens.corpus.captions.filter(pl.col("caption_id") == "P22_04_144").row(0, named=True)
+    clip = epic_kitchens.corpus.clips.filter(pl.col("clip_id") == "P22_04_144").row(0, named=True)
     assert (row["text"], clip["narration"]) == ("wash cooker", "cut slice")
     assert row["noun_classes"] == clip["noun_classes"]
-    assert sum("P22_04_144" in notice.sentence and "6 test captions" in notice.sentence for notice in epic.notices) == 1
+    assert (
+        sum(
+            "P22_04_144" in notice.sentence and "6 test captions" in notice.sentence for notice in epic_kitchens.notices
+        )
+        == 1
+    )
 
 
-def test_epic_kitchens_relevance(epic: Imported) -> None:
+def test_epic_kitchens_relevance(epic_kitchens: Imported) -> None:
     """11.4 % of the pairs are relevant to some degree, 0.17 % wholly."""
-    test = epic.corpus.clips.filter(pl.col("split") == "test")["clip_id"].to_list()
-    captions = epic.corpus.captions.filter(pl.col("clip_id").is_in(test))["caption_id"].to_list()
-    relevance = class_relevance(epic.corpus, captions, test)
+    test = epic_kitchens.corpus.clips.filter(pl.col("split") == "test")["clip_id"].to_list()
+    captions = epic_kitchens.corpus.captions.filter(pl.col("clip_id").is_in(test))["caption_id"].to_list()
+    relevance = class_relevance(epic_kitchens.corpus, captions, test)
     some = whole = 0
     for start in range(0, len(captions), 1000):
         block = relevance.block(slice(start, start + 1000), slice(0, len(test)))

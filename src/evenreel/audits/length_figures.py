@@ -105,7 +105,7 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
     Args:
         parts: by title of the panel, its queries from top to bottom.
     """
-    figure = go.Figure(layout=panels([*parts], "rank", [""] * len(parts), columns=1))
+    figure = go.Figure(layout=panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))
     for number, strips in enumerate(parts.values(), start=1):
         figure.add_heatmap(
             z=[one.degrees for one in strips], x=np.arange(1, 1 + max(len(one.degrees) for one in strips)),

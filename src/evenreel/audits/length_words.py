@@ -62,7 +62,7 @@ def unit_of(data: LengthData) -> str:
 def _lean_sentence(measured: LengthMeasures, confidence: float) -> str:
     effect = measured.effect
     if isnan(effect.value):
-        return "Lengths in training do not differ between the classes of the captions, so no lean can be measured."
+        return "The captions are of too few classes, or of classes too alike in length, for a lean to be measured."
     few = "" if effect.enough else f"Too few classes to conclude: {len(np.unique(measured.data.groups)):,}. "
     return (
         f"{few}{_lean_lead(effect)}: rank correlation {_figure(effect, confidence)}, where 0 is no lean."

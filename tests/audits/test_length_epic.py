@@ -1,0 +1,81 @@
+"""The figures of the paper on frame-length bias, as the audit prints them of the real annotations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenreel.audits import AuditSettings, AuditTable, audit_length
+from evenreel.audits.length_data import ClassesHeld, LengthData
+from evenreel.audits.length_tail import tail_by_frequency
+from evenreel.corpus import Imported, select
+from evenreel.types import Corpus, Scores
+
+CAPTIONS = 200
+TAKE_RUBBISH = (0, 54)
+
+
+@pytest.fixture(scope="module")
+def ranked(epic_kitchens: Imported) -> tuple[Scores, Corpus, AuditSettings]:
+    """Scores at random of some captions and every test clip, with the training part."""
+    train, test = (select(epic_kitchens.corpus, split=split) for split in ("train", "test"))
+    captions = test.captions["caption_id"].to_list()[:CAPTIONS]
+    values = np.random.default_rng(0).random((CAPTIONS, test.clips.height), dtype=np.float32)
+    scores = Scores(values, captions, test.clips["clip_id"].to_list())
+    return scores, test, AuditSettings(resamples=0, train=train)
+
+
+@pytest.fixture(scope="module")
+def found(ranked: tuple[Scores, Corpus, AuditSettings]) -> dict[str, AuditTable]:
+    return {table.title: table for table in audit_length(*ranked).tables}
+
+
+@pytest.fixture(scope="module")
+def held(ranked: tuple[Scores, Corpus, AuditSettings]) -> ClassesHeld:
+    scores, test, settings = ranked
+    classes = LengthData.of(scores, test, settings.train).classes
+    assert classes is not None
+    return classes
+
+
+def rows(table: AuditTable) -> dict[object, tuple[object, ...]]:
+    return {row[0]: row[1:] for row in table.rows}
+
+
+def test_clips_and_classes(found: dict[str, AuditTable], held: ClassesHeld) -> None:
+    classes = rows(found["Classes"])
+    assert classes["clips in training"] == (67_217, 67_217)
+    assert classes["clips in test"] == (9_668, 9_668)
+    assert classes["classes in both"] == (1_114, 1_114)
+    number = held.actions.pairs.index(TAKE_RUBBISH)
+    assert (held.counts(trained=True)[number], held.counts(trained=False)[number]) == (95, 4)
+    assert held.train_mean[number] == pytest.approx(177.1, abs=0.2)
+    assert held.test_mean[number] == 305.5
+
+
+def test_discrepancies_stand_beside_the_papers_with_the_reason(found: dict[str, AuditTable]) -> None:
+    table = found["How far classes differ in length between training and test"]
+    told = rows(table)
+    assert told["classes that differ by more than 60 frames"] == (577, 559)
+    assert told["classes that differ by at least 200 frames"] == (218, 212)
+    assert told["classes longer in test"][0] == 692
+    assert told["mean length of training clips, frames"][0] == pytest.approx(172.4, abs=0.05)
+    assert told["mean length of test clips, frames"][0] == pytest.approx(221.0, abs=0.05)
+    assert "up to 2 frames; 20 classes lie that near to the one limit and 6 to the other" in table.note
+
+
+def test_strata_and_what_trimming_leaves_out(found: dict[str, AuditTable]) -> None:
+    strata = rows(found["Training clips in two strata"])
+    assert strata["a share of 0.748 in the first"] == (50_282, 16_935, "50,282 + 16,935")
+    assert strata["below the mean length of training clips"][:2] == (50_393, 16_824)
+    assert strata["below the mean length of test clips (uses test statistics)"][:2] == (54_372, 12_845)
+    trimming = rows(found["What trimming would leave out"])
+    assert trimming["paper_literal"] == (10.0, 60, 6_999, 158, "2,392 of 164 classes")
+    assert trimming["paper_reproducing"] == (60.0, 20, 2_448, 168, "2,392 of 164 classes")
+
+
+def test_the_tail_by_frequency_is_that_of_the_official_lists(held: ClassesHeld) -> None:
+    """The lists have 86 verbs, which are 10 and 12 to 96, and 228 nouns."""
+    tail = tail_by_frequency(held.actions.pairs, held.actions.classes[held.trained])
+    assert tail.verbs == {10, *range(12, 97)}
+    assert len(tail.nouns) == 228
