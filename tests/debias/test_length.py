@@ -230,6 +230,16 @@ def test_maps_go_around_a_single_matcher(inner: Any) -> None:
         PerStratum(inner(), DIMENSION, Fusion((1.0,)))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_gives_the_same_scores() -> None:
+    """States stay in main memory and move a tile at a time, nested as they are."""
+    made = Ensemble([ensemble("wti", "x_pool"), per_stratum("wti")], DIMENSION, Fusion((0.5, 0.5))).eval()
+    texts, seen = text_features(captions()), video_features(videos())
+    here = matcher_scores(made, texts, seen).score_all().values
+    there = matcher_scores(made.cuda(), texts, seen).score_all().values
+    torch.testing.assert_close(torch.from_numpy(there), torch.from_numpy(here), atol=1e-4, rtol=0)
+
+
 # Memory
 
 
