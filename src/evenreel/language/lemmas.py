@@ -16,6 +16,7 @@ _DICTIONARY_NAMES: dict[Part, str] = {"noun": "NOUN", "verb": "VERB", "adjective
 _VOWELS = "aeiou"
 
 
+@cache
 def part_of(tag: str) -> Part | None:
     """Part of speech of a Penn Treebank tag; None for function words, numbers and punctuation.
 
