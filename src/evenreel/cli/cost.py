@@ -113,6 +113,8 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
         out.print("The towers of the backbone are not counted.")
     if times is not None:
         out.print(_epochs(times))
+        if len(times.members) > 1:
+            out.print("At once: each on a device of its own, so that the longest counts.")
 
 
 def _costs(title: str, cost: Cost) -> Table:
@@ -132,7 +134,7 @@ def _epochs(times: Times) -> Table:
     )
     for number, one in enumerate(times.members, 1):
         table.add_row(f"member {number}", f"{one.captions:,}", f"{one.steps:,.1f}", f"{one.seconds:,.1f}", "")
-    for name, seconds in (("members in turn", times.in_turn_s), ("members at once, a device each", times.at_once_s)):
+    for name, seconds in (("members in turn", times.in_turn_s), ("members at once", times.at_once_s)):
         if times.members:
             table.add_row(name, "", "", f"{seconds:,.1f}", f"{seconds / alone.seconds - 1:+.1%}")
     return table
