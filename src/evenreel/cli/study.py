@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from evenreel.audits.result import AuditResult
     from evenreel.studies.loading import Sources
     from evenreel.studies.material import StudyMaterial, StudySettings
+    from evenreel.training.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
+CLASS_HELP = (
+    "The class of length/t8 and length/f1: VERB,NOUN or what captions call it. \\[default: the one most longer in test]"
+)
+BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
+QUERY_HELP = "A caption that length/f5 shows, by its id; again for more."
+TAIL_HELP = "csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
 NEEDS = {
     "files": "the videos",
     "lengths": "a split to train on",
@@ -67,6 +74,10 @@ def study(
     resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0: no interval.")] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the samples, and of random orders of frames.")] = 0,
+    action: Annotated[str | None, typer.Option("--class", help=CLASS_HELP)] = None,
+    base: Annotated[list[str] | None, typer.Option(help=BASE_HELP)] = None,
+    query: Annotated[list[str] | None, typer.Option(help=QUERY_HELP)] = None,
+    tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
     as_json: JsonOption = False,
@@ -79,6 +90,7 @@ def study(
         raise UsageError(
             "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR."
         )
+    from evenreel.audits.length_tail import read_tail_classes
     from evenreel.audits.result import AuditSettings
     from evenreel.studies import StudySettings, find_study, study_recipe
     from evenreel.studies.loading import Sources
@@ -88,17 +100,22 @@ def study(
     settings = StudySettings(
         chosen,
         out / RUNS,
-        AuditSettings(resamples, seed, confidence),
+        AuditSettings(resamples, seed, confidence, tail=read_tail_classes(tail_classes) if tail_classes else None),
         seeds,
         group,
         stage=cast("OrderStage", stage),
         frames=frames,
     )
-    if share:
-        settings = replace(settings, shares=tuple(share))
+    settings = replace(
+        settings,
+        shares=tuple(share or settings.shares),
+        action=action,
+        bases=tuple(base or settings.bases),
+        queries=tuple(query or ()),
+    )
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
-        split, train_split, chosen.data.validation, chosen.start, videos, device,
+        split, train_split, chosen.data.validation, chosen.start, _reads_graphs(chosen, base or ()), videos, device,
     )  # fmt: skip
     for file in (REPORT, RESULTS):
         check_place(out / file)
@@ -118,6 +135,15 @@ def _made(name: str, sources: Sources, settings: StudySettings) -> tuple[StudyMa
         material = load_study_material(find_study(name), sources, progress)
     with share_bar(name) as progress:
         return material, run_study(name, material, settings, progress)
+
+
+def _reads_graphs(recipe: Recipe, bases: Sequence[str]) -> bool:
+    """Whether the recipe's matcher, or one of some others, reads role graphs of captions."""
+    from evenreel.checkpoint import MatcherSpec
+    from evenreel.checkpoint.architecture import reads_graphs
+    from evenreel.training.specs import spec_of
+
+    return any(reads_graphs(spec) for spec in (spec_of(recipe), *map(MatcherSpec, bases)))
 
 
 def _named(given: Sequence[str] | None) -> dict[str, str]:

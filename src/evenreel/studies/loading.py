@@ -12,6 +12,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import ClipAside, find_clips, load_text_features
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
+from evenreel.features.graphs import with_graphs
 from evenreel.matchers import MATCHERS
 from evenreel.studies.material import Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.study import Study
@@ -34,6 +35,7 @@ class Sources:
         train_split: that is learned from.
         validation_split: that models are selected on, for studies that select; None for none.
         start: checkpoint that training begins with; None for a fresh matcher.
+        graphs: whether what is trained reads role graphs of captions.
         videos: folder in which the paths of clips begin; None for the corpus's.
         device: where models run.
     """
@@ -46,6 +48,7 @@ class Sources:
     train_split: str = "train"
     validation_split: str | None = None
     start: str | None = None
+    graphs: bool = False
     videos: Path | None = None
     device: str = "cpu"
 
@@ -84,6 +87,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         features=features,
         train=train,
         validation=validation,
+        streams=reader.streams,
         learned=reader.learned(),
         start=reader.start,
         rule=reader.rule,
@@ -104,6 +108,7 @@ class _Reader:
         self.notices: list[str] = []
         self.rule = ""
         self.start: Pretrained | None = None
+        self.streams: dict[str, int] = {}
 
     def begin(self) -> None:
         """The checkpoint that training begins with; it says which features are read."""
@@ -134,9 +139,11 @@ class _Reader:
             return part_of(corpus, loaded.texts, loaded.videos)
         found = find_clips(folder, corpus)
         self.rule = found.made.rule
+        self.streams = {stream.name: stream.dimension for stream in found.manifest.streams}
         videos, aside = found.load()
         self._put_aside(aside)
-        return part_of(corpus, load_text_features(folder, corpus), videos)
+        texts = load_text_features(folder, corpus)
+        return part_of(corpus, with_graphs(texts, corpus) if self._sources.graphs else texts, videos)
 
     def models(self) -> list[Model]:
         """Every matcher with the features that it takes."""

@@ -8,10 +8,11 @@ from evenreel.audits.result import AuditResult
 from evenreel.errors import UsageError
 from evenreel.studies.fine_tuning import begun
 from evenreel.studies.ghost_studies import GHOST
+from evenreel.studies.length_studies import LENGTH
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.study import Study
 
-STUDIES: dict[str, Study] = {**GHOST}
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH}
 
 
 def run_study(

@@ -1,0 +1,57 @@
+"""What the tables on frame length measure: nDCG and mAP both ways by classes, and the ranks of a caption's clip."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.results import Direction
+from evenreel.types import Corpus, ScoreBlocks
+
+BOTH_WAYS: dict[str, Direction] = {"V2T": "v2t", "T2V": "t2v"}
+MEAN = "AVG"
+GRADED = {"nDCG": "nDCG@R", "mAP": "mAP"}
+"""The paper's words and ours; its nDCG is cut after as many places as a query has relevant items (section 4)."""
+
+NDCG, MAP = (tuple(f"{name} {way}" for way in (*BOTH_WAYS, MEAN)) for name in GRADED)
+RANKS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+ENDS = {"MedR": (1.0, np.inf), "MeanR": (1.0, np.inf), "Rsum": (0.0, 300.0)}
+"""Between which values a figure lies whatever is measured, where that is not 0 to 100."""
+
+MEASURES = (
+    "nDCG and mAP grade by the verb and noun classes of caption and clip, the mean of their intersections over unions "
+    "(equation 6 with the union that it means); nDCG counts as many places as a query has items above 0, mAP takes "
+    "those of degree 1 for relevant. AVG is the mean of both ways. Recall and ranks are of the caption's own clip, "
+    "text to video. Items with equal scores have their expected rank."
+)
+
+
+def length_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
+    """The figures of one system's scores that a table has.
+
+    Args:
+        scores: of every caption and clip of the corpus.
+        corpus: whose they are.
+        names: of `NDCG`, `MAP` and `RANKS`.
+
+    Raises:
+        CorpusError: degrees of relevance are asked for, and the corpus has no classes.
+    """
+    found: dict[str, float] = {}
+    if graded := tuple(name for name in GRADED if f"{name} {MEAN}" in names):
+        found |= _graded(scores, corpus, graded)
+    if ranked := tuple(name for name in RANKS if name in names):
+        settings = EvaluationSettings(parse_metrics(ranked), ("t2v",), resamples=0)
+        summary = evaluate(scores, corpus, settings).directions["t2v"].summary
+        found |= {name: summary[name].value for name in ranked}
+    return {name: found[name] for name in names}
+
+
+def _graded(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
+    settings = EvaluationSettings(parse_metrics([GRADED[name] for name in names]), resamples=0)
+    found = evaluate(scores, corpus, settings, relevance="classes-iou").directions
+    figures: dict[str, float] = {}
+    for name in names:
+        ways = {way: found[direction].summary[GRADED[name]].value for way, direction in BOTH_WAYS.items()}
+        figures |= {f"{name} {way}": value for way, value in {**ways, MEAN: float(np.mean([*ways.values()]))}.items()}
+    return figures
