@@ -21,6 +21,7 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.types import Corpus, ScoreBlocks, Scores
+from tests.audits.small_lengths import ranked_clips, ranking, training_clips
 from tests.test_cli import evenreel
 
 PAIRS = 40
@@ -152,9 +153,7 @@ class Opened:
     ) -> None:
         return None
 
-    def audit_inputs(
-        self, queries: list[str], *, neutral_source: bool, every_clip: bool
-    ) -> tuple[Corpus, ScoreBlocks]:
+    def audit_inputs(self, queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
         assert not every_clip
         self.asked, self.neutral = queries, neutral_source
         return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
@@ -194,6 +193,56 @@ def test_it_fails_where_no_audit_can_be_made(place: Path) -> None:
     assert "The corpus says nothing of its clips' codec" in str(done.exception)
 
 
+@pytest.fixture(scope="module")
+def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a training part, and scores that lean towards its lengths."""
+    place = tmp_path_factory.mktemp("lengths")
+    (train, _), (test, _) = training_clips(), ranked_clips()
+    both = (pl.concat([getattr(train, name), getattr(test, name)]) for name in ("clips", "captions"))
+    save_corpus(make_corpus(*both), place / "corpus")
+    save_scores(ranking(0.4), place / "lean.npz")
+    (place / "tail.csv").write_text("verb\n0\n1\n")
+    return place
+
+
+def test_lengths_are_held_against_those_of_the_training_part(lengths: Path, tmp_path: Path) -> None:
+    words = ("--scores", lengths / "lean.npz", "--corpus", lengths / "corpus", "--split", "test", "--resamples", "50")
+    more = ("--tail-classes", lengths / "tail.csv", "--report", tmp_path / "r.html")
+    done = evenreel("audit", "length", *words, *more, COLUMNS="120")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "lean.npz: Does the ranking go by the length of clips?"
+    assert lines[1].startswith("The ranking leans towards the lengths that classes had in training: rank correlation")
+    assert "Tail: 2 verbs and 0 nouns, as tail.csv lists them. Some captions are left in any ranking." in lines
+    assert "The most affected classes" in lines
+    assert "How relevant the first 50 are" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    named = audit(lengths, "length", *words, "--train-split", "train", "--json")
+    (found,) = json.loads(named.stdout)["audits"]
+    assert found["effect"]["low"] > 0
+    assert len([table for table in found["tables"] if "uses test statistics" in json.dumps(table)]) == 4
+
+
+def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
+    lengths: Path, monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    corpus, _ = ranked_clips()
+    asked: list[bool] = []
+
+    def inputs(queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
+        asked.append(every_clip)
+        found = ranking(0.0, 0.5)
+        return Corpus(corpus.clips, corpus.captions.clear()), Scores(found.values[:2], ["q1", "q2"], found.video_ids)
+
+    opened = Opened(corpus)
+    monkeypatch.setattr(opened, "audit_inputs", inputs)
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "length", "--library", "lib", "--queries", "q.txt")
+    assert done.exit_code == 0, done.output
+    assert asked == [True]
+    assert "What was seen leans towards long clips" in done.stdout
+    assert "times as long as the clips of the gallery" in done.stdout
+
+
 def run(*words: str | Path) -> Result:
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
@@ -231,6 +280,10 @@ WRONG = [
     ("source --scores none.npz --corpus nothing", ScoresError, "There is no file none.npz."),
     ("source --scores bad.npz --corpus corpus", ScoresError, "is no zip file"),
     ("source --scores fair.npz --corpus corpus --split tset", CorpusError, "No clip is left"),
+    ("source --scores fair.npz --corpus corpus --train-split train", UsageError, "go with the audit length"),
+    ("length --scores fair.npz --corpus corpus --split a --train-split a", UsageError, "both name 'a'"),
+    ("length --scores fair.npz --corpus corpus --tail-classes q.txt", UsageError, "it needs verb, noun, or both"),
+    ("length --scores fair.npz --corpus corpus --split test", CorpusError, "says of no clip how long it is"),
     ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must lie between 0 and 1"),
     ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", ScoresError, "cannot be written"),
 ]

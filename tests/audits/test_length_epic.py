@@ -69,7 +69,7 @@ def test_strata_and_what_trimming_leaves_out(found: dict[str, AuditTable]) -> No
     assert strata["a share of 0.748 in the first"] == (50_282, 16_935, "50,282 + 16,935")
     assert strata["below the mean length of training clips"][:2] == (50_393, 16_824)
     assert strata["below the mean length of test clips (uses test statistics)"][:2] == (54_372, 12_845)
-    trimming = rows(found["What trimming would leave out"])
+    trimming = rows(found["What trimming would leave out (uses test statistics)"])
     assert trimming["paper_literal"] == (10.0, 60, 6_999, 158, "2,392 of 164 classes")
     assert trimming["paper_reproducing"] == (60.0, 20, 2_448, 168, "2,392 of 164 classes")
 

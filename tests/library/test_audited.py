@@ -79,6 +79,18 @@ def test_clips_of_unknown_source_are_left_out_and_told(library: Library) -> None
     assert evenreel.audit("source", scores, corpus)[0].notices.count(told) == 1
 
 
+def test_every_clip_takes_part_where_sources_do_not_matter(library: Library) -> None:
+    """Lengths are of all clips with frames, of unknown source or not."""
+    corpus, scores = library.audit_inputs(QUERIES, every_clip=True)
+    assert corpus.clips["clip_id"].to_list() == list(scores.video_ids)
+    assert corpus.clips.height == 2 * PAIRS + 2
+    assert corpus.clips["source"].null_count() == 2
+    (found,) = evenreel.audit("length", scores, corpus)
+    assert found.effect.name.endswith("length of the gallery's clips")
+    assert found.effect.value == pytest.approx(1)  # all clips of this library are equally long
+    assert not any("left out" in notice for notice in found.notices)
+
+
 def test_what_is_not_known_of_a_clip_is_empty(tmp_path: Path) -> None:
     place = mirrored_library(tmp_path, paired=False, unknown=0)
     with closing(open_for_writing(place)) as connection:

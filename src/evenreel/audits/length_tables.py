@@ -123,8 +123,8 @@ def _trim_table(data: LengthData) -> AuditTable:
     unit = unit_of(data)
     rows = [(one.preset, one.margin, one.least, one.clips, one.classes) for one in trims(data)]
     columns = ("preset", f"margin, {unit}", "clips a class keeps", "clips left out", "classes")
-    note = f"RmvAll with the mean lengths of test as its aim: it {USES_TEST}."
-    table = AuditTable("What trimming would leave out", columns, tuple(rows), note)
+    note = "RmvAll, with the mean lengths of test as its aim."
+    table = AuditTable(f"What trimming would leave out ({USES_TEST})", columns, tuple(rows), note)
     return _with_paper(data, table, dict.fromkeys(range(len(rows)), "2,392 of 164 classes"))
 
 
@@ -178,10 +178,12 @@ def _failure_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
     ]
     note = (
         f"Tail: {len(failures.tail.verbs):,} verbs and {len(failures.tail.nouns):,} nouns, {failures.tail.rule}. "
-        f"The filter {USES_TEST}."
+        "Some captions are left in any ranking."
     )
     return _with_paper(
-        data, AuditTable("Failures that length may explain", ("rule", "left"), tuple(rows), note), {4: 244}
+        data,
+        AuditTable(f"Failures that length may explain ({USES_TEST})", ("rule", "left"), tuple(rows), note),
+        {4: 244},
     )
 
 
@@ -196,7 +198,9 @@ def _suspect_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
     ]  # fmt: skip
     unit = unit_of(measured.data)
     columns = ("caption", "class", "rank", f"training, {unit}", f"test, {unit}", f"first {MAIN}, {unit}")
-    return AuditTable("Suspected failures", columns, tuple(rows), "Those first whose class differs the most.", digits=1)
+    return AuditTable(
+        f"Suspected failures ({USES_TEST})", columns, tuple(rows), "Those first whose class differs the most.", digits=1
+    )
 
 
 def _drill_table(measured: LengthMeasures, held: ClassesHeld) -> AuditTable:

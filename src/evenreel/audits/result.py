@@ -155,6 +155,7 @@ class AuditResult:
                     "title": table.title,
                     "columns": list(table.columns),
                     "rows": [[*map(_json, row)] for row in table.rows],
+                    "note": table.note,
                 }
                 for table in self.tables
             ],
