@@ -88,6 +88,12 @@ def test_a_malformed_graph_is_told_with_its_caption() -> None:
     with_graphs(features("c0"), broken)
 
 
+def test_a_column_of_the_same_name_that_is_no_text() -> None:
+    with pytest.raises(CorpusError, match="The column role_graph of the captions is Int64; it holds JSON as text"):
+        with_graphs(features("c0"), corpus(role_graph=[1, 2, 3, 4, 5]))
+    assert with_graphs(features("c0"), corpus(role_graph=[None] * 5)).graphs == (by_rules("cut tomato"),)
+
+
 def test_features_of_another_corpus_are_refused() -> None:
     with pytest.raises(FeaturesError, match="The corpus has no caption other, of which there are features"):
         with_graphs(features("c0", "other"), corpus())

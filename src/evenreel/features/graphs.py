@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import polars as pl
+
 from evenreel.errors import CorpusError, FeaturesError
 from evenreel.language.role_graphs import role_graph, role_graph_of_json
 from evenreel.language.taggers import TaggerName, load_tagger
@@ -33,22 +35,18 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Share = lambda sh
 
     Raises:
         FeaturesError: the corpus has no caption of this id.
-        CorpusError: a graph of the corpus is malformed.
+        CorpusError: a graph of the corpus is malformed, or the column is no text.
     """
-    column = [COLUMN] if COLUMN in corpus.captions.columns else []
-    rows = {row[0]: row[1:] for row in corpus.captions.select("caption_id", "text", *column).iter_rows()}
-    if missing := [caption_id for caption_id in texts.ids if caption_id not in rows]:
+    captions = _captions(corpus)
+    if missing := next((caption_id for caption_id in texts.ids if caption_id not in captions), None):
         raise FeaturesError(
-            f"The corpus has no caption {missing[0]}, of which there are features; give the corpus that they are of."
+            f"The corpus has no caption {missing}, of which there are features; give the corpus that they are of."
         )
-    given = {caption_id: row[1] for caption_id, row in rows.items() if len(row) > 1 and row[1] is not None}
-    unread = dict.fromkeys(rows[caption_id][0] for caption_id in texts.ids if caption_id not in given)
-    of_text = dict(zip(unread, graphs_of(list(unread), progress), strict=True))
+    rows = [(caption_id, *captions[caption_id]) for caption_id in texts.ids]
+    unread = list(dict.fromkeys(text for _, text, given in rows if given is None))
+    of_text = dict(zip(unread, graphs_of(unread, progress), strict=True))
     of_json: dict[str, RoleGraph] = {}
-    graphs = [
-        _read(given[caption_id], caption_id, of_json) if caption_id in given else of_text[rows[caption_id][0]]
-        for caption_id in texts.ids
-    ]
+    graphs = (of_text[text] if given is None else _read(given, caption_id, of_json) for caption_id, text, given in rows)
     return replace(texts, graphs=tuple(graphs))
 
 
@@ -65,6 +63,18 @@ def graphs_of(captions: Sequence[str], progress: Share = lambda share: None) -> 
         graphs += map(role_graph, tagger.tag(captions[start : start + _BATCH]))
         progress(len(graphs) / len(captions))
     return graphs
+
+
+def _captions(corpus: Corpus) -> dict[str, tuple[str, str | None]]:
+    """Text and graph of each caption, by its id."""
+    table = corpus.captions
+    if COLUMN not in table.columns:
+        table = table.with_columns(pl.lit(None, pl.String).alias(COLUMN))
+    if table.schema[COLUMN] not in (pl.String, pl.Null):
+        raise CorpusError(
+            f"The column {COLUMN} of the captions is {table.schema[COLUMN]}; it holds JSON as text, or is left out."
+        )
+    return {caption_id: (text, given) for caption_id, text, given in table.select("caption_id", "text", COLUMN).rows()}
 
 
 def _read(text: str, caption_id: str, known: dict[str, RoleGraph]) -> RoleGraph:
