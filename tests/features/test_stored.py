@@ -25,7 +25,7 @@ from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrai
 from evenreel.checkpoint.architecture import build
 from evenreel.checkpoint.corpus_features import load_features_for
 from evenreel.corpus import save_corpus, select
-from evenreel.errors import FeaturesError, UsageError
+from evenreel.errors import FeaturesError, LibraryError, UsageError
 from evenreel.features import (
     FeatureReport,
     StoredSettings,
@@ -36,7 +36,9 @@ from evenreel.features import (
     store_features,
 )
 from evenreel.features.stored_clips import INDEX, MATRICES, joined
+from evenreel.library.rerank import check_encoder
 from evenreel.training.material import load_material
+from evenreel.training.recipe import RecipeError
 from evenreel.training.recipe_files import recipe_from
 from evenreel.types import Corpus
 from tests.features.corpora import corpus_of
@@ -280,6 +282,13 @@ def test_places_that_are_none(place: str, sentence: str, corpus: Corpus, tmp_pat
     assert not (tmp_path / "out" / "features.json").exists()
 
 
+def test_hdf5_without_its_package(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write_form("hdf5", tmp_path, streams_of()["rgb"])
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(UsageError, match=r"needs a package that is missing: pip install 'evenreel\[hdf5\]'"):
+        store_features(corpus, tmp_path / "out", StoredSettings("s3d", {"rgb": [place]}))
+
+
 def test_a_broken_off_run_leaves_what_was_there(corpus: Corpus, tmp_path: Path) -> None:
     streams = streams_of()
     stored(tmp_path / "first", corpus, streams)
@@ -333,6 +342,15 @@ def test_a_recipe_takes_some_streams_and_the_checkpoint_notes_them(corpus: Corpu
     assert "evenreel features CORPUS --stored STREAM=PLACE --name tbn --frames 3" in card
     assert "of the streams audio alone" in card
     assert "evenreel index" not in card
+
+
+def test_where_streams_and_stored_features_have_no_place() -> None:
+    data = {"corpus": "corpus", "streams": ["rgb"]}
+    with pytest.raises(RecipeError, match=r"data.streams chooses among .* and a backbone makes its own: leave it out"):
+        recipe_from({"name": "one", "data": data, "matcher": {"name": "wti"}, "backbone": {"model": "builtin"}})
+    spec, about = MatcherSpec("mean_pool"), About(EncoderNote("stored:tbn", "0" * 64, 4))
+    with pytest.raises(LibraryError, match="trained on stored:tbn, .* train one on features of builtin to re-rank"):
+        check_encoder(Pretrained(build(spec, 4), spec, about), "builtin", "1" * 64)
 
 
 def test_the_command(corpus: Corpus, tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
         LibraryError: it was.
     """
     trained_on = pretrained.about.encoder
+    if trained_on.stored_name is not None:
+        raise LibraryError(
+            f"The matcher was trained on {trained_on}, features that others computed, and no library has such; train "
+            f"one on features of {made_with} to re-rank with it."
+        )
     if trained_on.weights_hash != weights_hash:
         raise LibraryError(
             f"The matcher was trained on features of {trained_on}, the library was made with {made_with}, and "

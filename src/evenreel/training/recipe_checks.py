@@ -47,6 +47,8 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
 def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
     if recipe.adapter and recipe.adapter.windows:
         yield "adapter.windows needs on-screen text, which only data.features can have: set it to false."
+    if recipe.data.streams:
+        yield "data.streams chooses among features that others computed, and a backbone makes its own: leave it out."
     try:
         parse_rule(backbone.rule)
     except UsageError as error:
