@@ -1,4 +1,4 @@
-"""Every shipped recipe runs to its first step on its benchmark in miniature, from the videos, with a tiny CLIP."""
+"""Every shipped recipe of towers runs to its first step on its benchmark in miniature, from the videos."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
 from evenreel.training.material import Loaded, load_material
 from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import find_recipe, load_recipe, shipped_recipes
+from evenreel.training.recipe_files import find_recipe, load_recipe
 from evenreel.training.run import Outside, Trained, train
 from evenreel.types import ScoreBlocks
 from tests.tiny_checkpoints import tiny_clip
 
 from .conftest import Miniatures
+from .test_shipped import TOWERS
 from .tiny_benchmarks import TRAIN
 
 
@@ -44,7 +45,7 @@ def shortened(name: str, places: Path) -> Recipe:
     )
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", TOWERS)
 def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> None:
     recipe = shortened(name, places)
     loaded = load_material(recipe, verdicts=places / "verdicts.jsonl")  # of recipes that read the same clips alike

@@ -6,6 +6,8 @@ two streams side by side, of which the second is noise.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 
@@ -33,6 +35,7 @@ QUICK = (
 )
 
 
+@cache
 def class_material() -> StudyMaterial:
     """A training and a test split of which the classes differ in length, with role graphs of the captions."""
     train, test = (
