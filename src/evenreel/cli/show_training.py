@@ -48,7 +48,7 @@ def _lines(folder: Path, loaded: Loaded, trained: Trained) -> Iterator[str]:
     for number, member in enumerate(trained.members, start=1):
         yield f"  member {number}: {_weights(member)}" + _in_short(member)
     if measured := validation_figures(trained):
-        yield "  " + _figures(measured)
+        yield ("  together: " if trained.members else "  ") + _figures(measured)
     yield f"  checkpoint: {safe(folder / CHECKPOINT)}"
     if cost := _cost(encodings(trained.spec)):
         yield f"  {cost}"

@@ -34,7 +34,7 @@ def train_recipe(recipe: Recipe, material: Material, folder: Path, outside: Outs
     """Train by a recipe: once, or as many members as it has, which become one matcher.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not, and with
-    `members.at_once` as in sequence where as many threads add up the same numbers.
+    `members.at_once` as in sequence if each training has as many threads.
 
     Args:
         recipe: what to do.
