@@ -240,7 +240,7 @@ class VideoFeatures:
     window_mask: NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RoleNode:
     """A phrase of a caption and what it does there.
 
@@ -258,7 +258,7 @@ class RoleNode:
         return self.role == "V"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RoleGraph:
     """A caption as its actions and the things that take part in them (Chen et al. 2020, section 3.1).
 
