@@ -214,7 +214,7 @@ def test_lengths_are_held_against_those_of_the_training_part(lengths: Path, tmp_
     assert lines[0] == "lean.npz: Does the ranking go by the length of clips?"
     assert lines[1].startswith("The ranking leans towards the lengths that classes had in training: rank correlation")
     assert "Tail: 2 verbs and 0 nouns, as tail.csv lists them. Some captions are left in any ranking." in lines
-    assert "The most affected classes" in lines
+    assert "Classes, the most affected first" in lines
     assert "How relevant the first 50 are" in (tmp_path / "r.html").read_text(encoding="utf-8")
     named = audit(lengths, "length", *words, "--train-split", "train", "--json")
     (found,) = json.loads(named.stdout)["audits"]
