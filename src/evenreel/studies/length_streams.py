@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from evenreel.corpus import select
-from evenreel.errors import MediaError
 from evenreel.features.stored_clips import joined
 from evenreel.studies.material import Part
 
@@ -26,16 +25,13 @@ def with_streams(part: Part, streams: Mapping[str, int], names: Sequence[str]) -
     """
     if not names or set(names) >= set(streams):
         return part
-    ends = np.cumsum([*streams.values()]).tolist()
-    columns = [slice(end - streams[name], end) for name, end in zip(streams, ends, strict=True) if name in names]
+    columns = np.concatenate([np.full(count, name in names) for name, count in streams.items()])
     videos = part.videos
-    frames = np.zeros((*videos.frames.shape[:2], sum(one.stop - one.start for one in columns)), np.float16)
+    frames = np.zeros((*videos.frames.shape[:2], int(columns.sum())), np.float16)
     kept = []
-    for clip_id, mask, own, real in zip(videos.ids, videos.frame_mask, videos.frames, frames, strict=True):
-        try:
-            real[mask] = joined([own[mask, one].astype(np.float64) for one in columns])
-        except MediaError:  # says which frame is zero
-            continue
-        kept.append(clip_id)
-    left = select(part.corpus, where=pl.col("clip_id").is_in(kept))
-    return replace(part, videos=replace(videos, frames=frames)).only(left)
+    for clip_id, mask, own, left in zip(videos.ids, videos.frame_mask, videos.frames, frames, strict=True):
+        left[mask] = joined([own[mask][:, columns].astype(np.float32)])
+        if left[mask].any(axis=1).all():
+            kept.append(clip_id)
+    corpus = select(part.corpus, where=pl.col("clip_id").is_in(kept))
+    return replace(part, videos=replace(videos, frames=frames)).only(corpus)

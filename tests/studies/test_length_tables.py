@@ -1,0 +1,277 @@
+"""Studies of lengths that train: the whole way once, and every table on matchers that nobody trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenreel.audits.length_measures import Failures, LengthMeasures
+from evenreel.audits.length_tail import TailClasses
+from evenreel.audits.result import AuditResult
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import build, fitted
+from evenreel.corpus import select
+from evenreel.corpus.actions import actions_of
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import evaluate
+from evenreel.evaluation.results import EvaluationSettings
+from evenreel.studies import STUDIES, StudySettings, run_study
+from evenreel.studies.length_class import OneClass, picked_class, without_end
+from evenreel.studies.length_kinds import BACKDOOR, BASELINE, ENSEMBLE, RMV_ALL, RMV_RAND
+from evenreel.studies.length_measures import MAP, NDCG, RANKS, length_figures
+from evenreel.studies.length_samples import compared, drawn
+from evenreel.studies.length_streams import with_streams
+from evenreel.studies.length_training import splits_of
+from evenreel.training.milestones import Progress
+from evenreel.training.recipe import Recipe
+from evenreel.training.run import Material, Outside, Trained
+from evenreel.training.specs import spec_of
+from tests.studies.class_clips import STREAMS, class_material, quick_settings
+
+TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and study.needs == "training"]
+ROWS = {
+    "t1": [BASELINE, RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR],
+    "t2": ["RAN", "RAN + backdoor", "RANP", "RANP + backdoor"],
+    "t3": ["baseline", "baseline + backdoor", "RAN", "RAN + backdoor", "RANP", "RANP + backdoor"],
+    "t4": [
+        BASELINE,
+        "equal 2",
+        "adjusted 2",
+        "adjusted 3",
+        "adjusted 4",
+        "first of adjusted 2",
+        "second of adjusted 2",
+    ],
+    "t6": [BASELINE, "without seen", "without heard"],
+    "t7": ["wti", "wti + backdoor", "temporal", "temporal + backdoor"],
+    "t10": [BASELINE, ENSEMBLE, BACKDOOR],
+    "failure": [BASELINE, BACKDOOR, "fine-tuned strata"],
+    "shared": [BASELINE, BACKDOOR, "shared encoder"],
+}
+TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2}
+"""How often the rows of members encode a clip; every other row without the backdoor adjustment does so once."""
+
+
+def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+    """What `train_recipe` gives, after no step: each row and seed has weights of its own."""
+    graphs = getattr(material.examples, "text_features").graphs  # noqa: B009 -- examples of features have them
+    spec, members = fitted(spec_of(recipe), graphs), recipe.members
+    if members is not None and members.only is None:
+        weights = {"weights": (1 / members.count,) * members.count}
+        heads = members.form == "heads"
+        spec = MatcherSpec("per_stratum" if heads else "ensemble", weights, (spec,) * (1 if heads else members.count))
+    return Trained(build(spec, material.dimension), spec, None, 0, Progress(), {})
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[StudySettings]:
+    """Two seeds of trainings that are none."""
+    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", untrained)
+    yield replace(quick_settings(*TRIM, seeds=2), bases=("wti", "temporal"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, StudySettings]:
+    """Table 10 with real trainings of a few steps."""
+    settings = replace(quick_settings("loop.steps=2"), runs=tmp_path_factory.mktemp("runs"))
+    return run_study("length/t10", class_material(), settings), settings
+
+
+def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettings]) -> None:
+    """Each change is the difference of two rows; runs are kept, and read again instead of trained."""
+    found, settings = trained
+    rows = {row[0]: row for row in found.tables[0].rows}
+    place = found.tables[0].columns.index("nDCG AVG")
+    changes = {(row[0], row[2]): row[3] for row in found.tables[1].rows}
+    assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])  # type: ignore[operator]
+    assert found.effect.value == changes[BACKDOOR, "nDCG AVG"]
+    assert {name: row[-2] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
+    assert {row[-3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
+    assert settings.runs is not None
+    assert sorted(one.name for one in settings.runs.iterdir()) == ["backdoor", "baseline", "ensemble"]
+    assert (settings.runs / "backdoor" / "seed-0" / "members" / "2").is_dir()
+    before = {one: one.stat().st_mtime_ns for one in settings.runs.rglob("*.ckpt")}
+    assert run_study("length/t10", class_material(), settings).tables == found.tables
+    assert {one: one.stat().st_mtime_ns for one in settings.runs.rglob("*.ckpt")} == before
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
+    found = run_study(f"length/{name}", class_material(), quick)
+    rows = {row[0]: row for row in found.tables[0].rows}
+    assert list(rows) == ROWS[name] or set(rows) == set(ROWS[name])
+    times = {row: 2 if row.endswith("backdoor") else TIMES.get(row, 1) for row in rows}
+    assert {row: cells[-2] for row, cells in rows.items()} == times
+    assert all(low <= mean <= high for _, _, mean, low, high in found.tables[2].rows)  # type: ignore[operator]
+    assert all("encoded" in part for part in found.sentence.split(". ") if part)
+    assert [figure.draw() for figure in found.figures]
+
+
+def test_every_study_that_trains_is_tried_here() -> None:
+    others = {"length/t5", "length/t8", "length/samples"}
+    assert {f"length/{name}" for name in ROWS} | others == set(TRAINED)
+
+
+def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> None:
+    found = run_study("length/t1", class_material(), quick)
+    assert "RmvAll: It uses class lengths of the split test." in found.notices
+    assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
+    clips = {row[0]: row[-3] for row in found.tables[0].rows}
+    assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]  # type: ignore[operator]
+
+
+def test_figures_are_those_of_an_evaluation() -> None:
+    material = class_material()
+    scores = material.models[0].part.scores(material.models[0].matcher)
+    found = length_figures(scores, material.test, (*NDCG, *MAP, *RANKS))
+    graded = evaluate(
+        scores, material.test, EvaluationSettings(("nDCG@R", "mAP"), resamples=0), relevance="classes-iou"
+    )  # type: ignore[arg-type]
+    both = [graded.directions[way].summary["nDCG@R"].value for way in ("v2t", "t2v")]
+    assert [found[name] for name in NDCG] == pytest.approx([*both, sum(both) / 2])
+    own = evaluate(scores, material.test, EvaluationSettings(resamples=0)).directions["t2v"].summary
+    assert {name: found[name] for name in RANKS} == {name: own[name].value for name in RANKS}
+    assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
+
+
+def test_streams_that_stay_are_of_unit_length() -> None:
+    part = class_material().learning()[1]
+    left = with_streams(part, STREAMS, ("heard",))
+    assert left.videos.frames.shape[-1] == STREAMS["heard"]
+    expected = part.videos.frames[..., STREAMS["seen"] :] * np.sqrt(2)
+    np.testing.assert_allclose(left.videos.frames, expected, atol=2e-3)
+    assert with_streams(part, STREAMS, ()) is part
+    silent = replace(part.videos, frames=part.videos.frames.copy())
+    silent.frames[3, 1, STREAMS["seen"] :] = 0
+    fewer = with_streams(replace(part, videos=silent), STREAMS, ("heard",))
+    assert set(part.videos.ids) - set(fewer.videos.ids) == {part.videos.ids[3]}
+    assert fewer.corpus.clips["clip_id"].to_list() == list(fewer.videos.ids)
+
+
+def test_the_held_out_part_is_not_learned_from() -> None:
+    splits = splits_of(quick_settings().recipe, class_material())
+    assert splits.selected is not None
+    learned, selected = set(splits.learned.videos.ids), set(splits.selected.videos.ids)
+    assert not learned & selected
+    assert learned | selected == set(class_material().learning()[0].videos.ids)
+    for part in (splits.learned, splits.selected):
+        assert list(part.videos.ids) == part.corpus.clips["clip_id"].to_list()
+        assert list(part.texts.ids) == part.corpus.captions["caption_id"].to_list()
+        assert part.texts.graphs is not None and len(part.texts.graphs) == len(part.texts.ids)
+
+
+def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
+    """As many at one end as at the other; by hand, the clips that are left of the class."""
+    train, test = (part.corpus for part in class_material().learning())
+    chosen = picked_class(train, test, "CUT tomato")
+    assert chosen == picked_class(train, test, "0,0") == picked_class(train, test, None)
+    own = train.clips.filter((pl.col("verb_classes").list.first() == 0) & (pl.col("noun_classes").list.first() == 0))
+    lengths = own["frame_count"].to_numpy()
+    near = replace(chosen, test_mean=float(np.sort(lengths)[4:].mean()))
+    assert chosen.towards == "shortest" and chosen.train_mean == lengths.mean()
+    for end, kept in (("shortest", np.sort(lengths)[4:]), ("longest", np.sort(lengths)[:-4])):
+        left = without_end(train, near, end)  # type: ignore[arg-type]
+        actions = actions_of(left)
+        number = actions.pairs.index((0, 0))
+        assert sorted(actions.lengths[actions.classes == number]) == kept.tolist()
+        assert train.clips.height - left.clips.height == 4
+
+
+def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
+    found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
+    rows = {row[0]: row for row in found.tables[0].rows}
+    assert list(rows) == ["remove longest", "remove none", "remove shortest"]
+    train = [rows[name][1] for name in rows]
+    assert train == sorted(train)  # type: ignore[type-var]
+    assert found.effect.value == pytest.approx(rows["remove shortest"][4] - rows["remove none"][4])  # type: ignore[operator]
+    assert "chosen by the mean length of the class in the split that is searched" in found.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"), [("7,7", "No class '7,7' is in both"), ("eat soup", "as captions call")]
+)
+def test_a_class_that_is_nowhere_is_refused(asked: str, sentence: str) -> None:
+    train, test = (part.corpus for part in class_material().learning())
+    with pytest.raises(UsageError, match=sentence):
+        picked_class(train, test, asked)
+    with pytest.raises(UsageError, match="has 10 training clips; name one with --class"):
+        picked_class(select(train, where=pl.col("frame_count") < 110), test, None)
+
+
+def test_a_class_without_clips_to_spare_is_refused() -> None:
+    train = class_material().learning()[0].corpus
+    with pytest.raises(UsageError, match="as long in training as in test, or has a single clip"):
+        without_end(train, OneClass((7, 7), "eat soup", 1.0, 2.0, "frames"), "longest")
+
+
+def _ranked(ranks: list[float], suspected: list[int]) -> LengthMeasures:
+    """Measures of which only ranks and suspects are there."""
+    failures = Failures(
+        len(ranks), 0, (0, 0, 0), np.array(suspected, np.int64), TailClasses(frozenset(), frozenset(), "")
+    )
+    found = object.__new__(LengthMeasures)
+    first = type("First", (), {"rank": np.array(ranks)})()
+    object.__setattr__(found, "first", first)
+    object.__setattr__(found, "failures", failures)
+    return found
+
+
+def test_captions_move_up_and_down() -> None:
+    before, after = _ranked([20, 30, 40, 50, 9], [0, 1, 2, 3]), _ranked([10, 35, 40, 20, 1], [])
+    rows = drawn(before, 0)
+    assert rows.tolist() == [0, 1, 2, 3]
+    assert compared(before, after, rows) == (4, 2, 1, 1, 40.0, 5.0)
+    assert compared(before, after, rows).share == 25.0
+    many = _ranked([20.0] * 100, [*range(100)])
+    assert len(drawn(many, 1)) == 60 and drawn(many, 1).tolist() != drawn(many, 2).tolist()
+    with pytest.raises(CorpusError, match="No caption is suspected"):
+        drawn(_ranked([20], []), 0)
+
+
+def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is suspected among clips this few, so all are."""
+    monkeypatch.setattr("evenreel.studies.length_samples.drawn", lambda before, seed: np.arange(12) + seed)
+    found = run_study("length/samples", class_material(), quick)
+    rows = found.tables[0].rows
+    assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_ALL, 1), (RMV_RAND, 0), (RMV_RAND, 1)]
+    assert all(row[4] + row[5] + row[6] == row[3] == 12 for row in rows)  # type: ignore[operator]
+    shares = {
+        name: np.mean([100 * (row[4] - row[5]) / 12 for row in rows if row[0] == name]) for name in (RMV_ALL, RMV_RAND)
+    }  # type: ignore[operator]
+    assert found.effect.value == pytest.approx(shares[RMV_ALL] - shares[RMV_RAND])
+
+
+def test_what_strata_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.training.timing.STEPS", 2)
+    monkeypatch.setattr("evenreel.training.timing.WARM_UP_STEPS", 1)
+    found = run_study("length/t5", class_material(), quick_settings())
+    cost = {row[0]: row for row in found.tables[0].rows}
+    assert {name: row[-1] for name, row in cost.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
+    assert cost[BACKDOOR][2] == 2 * cost[BASELINE][2]  # type: ignore[operator]
+    assert cost[BACKDOOR][7] == 2 * cost[BASELINE][7]  # type: ignore[operator]
+    seconds = {row[0]: row[2] for row in found.tables[1].rows}
+    strata = [seconds["stratum 1"], seconds["stratum 2"]]
+    assert seconds["strata in sequence"] == pytest.approx(sum(strata))  # type: ignore[arg-type]
+    assert seconds["strata in parallel"] == max(strata)  # type: ignore[type-var]
+    assert sum(row[1] for row in found.tables[1].rows[1:3]) == found.tables[1].rows[0][1]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("length/t2", ["matcher.name=wti", "matcher.settings={}"], "wti learns by another; set matcher.name to hgr"),
+        ("length/t10", ["members.by=seed"], "compares strata of length with it"),
+        ("length/t6", ["data.streams=[seen]"], "fewer than two; make features of several"),
+        ("length/t7", [], "No matcher is called 'clip4clip'"),
+    ],
+)
+def test_what_a_recipe_cannot_do_is_said(name: str, changes: list[str], sentence: str) -> None:
+    settings = quick_settings(*changes)
+    with pytest.raises(UsageError, match=sentence):
+        run_study(name, class_material(), replace(settings, bases=("clip4clip",)))
