@@ -1,8 +1,10 @@
 """What scoring all pairs costs: seconds and memory beside the published formulas and beside bare matrix products.
 
-    python benchmarks/similarity.py [--size 1000] [--matchers wti x_pool x_clip] [--budget 512] [--threads 2] [--json]
+    python benchmarks/similarity.py [--size 1000] [--matchers wti x_pool x_clip hgr] [--budget 512] [--threads 2]
+        [--json]
 
-N captions of 32 words and N videos of 12 frames, D 512, random, nothing padded. Each case is a fresh process:
+N captions of 32 words, of which `hgr` reads 2 verbs and 3 nouns, and N videos of 12 frames, D 512 (`hgr`: its vectors
+256, so that plain fits into memory), random, nothing padded. Each case is a fresh process:
 
 ours    features to the whole table by `evenreel.matchers.scoring`, encoding included.
 plain   the published formula written for all pairs at once, as it is below, on the same features and parameters; left
@@ -32,20 +34,30 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.matchers import build_matcher
+from evenreel.matchers import TextBatch, VideoBatch, build_matcher
+from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.similarity.tiles import MatcherScores
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 WORDS, FRAMES, DIMENSION = 32, 12, 512
 BOUNDS = {"difference": 1e-5, "faster": 3.0, "leaner": 10.0, "wti over floor": 2.0}
 """Between the two tables at most; plain over ours, in seconds or memory, at least; seconds over the floor at most."""
 
-SETTINGS: dict[str, dict[str, Any]] = {"wti": {}, "x_pool": {}, "x_clip": {"temporal_layers": 0}}
+ROLES = ("V", "V", "ARG0", "ARG1", "ARGM-LOC")
+KNOWN = tuple(f"word{number}" for number in range(100))
+HGR_SIZE = 256
+SETTINGS: dict[str, dict[str, Any]] = {
+    "wti": {},
+    "x_pool": {},
+    "x_clip": {"temporal_layers": 0},
+    "hgr": {"size": HGR_SIZE, "vocabulary": KNOWN, "max_words": WORDS},
+}
 PRODUCTS = {
     "wti": WORDS * FRAMES * DIMENSION,
     "x_pool": 2 * FRAMES * DIMENSION,
     "x_clip": WORDS * FRAMES * (DIMENSION + WORDS + FRAMES) + (WORDS + FRAMES + 1) * DIMENSION,
+    "hgr": len(ROLES) * FRAMES * (HGR_SIZE + FRAMES) + HGR_SIZE,
 }
 """Multiplications of a pair."""
 
@@ -136,9 +148,17 @@ def features(count: int) -> Features:
         return values
 
     ids = tuple(map(str, range(count)))
-    texts = TextFeatures(ids, unit(count, WORDS), np.ones((count, WORDS), np.bool_), unit(count))
+    graphs = tuple(graph(rng) for _ in ids)
+    texts = TextFeatures(ids, unit(count, WORDS), np.ones((count, WORDS), np.bool_), unit(count), graphs)
     mask = np.ones((count, FRAMES), np.bool_)
     return texts, VideoFeatures(ids, unit(count, FRAMES), mask, np.zeros((count, FRAMES)))
+
+
+def graph(rng: np.random.Generator) -> RoleGraph:
+    """Random words, and phrases of two of them each; what is a noun belongs to the first verb."""
+    words = tuple(KNOWN[number] for number in rng.integers(0, len(KNOWN), WORDS))
+    nodes = tuple(RoleNode(role, (2 * place, 2 * place + 1)) for place, role in enumerate(ROLES))
+    return RoleGraph(words, nodes, tuple((0, place) for place, role in enumerate(ROLES) if role != "V"))
 
 
 def disturbed(matcher: Any) -> Any:
@@ -173,16 +193,16 @@ def run_plain(
     matcher: Any, name: str, texts: TextFeatures, videos: VideoFeatures, budget: int
 ) -> tuple[Any, dict[str, Any]]:
     """The published formula for all pairs at once."""
-    words, sentence, frames = (torch.from_numpy(array) for array in (texts.words, texts.sentence, videos.frames))
+    text, video = text_batch(texts), video_batch(videos)
     begin = time.perf_counter()
     with Peak() as whole, torch.inference_mode():
-        table = PLAIN[name](matcher, words, sentence, frames).numpy()
+        table = PLAIN[name](matcher, text, video).numpy()
     return table, {"seconds": time.perf_counter() - begin, "memory_mib": whole.mib}
 
 
-def plain_wti(matcher: Any, words: Tensor, _: Tensor, frames: Tensor) -> Tensor:
+def plain_wti(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
     """DRL, arXiv 2203.07111, equations 4 to 6."""
-    words, frames = F.normalize(words, dim=-1), F.normalize(frames, dim=-1)
+    words, frames = F.normalize(text.words, dim=-1), F.normalize(video.frames, dim=-1)
     word_weights = matcher.word_weights(words * DIMENSION**0.5).squeeze(-1).softmax(-1)
     frame_weights = matcher.frame_weights(frames * DIMENSION**0.5).squeeze(-1).softmax(-1)
     products = torch.einsum("qwd,vfd->qvwf", words, frames)
@@ -191,9 +211,9 @@ def plain_wti(matcher: Any, words: Tensor, _: Tensor, frames: Tensor) -> Tensor:
     return (of_words + of_frames) / 2
 
 
-def plain_x_pool(matcher: Any, _: Tensor, sentence: Tensor, frames: Tensor) -> Tensor:
+def plain_x_pool(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
     """X-Pool, arXiv 2203.15086, equations 4 to 8."""
-    pooling = matcher.pooling
+    pooling, sentence, frames = matcher.pooling, text.sentence, video.frames
     query = pooling.to_query(pooling.norm_inputs(sentence * DIMENSION**0.5))
     seen = pooling.norm_inputs(frames * DIMENSION**0.5)
     attention = (torch.einsum("qd,vfd->qvf", query, pooling.to_key(seen)) / DIMENSION**0.5).softmax(-1)
@@ -203,13 +223,13 @@ def plain_x_pool(matcher: Any, _: Tensor, sentence: Tensor, frames: Tensor) -> T
     return torch.einsum("qd,vqd->qv", F.normalize(sentence, dim=-1), F.normalize(pooled, dim=-1))
 
 
-def plain_x_clip(matcher: Any, words: Tensor, sentence: Tensor, frames: Tensor) -> Tensor:
+def plain_x_clip(matcher: Any, text: TextBatch, given: VideoBatch) -> Tensor:
     """X-CLIP, arXiv 2207.07285, equations 3 to 13."""
 
     def attend(alike: Tensor, mix: Tensor) -> Tensor:
         return ((alike / matcher.settings.attention_temperature).softmax(-1) @ mix * alike).sum(-1)
 
-    words, frames = F.normalize(words, dim=-1), F.normalize(frames, dim=-1)
+    words, frames, sentence = F.normalize(text.words, dim=-1), F.normalize(given.frames, dim=-1), text.sentence
     video = F.normalize(frames.mean(1), dim=-1)
     coarse = sentence @ (video @ matcher.sentence_video.T).T
     video_word = attend(torch.einsum("qwd,vd->qvw", words, video), matcher.video_word_mix)
@@ -220,10 +240,28 @@ def plain_x_clip(matcher: Any, words: Tensor, sentence: Tensor, frames: Tensor) 
     return (coarse + video_word + sentence_frame + (over_frames + over_words) / 2) / 4
 
 
-PLAIN: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
+def plain_hgr(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
+    """HGR, arXiv 2003.00392, section 3.3: every phrase has the frame vector that it attends to in every video."""
+
+    def level(phrases: Tensor, frames: Tensor) -> Tensor:
+        cosines = torch.einsum("vfd,qpd->vqfp", F.normalize(frames, dim=-1), phrases)
+        attention = (matcher.settings.sharpness * F.normalize(cosines.relu(), dim=2)).softmax(2)
+        attended = F.normalize(torch.einsum("vqfp,vfd->vqpd", attention, frames), dim=-1)
+        return torch.einsum("vqpd,qpd->qvp", attended, phrases).mean(2)
+
+    texts, own = matcher.encode_text(text), matcher.videos
+    frames = F.normalize(video.frames, dim=-1) * own.scale
+    event = own.event(frames)
+    whole = F.normalize((own.attention(event).softmax(1) * event).sum(1), dim=-1)
+    coarse = texts.sentence @ whole.T
+    return (coarse + level(texts.verbs, own.verbs(frames)) + level(texts.nouns, own.nouns(frames))) / 3
+
+
+PLAIN: dict[str, Callable[[Any, TextBatch, VideoBatch], Tensor]] = {
     "wti": plain_wti,
     "x_pool": plain_x_pool,
     "x_clip": plain_x_clip,
+    "hgr": plain_hgr,
 }
 
 
