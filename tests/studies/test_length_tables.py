@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from evenreel.audits.length_measures import Failures, LengthMeasures
 from evenreel.audits.length_tail import TailClasses
-from evenreel.audits.result import AuditResult
+from evenreel.audits.result import AuditResult, AuditTable
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, fitted
 from evenreel.corpus import select
 from evenreel.corpus.actions import actions_of
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation import evaluate
+from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
 from evenreel.studies import STUDIES, StudySettings, run_study
-from evenreel.studies.length_class import OneClass, picked_class, without_end
+from evenreel.studies.length_class import End, OneClass, picked_class, without_end
 from evenreel.studies.length_kinds import BACKDOOR, BASELINE, ENSEMBLE, RMV_ALL, RMV_RAND
 from evenreel.studies.length_measures import MAP, NDCG, RANKS, length_figures
 from evenreel.studies.length_samples import compared, drawn
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.length_training import splits_of
+from evenreel.training.examples import FeatureExamples
 from evenreel.training.milestones import Progress
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained
@@ -58,9 +60,15 @@ TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMB
 """How often the rows of members encode a clip; every other row without the backdoor adjustment does so once."""
 
 
+def rows_of(table: AuditTable) -> dict[str, Any]:
+    """The rows of a table by their first cell."""
+    return {str(row[0]): row for row in table.rows}
+
+
 def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
-    """What `train_recipe` gives, after no step: each row and seed has weights of its own."""
-    graphs = getattr(material.examples, "text_features").graphs  # noqa: B009 -- examples of features have them
+    """What `train_recipe` gives, after no step."""
+    torch.manual_seed(recipe.loop.seed)
+    graphs = cast("FeatureExamples", material.examples).text_features.graphs or ()
     spec, members = fitted(spec_of(recipe), graphs), recipe.members
     if members is not None and members.only is None:
         weights = {"weights": (1 / members.count,) * members.count}
@@ -70,10 +78,10 @@ def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[StudySettings]:
-    """Two seeds of trainings that are none."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> StudySettings:
+    """Trainings that are none."""
     monkeypatch.setattr("evenreel.studies.length_training.train_recipe", untrained)
-    yield replace(quick_settings(*TRIM, seeds=2), bases=("wti", "temporal"))
+    return replace(quick_settings(*TRIM), bases=("wti", "temporal"))
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +94,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, Stud
 def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettings]) -> None:
     """Each change is the difference of two rows; runs are kept, and read again instead of trained."""
     found, settings = trained
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = rows_of(found.tables[0])
     place = found.tables[0].columns.index("nDCG AVG")
-    changes = {(row[0], row[2]): row[3] for row in found.tables[1].rows}
-    assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])  # type: ignore[operator]
+    changes: dict[Any, Any] = {(row[0], row[2]): row[3] for row in found.tables[1].rows}
+    assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])
     assert found.effect.value == changes[BACKDOOR, "nDCG AVG"]
     assert {name: row[-2] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
     assert {row[-3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
@@ -104,13 +112,21 @@ def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettin
 @pytest.mark.parametrize("name", ROWS)
 def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = rows_of(found.tables[0])
     assert list(rows) == ROWS[name] or set(rows) == set(ROWS[name])
     times = {row: 2 if row.endswith("backdoor") else TIMES.get(row, 1) for row in rows}
     assert {row: cells[-2] for row, cells in rows.items()} == times
-    assert all(low <= mean <= high for _, _, mean, low, high in found.tables[2].rows)  # type: ignore[operator]
     assert all("encoded" in part for part in found.sentence.split(". ") if part)
     assert [figure.draw() for figure in found.figures]
+
+
+def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
+    found = run_study("length/t6", class_material(), replace(quick, seeds=2))
+    for _, figure, mean, low, high in cast("Any", found.tables[2].rows):
+        assert figure in ("nDCG AVG", "mAP AVG")
+        assert 0 <= low <= mean <= high <= 100
+    change = rows_of(found.tables[1])["without seen"]
+    assert change[3] == pytest.approx((change[4] + change[5]) / 2)
 
 
 def test_every_study_that_trains_is_tried_here() -> None:
@@ -122,8 +138,8 @@ def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> 
     found = run_study("length/t1", class_material(), quick)
     assert "RmvAll: It uses class lengths of the split test." in found.notices
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
-    clips = {row[0]: row[-3] for row in found.tables[0].rows}
-    assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]  # type: ignore[operator]
+    clips = {name: row[-3] for name, row in rows_of(found.tables[0]).items()}
+    assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]
 
 
 def test_figures_are_those_of_an_evaluation() -> None:
@@ -131,8 +147,11 @@ def test_figures_are_those_of_an_evaluation() -> None:
     scores = material.models[0].part.scores(material.models[0].matcher)
     found = length_figures(scores, material.test, (*NDCG, *MAP, *RANKS))
     graded = evaluate(
-        scores, material.test, EvaluationSettings(("nDCG@R", "mAP"), resamples=0), relevance="classes-iou"
-    )  # type: ignore[arg-type]
+        scores,
+        material.test,
+        EvaluationSettings(parse_metrics(["nDCG@R", "mAP"]), resamples=0),
+        relevance="classes-iou",
+    )
     both = [graded.directions[way].summary["nDCG@R"].value for way in ("v2t", "t2v")]
     assert [found[name] for name in NDCG] == pytest.approx([*both, sum(both) / 2])
     own = evaluate(scores, material.test, EvaluationSettings(resamples=0)).directions["t2v"].summary
@@ -175,8 +194,9 @@ def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
     lengths = own["frame_count"].to_numpy()
     near = replace(chosen, test_mean=float(np.sort(lengths)[4:].mean()))
     assert chosen.towards == "shortest" and chosen.train_mean == lengths.mean()
-    for end, kept in (("shortest", np.sort(lengths)[4:]), ("longest", np.sort(lengths)[:-4])):
-        left = without_end(train, near, end)  # type: ignore[arg-type]
+    ends: list[tuple[End, Any]] = [("shortest", np.sort(lengths)[4:]), ("longest", np.sort(lengths)[:-4])]
+    for end, kept in ends:
+        left = without_end(train, near, end)
         actions = actions_of(left)
         number = actions.pairs.index((0, 0))
         assert sorted(actions.lengths[actions.classes == number]) == kept.tolist()
@@ -185,11 +205,11 @@ def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
 
 def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
     found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = rows_of(found.tables[0])
     assert list(rows) == ["remove longest", "remove none", "remove shortest"]
     train = [rows[name][1] for name in rows]
-    assert train == sorted(train)  # type: ignore[type-var]
-    assert found.effect.value == pytest.approx(rows["remove shortest"][4] - rows["remove none"][4])  # type: ignore[operator]
+    assert train == sorted(train)
+    assert found.effect.value == pytest.approx(rows["remove shortest"][4] - rows["remove none"][4])
     assert "chosen by the mean length of the class in the split that is searched" in found.notices[0]
 
 
@@ -238,28 +258,27 @@ def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: 
     """Nobody is suspected among clips this few, so all are."""
     monkeypatch.setattr("evenreel.studies.length_samples.drawn", lambda before, seed: np.arange(12) + seed)
     found = run_study("length/samples", class_material(), quick)
-    rows = found.tables[0].rows
-    assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_ALL, 1), (RMV_RAND, 0), (RMV_RAND, 1)]
-    assert all(row[4] + row[5] + row[6] == row[3] == 12 for row in rows)  # type: ignore[operator]
-    shares = {
-        name: np.mean([100 * (row[4] - row[5]) / 12 for row in rows if row[0] == name]) for name in (RMV_ALL, RMV_RAND)
-    }  # type: ignore[operator]
-    assert found.effect.value == pytest.approx(shares[RMV_ALL] - shares[RMV_RAND])
+    rows = cast("Any", found.tables[0].rows)
+    assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_RAND, 0)]
+    assert all(row[4] + row[5] + row[6] == row[3] == 12 for row in rows)
+    shares = [100 * (row[4] - row[5]) / 12 for row in rows]
+    assert found.effect.value == pytest.approx(shares[0] - shares[1])
 
 
 def test_what_strata_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenreel.training.timing.STEPS", 2)
     monkeypatch.setattr("evenreel.training.timing.WARM_UP_STEPS", 1)
     found = run_study("length/t5", class_material(), quick_settings())
-    cost = {row[0]: row for row in found.tables[0].rows}
+    cost = rows_of(found.tables[0])
     assert {name: row[-1] for name, row in cost.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
-    assert cost[BACKDOOR][2] == 2 * cost[BASELINE][2]  # type: ignore[operator]
-    assert cost[BACKDOOR][7] == 2 * cost[BASELINE][7]  # type: ignore[operator]
-    seconds = {row[0]: row[2] for row in found.tables[1].rows}
+    assert cost[BACKDOOR][2] == 2 * cost[BASELINE][2]
+    assert cost[BACKDOOR][7] == 2 * cost[BASELINE][7]
+    seconds = {name: row[2] for name, row in rows_of(found.tables[1]).items()}
     strata = [seconds["stratum 1"], seconds["stratum 2"]]
-    assert seconds["strata in sequence"] == pytest.approx(sum(strata))  # type: ignore[arg-type]
-    assert seconds["strata in parallel"] == max(strata)  # type: ignore[type-var]
-    assert sum(row[1] for row in found.tables[1].rows[1:3]) == found.tables[1].rows[0][1]  # type: ignore[misc]
+    assert seconds["strata in sequence"] == pytest.approx(sum(strata))
+    assert seconds["strata in parallel"] == max(strata)
+    captions = [row[1] for row in cast("Any", found.tables[1].rows)]
+    assert captions[1] + captions[2] == captions[0]
 
 
 @pytest.mark.parametrize(
