@@ -108,3 +108,6 @@ def test_one_stratum_alone_and_heads(recipe_file: Path, tmp_path: Path) -> None:
     assert "Head 1 learned from 3 clips of 10 to 30 frames, 6 captions." in said
     assert "searching with it encodes each caption 2 times, each video once" in said
     assert USES not in said
+    begun = ("--set", "trim=null", "--set", "members=null", "--set", f"start={tmp_path / 'alone' / 'checkpoint'}")
+    later = json.loads(here("train", recipe_file, *begun, "--out", tmp_path / "later", "--json").stdout)
+    assert later["uses"] == [USES], "what a checkpoint knows, its successor knows too"

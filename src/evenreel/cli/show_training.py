@@ -11,30 +11,27 @@ from evenreel.cli.show import console, list_clips_aside, print_json, safe
 from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, clips_note, validation_figures
 from evenreel.library.report import count
 from evenreel.training.material import Loaded
-from evenreel.training.recipe import Recipe
 from evenreel.training.run import Trained
-from evenreel.training.trimmed import uses_of
 
 MANY = 10
 
 
-def show_training(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained, as_json: bool) -> None:
+def show_training(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
     """Print how a run ended.
 
     Args:
         folder: of the run.
-        recipe: what was done.
         loaded: what it learned from.
         trained: what it made.
         as_json: for a program and not for a person.
     """
     if as_json:
-        print_json(_result(folder, loaded, trained) | {"uses": list(uses_of(recipe))})
+        print_json(_result(folder, loaded, trained))
         return
     out = console()
     for line in _lines(folder, loaded, trained):
         out.print(line)
-    for use in uses_of(recipe):
+    for use in loaded.uses:
         out.print(f"[yellow]It was trained with {safe(use)}[/]: its scores say so, wherever they are shown.")
     if loaded.set_aside:
         out.print(f"[yellow]Set aside: {count(len(loaded.set_aside), 'clip')}[/], all in {safe(folder / SET_ASIDE)}")
@@ -96,5 +93,6 @@ def _result(folder: Path, loaded: Loaded, trained: Trained) -> dict[str, Any]:
         "members": [{"step": one.step, "validation": validation_figures(one)} for one in trained.members],
         "weights": list(trained.spec.settings["weights"]) if trained.spec.name in ("ensemble", "per_stratum") else [],
         "encodings": encodings(trained.spec)._asdict(),
+        "uses": list(loaded.uses),
         "set_aside": [vars(one) for one in loaded.set_aside],
     }

@@ -57,7 +57,7 @@ def train(
         if trained.first:  # Lightning runs this command once for each device
             with writing(folder):
                 write_results(folder, chosen, loaded, trained)
-            show_training(folder, chosen, loaded, trained, as_json)
+            show_training(folder, loaded, trained, as_json)
     if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
         raise typer.Exit(EXIT_SET_ASIDE)
 

@@ -23,7 +23,6 @@ from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
 from evenreel.training.run_folder import MEMBERS, METRICS
-from evenreel.training.trimmed import uses_of
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
 _VALIDATION = "validation/"
@@ -79,7 +78,7 @@ def _curves(folder: Path) -> dict[str, list[tuple[float, float]]]:
 def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
-    figures, answers, uses = validation_figures(trained), recipe.selection.relevance, uses_of(recipe)
+    figures, answers, uses = validation_figures(trained), recipe.selection.relevance, loaded.uses
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=inputs_of(recipe, loaded),

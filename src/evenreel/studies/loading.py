@@ -168,6 +168,7 @@ class _Reader:
         loaded = load_features_for(pretrained, folder, self.test)
         self._put_aside(loaded.set_aside)
         self.notices += [f"{name}: {notice}." for notice in loaded.notices]
+        self.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
         return Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
 
     def _features(self) -> Path:

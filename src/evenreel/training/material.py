@@ -32,7 +32,7 @@ from evenreel.training.recipe import Backbone, Recipe, RecipeError
 from evenreel.training.run import Material
 from evenreel.training.specs import spec_of
 from evenreel.training.strata import lengths_of
-from evenreel.training.trimmed import Trimmed, trimmed_corpus
+from evenreel.training.trimmed import Trimmed, trimmed_corpus, uses_of
 from evenreel.types import Corpus
 
 Share = Callable[[float], None]
@@ -90,6 +90,7 @@ class Loaded:
         encoder: whose features it is about.
         set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
         trimmed: what was left out for its length; None without `trim`.
+        uses: what training knows of other splits, from `trim` or from the checkpoint that it begins with.
     """
 
     material: Material
@@ -97,6 +98,7 @@ class Loaded:
     encoder: EncoderUsed
     set_aside: tuple[ClipAside, ...]
     trimmed: Trimmed | None = None
+    uses: tuple[str, ...] = ()
 
 
 def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> Loaded:
@@ -126,7 +128,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         if recipe.backbone is None
         else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
     )
-    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed)
+    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed, uses=uses_of(recipe))
     return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
 
 
@@ -147,7 +149,8 @@ def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
         )
     weights = module(pretrained.matcher).state_dict()
     material = replace(loaded.material, start=weights, start_spec=pretrained.spec)
-    return replace(loaded, material=material)
+    uses = tuple(dict.fromkeys((*pretrained.about.uses, *loaded.uses)))
+    return replace(loaded, material=material, uses=uses)
 
 
 def _with_lengths(loaded: Loaded, parts: Parts, recipe: Recipe) -> Loaded:
