@@ -19,12 +19,13 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import CorpusError, EvenreelError, FeaturesError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.features import FeatureSettings, compute_features, read_manifest
+from evenreel.features import FeatureSettings, StoredSettings, compute_features, read_manifest, store_features
 from evenreel.matchers import build_matcher
 from evenreel.planted import write_clip
 from evenreel.studies import STUDIES
 from evenreel.studies.loading import Sources, load_study_material
 from evenreel.types import Scores
+from tests.studies.class_clips import QUICK, class_material
 from tests.test_cli import evenreel
 from tests.tiny_checkpoints import WORDS
 from tests.training.conftest import clip_folder
@@ -128,6 +129,29 @@ def test_a_study_that_trains_goes_on_where_it_was(place: Place, tmp_path: Path) 
     assert (run / "checkpoints" / "last.ckpt").stat().st_mtime_ns == made
     other = place.study("ghost/f3", tmp_path / "out", *words, "--set", "optimiser.lr=0.5")
     assert isinstance(other.exception, UsageError)
+
+
+def test_a_study_of_lengths_trains_on_stored_streams(tmp_path: Path) -> None:
+    """No clip mirrors another there; graphs of captions and streams of frames are read from disk."""
+    whole, random = class_material().whole, np.random.default_rng(5)
+    save_corpus(whole, tmp_path / "corpus")
+    for name in ("rgb", "audio"):
+        np.savez(tmp_path / f"{name}.npz", **{clip: random.random((2, 4)) for clip in whole.clips["clip_id"]})
+    streams = {name: (tmp_path / f"{name}.npz",) for name in ("rgb", "audio")}
+    store_features(whole, tmp_path / "features", StoredSettings("ours", streams))
+    words = ["--features", str(tmp_path / "features"), "--seeds", "1", "--device", "cpu", "--resamples", "0", "--json"]
+    for change in QUICK:
+        words += ["--set", change]
+    place = Place(tmp_path / "corpus", tmp_path / "features")
+    done = place.study("length/t6", tmp_path / "out", *words)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["tables"][0]["rows"]
+    assert [row[0] for row in rows] == ["baseline", "without rgb", "without audio"]
+    refused = place.study("length/t7", tmp_path / "out", *words, "--base", "wti")
+    assert isinstance(refused.exception, EvenreelError), refused.output
+    only = place.study("length/f2", tmp_path / "pictures", "--json")
+    assert only.exit_code == 0, only.output
+    assert json.loads(only.stdout)["tables"][1]["rows"][4] == ["classes in both", 12]
 
 
 def test_what_training_begins_with_is_read_with_the_features_that_it_takes(place: Place, tmp_path: Path) -> None:
