@@ -59,6 +59,11 @@ def test_a_threshold_parts_the_shorter_clips_from_the_others(lengths: np.ndarray
     assert set(second.tolist()) == set(range(len(lengths))) - short
 
 
+def test_a_share_is_of_whole_clips_whatever_floats_make_of_it() -> None:
+    """0.29 of 100 is 28.999999999999996 in floats."""
+    assert [len(stratum) for stratum in adjusted_strata(np.arange(100.0), 2, 0.29)] == [29, 71]
+
+
 def test_long_clips_may_come_first() -> None:
     first, second = adjusted_strata(np.array([1.0, 2.0, 3.0, 4.0]), 2, 0.5, longest_first=True)
     assert (first.tolist(), second.tolist()) == ([3, 2], [1, 0])

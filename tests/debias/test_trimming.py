@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,20 @@ def test_as_many_are_left_out_at_random() -> None:
     assert np.bincount(
         classes[trimmed_at_random(classes, like, np.random.default_rng(0), by_class=True)], minlength=3
     ).tolist() == [3, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "trim",
+    [
+        lambda: trimmed(np.array([1.0, np.nan, 3.0]), np.zeros(3, np.int64), {0: 9.0}, Trimming(1.0, 1)),
+        lambda: trimmed(np.array([1.0, 2.0, 3.0]), np.zeros(3, np.int64), {0: np.nan}, Trimming(1.0, 1)),
+        lambda: trim_class(np.array([1.0, np.inf]), 3.0),
+        lambda: trim_class(np.array([1.0, 2.0]), np.nan),
+    ],
+)
+def test_lengths_that_nobody_knows_trim_nothing_in_silence(trim: Callable[[], object]) -> None:
+    with pytest.raises(UsageError, match="1 of . lengths are not known; trimming needs all of them"):
+        trim()
 
 
 def test_settings_that_cannot_end_are_refused() -> None:

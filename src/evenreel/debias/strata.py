@@ -1,7 +1,7 @@
 """Training clips divided by length: the strata of the backdoor adjustment (frame-length bias, algorithm 2).
 
-Clips are sorted by length, those of equal length by their place, so that a division never depends on the order in which
-clips of one length are read. No statistic of a test set is used.
+Clips are sorted by length, those of equal length by their place, so that the same clips in the same order are always
+divided alike. No statistic of a test set is used.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def adjusted_strata(
         half = len(rest) // 2
         strata.append(rest[:half])
         rest = rest[half:]
-    at = int(fraction * len(rest))
+    at = int(round(fraction * len(rest), 6))  # 0.29 of 100 clips are 29, and 28.999999999999996 in floats
     return _all_filled([*strata, rest] if count == 1 else [*strata, rest[:at], rest[at:]])
 
 

@@ -59,10 +59,15 @@ def trimmed(
     Returns:
         Rows of the clips that are left out, ascending.
 
+    Raises:
+        UsageError: a length or a target is not a number.
+
     >>> lengths, classes = np.array([1.0, 2.0, 9.0, 5.0]), np.array([0, 0, 0, 1])
     >>> trimmed(lengths, classes, {0: 9.0}, Trimming(2.0, 1)).tolist()
     [0, 1]
     """
+    _check_numbers(lengths)
+    _check_numbers(np.fromiter(targets.values(), np.float64))
     order = np.lexsort((np.arange(len(lengths)), lengths, classes))
     starts = np.searchsorted(classes[order], np.unique(classes))
     out = [
@@ -87,9 +92,13 @@ def trim_class(lengths: NDArray[np.float64], target: float) -> Rows:
     Returns:
         Rows of the clips that are left out, ascending; one clip stays, however far away the target is.
 
+    Raises:
+        UsageError: a length or the target is not a number.
+
     >>> trim_class(np.array([1.0, 9.0, 2.0]), 6.0).tolist(), trim_class(np.array([1.0, 9.0, 2.0]), 1.5).tolist()
     ([0], [1])
     """
+    _check_numbers(np.append(lengths, target))
     side = 1.0 if target >= lengths.mean() else -1.0
     order = np.argsort(side * lengths, kind="stable")
     means = np.cumsum(side * lengths[order][::-1])[::-1] / np.arange(len(order), 0, -1)
@@ -119,6 +128,13 @@ def trimmed_at_random(
         for name, count in zip(names, counts, strict=True)
     ]
     return np.sort(np.concatenate([*drawn, np.empty(0, np.int64)])).astype(np.int64)
+
+
+def _check_numbers(lengths: NDArray[np.float64]) -> None:
+    """No comparison with NaN holds, so that trimming would go on until the least number of clips is left."""
+    if not np.isfinite(lengths).all():
+        unknown = int(np.count_nonzero(~np.isfinite(lengths)))
+        raise UsageError(f"{unknown:,} of {len(lengths):,} lengths are not known; trimming needs all of them.")
 
 
 def _of_class(rows: Rows, lengths: NDArray[np.float64], target: float, settings: Trimming) -> Rows:
