@@ -68,6 +68,8 @@ def test_what_goes_on_from_a_checkpoint_keeps_its_words(tmp_path: Path) -> None:
     material = Material(reading("wash", "take", "fold"), DIMENSION, start=weights, start_spec=first.spec)
     second = train(still, material, tmp_path / "second")
     assert second.spec == first.spec
+    empty = recipe(settings={"vocabulary": []})  # the default, spelt out
+    assert fitted_spec(empty, reading("wash"), first.spec).settings["vocabulary"] == ("cut", "take")
     for name, tensor in second.matcher.state_dict().items():  # type: ignore[attr-defined]
         assert torch.equal(tensor, weights[name])
 

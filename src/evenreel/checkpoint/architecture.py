@@ -74,7 +74,8 @@ def fitted(spec: MatcherSpec, graphs: Sequence[RoleGraph], begun: MatcherSpec | 
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
     settings = spec.settings if fit is None else fit(spec.settings, graphs)
     if begun is not None and begun.name == spec.name:
-        settings = {name: begun.settings.get(name, value) for name, value in settings.items()} | dict(spec.settings)
+        taken = {name for name, value in settings.items() if value != spec.settings.get(name)}
+        settings = {**settings, **{name: begun.settings[name] for name in taken & begun.settings.keys()}}
     begun_inner = begun.wrapped if begun is not None and len(begun.wrapped) == len(spec.wrapped) else ()
     inner = zip_longest(spec.wrapped, begun_inner)
     return MatcherSpec(spec.name, settings, tuple(fitted(one, graphs, before) for one, before in inner))
