@@ -227,6 +227,14 @@ def test_word_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
         matcher.read_start()
 
 
+def test_a_file_without_any_of_the_words_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("Dog 1 2 3\n")
+    matcher = Hgr(DIMENSION, HgrSettings(size=4, word_size=3, vectors=str(path), vocabulary=("dog", "runs")))
+    with pytest.raises(UsageError, match="None of the 2 words of the captions has a vector in .*vectors.txt; give"):
+        matcher.read_start()
+
+
 # Training
 
 

@@ -152,7 +152,7 @@ class Hgr(nn.Module):
         """Give the words that the file of the settings has a vector for that vector; the others keep theirs.
 
         Raises:
-            UsageError: the file cannot be read, or has vectors of another length.
+            UsageError: the file cannot be read, has vectors of another length, or has none of the words.
         """
         path, vocabulary = self.settings.vectors, self.settings.vocabulary
         if path is None:
@@ -162,6 +162,11 @@ class Hgr(nn.Module):
             raise UsageError(
                 f"The word vectors in {path} have {vectors.shape[1]} numbers, and word_size is "
                 f"{self.settings.word_size}; set word_size={vectors.shape[1]}."
+            )
+        if not found.any():
+            raise UsageError(
+                f"None of the {len(vocabulary):,} words of the captions has a vector in {path}; give a file of their "
+                "language with words in small letters, or set vectors to null."
             )
         with torch.no_grad():
             self.texts.words.weight[1:][torch.from_numpy(found)] = torch.from_numpy(vectors[found])
