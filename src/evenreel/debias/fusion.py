@@ -138,7 +138,7 @@ def learned_weights(
         ScoresError: a score is no finite number, or the scores say nothing about the answers.
     """
     _check_alike(scores, answers)
-    tables = torch.stack([torch.from_numpy(_table(one, number)) for number, one in enumerate(scores, 1)])
+    tables = torch.from_numpy(_tables(scores, answers.shape))
     if scales:
         tables /= torch.tensor(scales, dtype=tables.dtype)[:, None, None]
     factors = _least(tables, torch.from_numpy(np.stack(answers.matrix.nonzero()).astype(np.int64)))
@@ -201,11 +201,13 @@ def _mean_and_deviation(scores: ScoreBlocks, number: int) -> tuple[float, float]
     return mean, deviation
 
 
-def _table(scores: ScoreBlocks, number: int) -> NDArray[np.float32]:
-    table = np.empty((len(scores.caption_ids), len(scores.video_ids)), np.float32)
-    for rows, band in _bands(scores, number):
-        table[rows] = band
-    return table
+def _tables(scores: Sequence[ScoreBlocks], shape: tuple[int, int]) -> NDArray[np.float32]:
+    """(M, Q, V), the one copy of all scores that is held."""
+    tables = np.empty((len(scores), *shape), np.float32)
+    for number, (table, one) in enumerate(zip(tables, scores, strict=True), 1):
+        for rows, band in _bands(one, number):
+            table[rows] = band
+    return tables
 
 
 def _bands(scores: ScoreBlocks, number: int) -> Iterator[tuple[slice, NDArray[Any]]]:
