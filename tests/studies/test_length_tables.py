@@ -96,11 +96,11 @@ def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettin
     found, settings = trained
     rows = rows_of(found.tables[0])
     place = found.tables[0].columns.index("nDCG AVG")
-    changes: dict[Any, Any] = {(row[0], row[2]): row[3] for row in found.tables[1].rows}
+    changes: dict[Any, Any] = {(row[0], row[3]): row[4] for row in found.tables[1].rows}
     assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])
     assert found.effect.value == changes[BACKDOOR, "nDCG AVG"]
-    assert {name: row[-2] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
-    assert {row[-3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
+    assert {name: row[1] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
+    assert {row[3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
     assert settings.runs is not None
     assert sorted(one.name for one in settings.runs.iterdir()) == ["backdoor", "baseline", "ensemble"]
     assert (settings.runs / "backdoor" / "seed-0" / "members" / "2").is_dir()
@@ -115,7 +115,7 @@ def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
     rows = rows_of(found.tables[0])
     assert list(rows) == ROWS[name] or set(rows) == set(ROWS[name])
     times = {row: 2 if row.endswith("backdoor") else TIMES.get(row, 1) for row in rows}
-    assert {row: cells[-2] for row, cells in rows.items()} == times
+    assert {row: cells[1] for row, cells in rows.items()} == times
     assert all("encoded" in part for part in found.sentence.split(". ") if part)
     assert [figure.draw() for figure in found.figures]
 
@@ -126,7 +126,7 @@ def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
         assert figure in ("nDCG AVG", "mAP AVG")
         assert 0 <= low <= mean <= high <= 100
     change = rows_of(found.tables[1])["without seen"]
-    assert change[3] == pytest.approx((change[4] + change[5]) / 2)
+    assert change[4] == pytest.approx((change[5] + change[6]) / 2)
 
 
 def test_every_study_that_trains_is_tried_here() -> None:
@@ -138,7 +138,7 @@ def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> 
     found = run_study("length/t1", class_material(), quick)
     assert "RmvAll: It uses class lengths of the split test." in found.notices
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
-    clips = {name: row[-3] for name, row in rows_of(found.tables[0]).items()}
+    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
     assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]
 
 

@@ -175,14 +175,14 @@ def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
-            *(found.mean(name, metric) for metric in metrics),
-            round(float(np.mean([run.clips for run in runs]))),
             found.cost(name).videos,
             found.cost(name).captions,
+            round(float(np.mean([run.clips for run in runs]))),
+            *(found.mean(name, metric) for metric in metrics),
         )
         for name, runs in found.runs.items()
     )
-    columns = ("training", *metrics, "training clips", "encodings of a clip", "of a caption")
+    columns = ("training", "clip encodings", "of captions", "training clips", *metrics)
     note = "Means over seeds. As many galleries are kept as a clip is encoded times."
     return AuditTable("What each training gives", columns, rows, note)
 
@@ -190,11 +190,11 @@ def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
 def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: StudySettings) -> AuditTable:
     """A row for each figure that changes."""
     rows = tuple(
-        (name, found.kinds[name].against, metric, *interval_cells(change), found.cost(name).videos)
+        (name, found.kinds[name].against, found.cost(name).videos, metric, *interval_cells(change))
         for name, figures in changes.items()
         for metric, change in figures.items()
     )
-    columns = ("training", "less", "figure", "change", "low", "high", "encodings of a clip")
+    columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
     return AuditTable("What each changes, seed by seed", columns, rows, _OVER_SEEDS.format(seeds=settings.seeds))
 
 
