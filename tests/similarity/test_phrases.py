@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.similarity import chunks
-from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, frames_of, phrase_similarity
+from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, attended_cosines, frames_of, phrase_similarity
 from evenreel.similarity.states import gather_rows, take_rows
 
 DIMENSION, SHARPNESS = 6, 4.0
@@ -156,6 +156,21 @@ def test_single_precision_is_enough_where_frames_are_next_to_equal() -> None:
     seen = PhraseVideos(*video[:2], *(part for level in levels for part in frames_of(level, video.frame_mask)))
     rough = phrase_similarity(single(text), single(seen), SHARPNESS)
     torch.testing.assert_close(rough.double(), phrase_similarity(text, seen, SHARPNESS), atol=1e-6, rtol=0)
+
+
+def test_frames_that_cancel_out_are_like_nothing_and_have_gentle_slopes() -> None:
+    """Each of them is followed by its opposite but for some rounding, and the phrase looks at all alike."""
+    make = torch.Generator().manual_seed(0)
+    frames = torch.randn(40, 1, DIMENSION, generator=make)
+    opposite = -frames * (1 + 1e-7 * torch.randn(frames.shape, generator=make))
+    vectors = torch.cat([frames, opposite], dim=1).requires_grad_()
+    phrase = F.normalize(torch.randn(3, DIMENSION, generator=make), dim=-1)
+    real = torch.ones(40, 2, dtype=torch.bool)
+    found = attended_cosines(phrase, frames_of(vectors, real), real, sharpness=0.0)
+    found.sum().backward()
+    assert found.abs().max() < 0.01
+    assert vectors.grad is not None
+    assert vectors.grad.abs().max() < 1e5
 
 
 def single(state: Any) -> Any:

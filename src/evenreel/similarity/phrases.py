@@ -144,10 +144,13 @@ def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpn
     cosines = frames.unit @ phrases.T
     logits = sharpness * F.normalize(cosines.relu(), dim=1)
     attention = logits.masked_fill(~frame_mask[..., None], float("-inf")).softmax(1)
-    along = (attention * frames.lengths[..., None] * cosines).sum(1)
+    shares = attention * frames.lengths[..., None]
     squared = ((frames.gram @ attention) * attention).sum(1)
-    # Rounding may take a length of nothing below zero, and a cosine past one.
-    return (along * squared.clamp(min=torch.finfo(squared.dtype).tiny).rsqrt()).clamp(-1.0, 1.0)
+    # Where frames cancel out, what is left of the length is rounding, below zero even: it counts as the least that can be
+    # told from nothing, so that the cosine is about 0 and its slope bounded. Rounding may also take a cosine past 1.
+    kind = torch.finfo(squared.dtype)
+    squared = squared.maximum(kind.eps * shares.sum(1).square()).clamp(min=kind.tiny)
+    return ((shares * cosines).sum(1) * squared.rsqrt()).clamp(-1.0, 1.0)
 
 
 def _three_levels(sharpness: float, texts: _Texts, videos: PhraseVideos) -> Tensor:
