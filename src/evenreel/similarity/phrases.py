@@ -146,7 +146,7 @@ def attended_cosines(phrases: Tensor, frames: Frames, frame_mask: Tensor, sharpn
     attention = logits.masked_fill(~frame_mask[..., None], float("-inf")).softmax(1)
     shares = attention * frames.lengths[..., None]
     squared = ((frames.gram @ attention) * attention).sum(1)
-    # Where frames cancel out, what is left of the length is rounding, below zero even: it counts as the least that can be
+    # Where frames cancel out, what is left of the length is rounding, below zero even: it counts as the least that is
     # told from nothing, so that the cosine is about 0 and its slope bounded. Rounding may also take a cosine past 1.
     kind = torch.finfo(squared.dtype)
     squared = squared.maximum(kind.eps * shares.sum(1).square()).clamp(min=kind.tiny)
