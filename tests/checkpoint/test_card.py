@@ -114,3 +114,4 @@ def test_a_vocabulary_is_not_written_out() -> None:
     card = model_card(Config(spec, About(EncoderNote("org/tiny", "00" * 32, DIMENSION)), "00"))
     assert "| hgr | vocabulary | 2,000 words |\n| hgr | size | 8 |" in card
     assert "word1" not in card
+    assert "against a video from the words as they stand\nand the features of frames." in card

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from evenreel import __version__
-from evenreel.checkpoint.architecture import Encodings, encodings
+from evenreel.checkpoint.architecture import Encodings, encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
@@ -42,8 +42,9 @@ def _lines(config: Config) -> Iterator[str]:
     about = config.about
     yield from ("---", _head(about), "---", "")
     yield from (f"# {_title(config.spec)} for text-to-video retrieval", "")
-    yield f"A matcher of evenreel {__version__}: it scores a sentence against a video from the features of their words"
-    yield from ("and frames. It is no encoder: those features come from the one named below.", "")
+    words = "the words as they stand" if reads_graphs(config.spec) else "the features of their words"
+    yield f"A matcher of evenreel {__version__}: it scores a sentence against a video from {words}"
+    yield from ("and the features of frames. It is no encoder: those features come from the one named below.", "")
     yield from _intended(about)
     yield from _encoder(about.encoder)
     yield from _matcher(config.spec, about.inputs)
