@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,9 @@ def test_mean_and_deviation_are_those_of_the_whole_table(seed: int, band: int, o
 def test_scores_without_a_scale_are_refused() -> None:
     with pytest.raises(ScoresError, match=r"All scores of member 2 are 0.5, so they have no scale"):
         standardisation([scores(noise(0)), scores(np.full((2, 2), 0.5))])
+    equal = replace(scores(np.zeros((300, 130))), values=np.full((300, 130), 0.3))  # deviate by 6e-17 in floats
+    with pytest.raises(ScoresError, match=r"All scores of member 1 are 0.3, so they have no scale"):
+        standardisation([equal])
     with pytest.raises(ScoresError, match="Member 1 gives a score that is no finite number"):
         standardisation([scores([[0.1, np.nan]])])
 

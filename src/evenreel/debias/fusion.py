@@ -31,6 +31,9 @@ MOST_SCORES = 2**27
 """Scores of all members together that weights are learned from: 512 MiB."""
 
 BAND_SCORES = 2**22
+NOTHING = 1e-12
+"""A deviation of so little of the mean is the rounding of equal scores."""
+
 SHARPEST = 100.0
 """Most that a score is multiplied with while weights are learned, CLIP's bound (arXiv 2103.00020, 2.5): without one, a
 member that is never wrong would be multiplied without end."""
@@ -194,7 +197,7 @@ def _mean_and_deviation(scores: ScoreBlocks, number: int) -> tuple[float, float]
         squares += float(band.var(dtype=np.float64)) * size + gap**2 * count * size / (count + size)
         mean, count = mean + gap * size / (count + size), count + size
     deviation = math.sqrt(squares / count)
-    if deviation == 0:
+    if deviation <= NOTHING * abs(mean):
         raise ScoresError(
             f"All scores of member {number} are {mean:g}, so they have no scale; leave it out or do not standardise."
         )
