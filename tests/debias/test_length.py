@@ -183,13 +183,17 @@ def test_each_map_scores_as_an_adapter_of_captions_would(name: str) -> None:
     assert not torch.allclose(tables[0], tables[1], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "t_mass"])
-def test_the_loss_is_that_of_each_stratum_alone_by_its_share(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "changes"), [*((name, {}) for name in NAMES if name != "t_mass"), ("hgr", {"mining": "all"})]
+)
+def test_the_loss_is_that_of_each_stratum_alone_by_its_share(name: str, changes: dict[str, Any]) -> None:
     """Stratum by stratum, each with the map of its own: no pair meets one of another stratum.
 
     But with `t_mass`, whose second loss has the mean of what all captions of the batch see.
     """
     made, whole = per_stratum(name), batch()
+    if changes:
+        made.matcher.settings = replace(made.matcher.settings, **changes)
     expected = 0.0
     for number, head in enumerate(made.heads):
         rows = (number == STRATA).nonzero().flatten().tolist()

@@ -66,7 +66,7 @@ def own_cost(batch: Drawn, settings: RankingSettings) -> float:
             max(0.0, settings.margin + float(batch.scores[i, j] - batch.scores[i, i]))
             for j in negatives_of(batch, i, settings)
         ]
-        total += sum(lacking) / max(size - 1, 1) if settings.mining == "all" else max(lacking, default=0.0)
+        total += sum(lacking) / max(len(lacking), 1) if settings.mining == "all" else max(lacking, default=0.0)
     return total / size
 
 
@@ -138,6 +138,13 @@ def test_hgr_takes_all_pairs_but_the_diagonal_for_negatives() -> None:
     same = torch.tensor([[True, True], [False, True]])
     assert ranking_hinge(scores, same)["text_to_video"] == 0
     assert ranking_hinge(scores, torch.zeros_like(same))["text_to_video"].item() == pytest.approx((0.2 + 1.0) / 2)
+
+
+def test_all_negatives_are_the_published_sum_where_no_pair_is_left_out() -> None:
+    scores = drawn(6, 4).scores
+    costs = (0.2 + scores - scores.diagonal()[:, None]).clamp(min=0).fill_diagonal_(0.0)
+    terms = ranking_hinge(scores, torch.eye(6, dtype=torch.bool), RankingSettings(mining="all"))
+    assert terms["text_to_video"].item() == pytest.approx(costs.sum().item() / (6 * 5), rel=1e-5)
 
 
 def test_the_diagonal_is_never_a_negative() -> None:

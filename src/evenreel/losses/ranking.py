@@ -139,9 +139,12 @@ def lead_hardest(leading: Tensor, scores: Tensor, negatives: Tensor, margin: flo
 
 
 def lead_all(leading: Tensor, scores: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """`sum_ij [margin + scores_ij - leading_i]_+ / B(B - 1)`, over the negatives; arguments as in `lead_hardest`."""
+    """`mean_i mean_j [margin + scores_ij - leading_i]_+`, j the negatives of row i; arguments as in `lead_hardest`.
+
+    Where all other pairs are negatives that is the published sum over B(B - 1). A row with few of them counts as any.
+    """
     costs = (margin + scores - leading[:, None]).relu().masked_fill(~negatives, 0.0)
-    return costs.sum() / max(len(scores) * (len(scores) - 1), 1)
+    return (costs.sum(1) / negatives.sum(1).clamp(min=1)).mean()
 
 
 def lowest_leads(scores: Tensor, negatives: Tensor, positives: Tensor, margin: float) -> Tensor:
