@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -36,6 +37,7 @@ from evenreel.features import (
     store_features,
 )
 from evenreel.features.stored_clips import INDEX, MATRICES, joined
+from evenreel.features.stored_files import opened
 from evenreel.library.rerank import check_encoder
 from evenreel.training.material import load_material
 from evenreel.training.recipe import RecipeError
@@ -46,7 +48,7 @@ from tests.in_process import run_here
 
 Arrays = dict[str, NDArray[Any]]
 CLIPS = ("P01_01_0", "P01/01_1", "b", "c")
-SIZES = {"rgb": 5, "flow": 3, "audio": 4}
+SIZES = {"audio": 4, "flow": 3, "rgb": 5}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def write_form(form: str, folder: Path, arrays: Arrays) -> Path:
     else:
         np.save(folder / "a_ft.npy", stacked)
         if form == "names":  # HGR's
-            np.save(folder / "a_names.npy", np.array(names))
+            np.save(folder / "a_names.npy", np.array([name.encode() for name in names]))
         else:
             (folder / "a_ft_ids.txt").write_text("\n".join(names) + "\n")
         return folder / "a_ft.npy"
@@ -161,15 +163,41 @@ def test_streams_side_by_side_and_chosen(corpus: Corpus, tmp_path: Path) -> None
     whole, _ = find_clips(folder, select(corpus, split="test")).load()
     assert not whole.frames.flags.owndata  # it is the file's
     assert whole.frames[1] == pytest.approx(np.array(side_by_side(streams, "c")), abs=1e-3)
-    for names in (("rgb", "audio"), ("flow",)):
+    for names in (("audio", "rgb"), ("flow",)):
         found = find_clips(folder, corpus, streams=names[::-1])
         videos, _ = found.load()
         assert found.dimension == videos.frames.shape[2] == sum(SIZES[name] for name in names)
         for clip, frames in zip(CLIPS, videos.frames, strict=True):
             assert frames == pytest.approx(np.array(side_by_side(streams, clip, names)), abs=2e-3)
         assert found.fingerprint() != find_clips(folder, corpus).fingerprint()
-    with pytest.raises(FeaturesError, match="no stream 'depth'; it has rgb, flow, audio"):
+    with pytest.raises(FeaturesError, match="no stream 'depth'; it has audio, flow, rgb"):
         find_clips(folder, corpus, streams=("depth",))
+
+
+def test_features_are_the_same_in_whatever_order_streams_are_given(corpus: Corpus, tmp_path: Path) -> None:
+    for order, folder in ((1, tmp_path / "one"), (-1, tmp_path / "two")):
+        stored(folder, corpus, dict([*streams_of().items()][::order]))
+    one, two = (find_clips(tmp_path / name / "out", corpus) for name in ("one", "two"))
+    assert one.fingerprint() == two.fingerprint()
+
+
+def test_the_one_vector_of_a_clip_stands_in_each_of_its_frames(corpus: Corpus, tmp_path: Path) -> None:
+    streams = streams_of()
+    streams["audio"] = {clip: array[0] for clip, array in streams["audio"].items()}
+    assert stored(tmp_path, corpus, streams).set_aside == []
+    streams["audio"] = {clip: np.stack([array] * 4) for clip, array in streams["audio"].items()}
+    videos = load_video_features(tmp_path / "out", corpus)
+    for clip, frames in zip(CLIPS, videos.frames, strict=True):
+        assert frames == pytest.approx(np.array(side_by_side(streams, clip)), abs=1e-3)
+
+
+def test_features_whose_manifest_is_damaged_are_made_again(corpus: Corpus, tmp_path: Path) -> None:
+    stored(tmp_path / "first", corpus, streams_of())
+    manifest = tmp_path / "first" / "out" / "features.json"
+    manifest.write_text("{")
+    places = {name: [as_folder(tmp_path / name, arrays)] for name, arrays in streams_of().items()}
+    store_features(corpus, manifest.parent, StoredSettings("tbn", places))
+    assert read_manifest(manifest.parent).dimension == 12
 
 
 def test_times_are_middles_and_captions_have_no_features(corpus: Corpus, tmp_path: Path) -> None:
@@ -199,7 +227,7 @@ def test_streams_of_unequal_length_are_sampled_or_set_aside(corpus: Corpus, tmp_
     streams["audio"]["b"] = streams_of(counts={"b": 9})["audio"]["b"]
     (aside,) = stored(tmp_path / "as they are", corpus, streams).set_aside
     assert (aside.clip_id, aside.reason) == ("b", "bad_features")
-    assert "rgb 4, flow 4, audio 9" in aside.sentence
+    assert "audio 9, flow 4, rgb 4); --frames 4 makes them equal" in aside.sentence
     assert stored(tmp_path / "sampled", corpus, streams, frames=4).set_aside == []
 
 
@@ -213,8 +241,10 @@ def test_what_cannot_be_used_is_set_aside_with_its_reason(corpus: Corpus, tmp_pa
     assert {one.clip_id: one.sentence for one in report.set_aside} == {
         CLIPS[0]: "its array in rgb holds a value that is not a number",
         CLIPS[1]: "its array in flow has rows of 7, those of others have 3",
-        "b": "it has no frames, or only such as are zero in every stream",
+        "b": "all its frames are zero in every stream",
     }
+    hollow = {"rgb": streams_of()["rgb"] | {"c": np.ones((0, 5))}}
+    assert stored(tmp_path / "hollow", corpus, hollow).set_aside[0].sentence == "its array in rgb is empty"
     streams["audio"]["c"][0] = np.inf
     with pytest.raises(FeaturesError, match="Not one of the 4 clips can be used; of P01_01_0: its array in rgb"):
         stored(tmp_path / "none", corpus, streams)
@@ -251,15 +281,26 @@ def test_every_stream_has_the_same_share_of_a_frame(streams: tuple[NDArray[np.fl
 def test_a_pickle_is_refused_with_what_converts_it(corpus: Corpus, tmp_path: Path) -> None:
     pickled = tmp_path / "it's a table.pkl"
     pickled.write_bytes(pickle.dumps({"RGB": np.ones((4, 2, 5)), "names": "none"}))
-    np.save(tmp_path / "objects.npy", np.array([{"RGB": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(FeaturesError, match="is a pickle"):
-        store_features(corpus, tmp_path / "out", StoredSettings("tbn", {"rgb": [tmp_path / "objects.npy"]}))
-    with pytest.raises(FeaturesError, match="is a pickle, which can run anything") as refused:
-        store_features(corpus, tmp_path / "out", StoredSettings("tbn", {"rgb": [pickled]}))
-    line = re.search(r"python (-c .*)", str(refused.value))
-    assert line is not None
-    subprocess.run([sys.executable, *shlex.split(line[1])], cwd=tmp_path, check=True)
+    np.save(tmp_path / "objects.npy", np.array({"P01/01": np.ones(3)}, dtype=object), allow_pickle=True)
+    for file in (pickled, tmp_path / "objects.npy"):
+        with pytest.raises(FeaturesError, match="is a pickle, which can run anything") as refused:
+            store_features(corpus, tmp_path / "out", StoredSettings("tbn", {"rgb": [file]}))
+        line = re.search(r"python (-c .*)", str(refused.value))
+        assert line is not None
+        subprocess.run([sys.executable, *shlex.split(line[1])], cwd=tmp_path, check=True)
     assert np.load(tmp_path / "RGB.npy").shape == (4, 2, 5)
+    assert np.load(tmp_path / "P01_01.npy").shape == (3,)
+
+
+def test_a_pickle_of_torch_is_refused_with_what_converts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save({"b": torch.ones(4, 2), "epoch": 3}, tmp_path / "features.pt")
+    with pytest.raises(FeaturesError, match="is a pickle") as refused, opened(tmp_path / "features.pt"):
+        pass
+    _, _, code, path = shlex.split(str(refused.value)[str(refused.value).index("python -c") :])
+    monkeypatch.setattr(sys, "argv", ["-c", path])
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # in a process of its own it would only wait for torch to be loaded
+    assert np.load(tmp_path / "b.npy").shape == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -269,12 +310,21 @@ def test_a_pickle_is_refused_with_what_converts_it(corpus: Corpus, tmp_path: Pat
         ("words.txt", "has a form that is not read"),
         ("bare.npy", "has 2 rows, and no bare_ids.txt or bare_names.npy beside it has so many ids"),
         ("torn.npz", "cannot be read"),
-        ("strangers.npz", "an array .* of none of the 4 clips of the corpus, the first of which is called 'P01_01_0'"),
+        ("page.npy", "page.npy cannot be read"),
+        ("page.npz", "page.npz cannot be read"),
+        ("page.h5", "page.h5 cannot be read as HDF5"),
+        ("number.npy", "has 1 rows, and no number_ids.txt"),
+        ("deep.npz", r"no array that can be used: that of b has the shape \(1, 2, 3\), and \(T, D\) or"),
+        ("strangers.npz", "an array of none of the 4 clips of the corpus, the first of which is called 'P01_01_0'"),
     ],
 )
 def test_places_that_are_none(place: str, sentence: str, corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("words")
     np.save(tmp_path / "bare.npy", np.ones((2, 3)))
+    for name in ("page.npy", "page.npz", "page.h5"):
+        (tmp_path / name).write_text("<html>not found</html>")
+    np.save(tmp_path / "number.npy", np.float32(3))
+    np.savez(tmp_path / "deep.npz", b=np.ones((1, 2, 3)))
     np.savez(tmp_path / "strangers.npz", someone=np.ones((2, 3)))
     (tmp_path / "torn.npz").write_bytes((tmp_path / "strangers.npz").read_bytes()[:100])
     with pytest.raises((FeaturesError, UsageError), match=sentence):
@@ -307,7 +357,10 @@ def test_a_broken_off_run_leaves_what_was_there(corpus: Corpus, tmp_path: Path) 
     after = load_video_features(folder, corpus)
     assert after.frames.shape == (4, 2, 12)
     assert {path.name for path in folder.iterdir()} == {"features.json", INDEX, MATRICES[1], "index.lock"}
-    with pytest.raises(FeaturesError, match="holds other features, of stored:tbn; name another --out"):
+    with pytest.raises(
+        FeaturesError,
+        match=r"of stored:tbn \(audio 4, .*, and those of stored:other \(audio .* are others; name another",
+    ):
         store_features(corpus, folder, StoredSettings("other", places))
 
 
@@ -364,7 +417,7 @@ def test_the_command(corpus: Corpus, tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert done.stdout.splitlines() == [
         f"Features of stored:tbn in {tmp_path / 'corpus' / 'features' / 'tbn'}:",
-        "  3 clips (12 frames) of rgb 5 + flow 3 + audio 4 = 12 numbers",
+        "  3 clips (12 frames) of audio 4 + flow 3 + rgb 5 = 12 numbers",
         "  every stream, and every frame of all streams together, is of unit length",
         "Set aside: 1 clip",
         "  b: there is no array of it in the stream flow (unreadable)",
@@ -375,8 +428,9 @@ def test_the_command(corpus: Corpus, tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--stored", "rgb"], "--stored takes STREAM=PLACE, for example rgb=arrays/rgb, not 'rgb'."),
-        (["--stored", "rgb=x", "--rule", "every 1 s"], "leave --model, --rule, --words and --no-ocr out."),
+        (["--stored", "rgb=x", "--rule", "every 1 s", "--no-ocr"], "leave --rule and --no-ocr out."),
         (["--stored", "rgb=x", "--name", "../x"], "--name '../x' cannot be used"),
+        (["--stored", "rgb=x", "--ids", "y.txt"], "--ids names the rows of an .npy, and no place is one"),
         (["--name", "x"], "give these with --stored STREAM=PLACE."),
     ],
 )

@@ -74,9 +74,10 @@ def _made_for(about: About, folder: Path) -> list[FeatureSet]:
     """Which of the features in a folder are as those that the matcher was trained on, the latest first."""
     manifest, note, inputs = read_manifest(folder), about.encoder, about.inputs
     if note.weights_hash != manifest.weights_hash:
+        differ = "streams" if note.stored_name is not None and manifest.streams else "weights"
         raise FeaturesError(
-            f"The matcher was trained on features of {note}, {folder} holds those of {manifest.encoder_id}, and their "
-            f"weights differ; make others with `{about.features_command}`."
+            f"The matcher was trained on features of {note}, {folder} holds those of {manifest.title}, and their "
+            f"{differ} differ; make others with `{about.features_command}`."
         )
     fitting = [made for made in reversed(manifest.sets) if _fits(made, inputs)]
     if not fitting:

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from evenreel.features import FeatureReport, StoredSettings
 
 MANY = 10
+_FOR_STORED = frozenset(("corpus", "frames", "out", "stored", "name", "ids", "as_json"))
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
 def features(
+    context: typer.Context,
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     model: Annotated[str, typer.Option(help="CLIP or SigLIP: a hub id, a folder, or 'builtin'.")] = DEFAULT_MODEL,
     frames: Annotated[
@@ -83,10 +85,7 @@ def features(
 ) -> None:
     """Compute the features of a corpus once; what is there is kept, and a broken-off run goes on."""
     if stored:
-        if rule is not None or no_ocr or words != "ocr" or model != DEFAULT_MODEL:
-            raise UsageError(
-                "--stored takes features that are computed; leave --model, --rule, --words and --no-ocr out."
-            )
+        _check_computes_nothing(context)
         _store(corpus, out, _stored_settings(stored, name, frames, ids or []), as_json)
         return
     if name is not None or ids:
@@ -121,6 +120,14 @@ def features(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
+def _check_computes_nothing(context: typer.Context) -> None:
+    """Refuse what says how features are computed."""
+    sources = {option: context.get_parameter_source(option) for option in context.params}
+    given = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if strange := ["--" + option.replace("_", "-") for option in given if option not in _FOR_STORED]:
+        raise UsageError(f"--stored takes features that are computed already; leave {' and '.join(strange)} out.")
+
+
 def _stored_settings(stored: list[str], name: str | None, frames: int | None, ids: list[Path]) -> StoredSettings:
     """What --stored, --name, --frames and --ids ask for."""
     from evenreel.features import StoredSettings
@@ -131,6 +138,8 @@ def _stored_settings(stored: list[str], name: str | None, frames: int | None, id
         if not (equals and place and _NAME.fullmatch(stream)):
             raise UsageError(f"--stored takes STREAM=PLACE, for example rgb=arrays/rgb, not {one!r}.")
         streams.setdefault(stream, []).append(Path(place))
+    if ids and not any(place.suffix.lower() == ".npy" for places in streams.values() for place in places):
+        raise UsageError("--ids names the rows of an .npy, and no place is one; leave it out.")
     called = name or "-".join(streams)
     if not _NAME.fullmatch(called):
         raise UsageError(f"--name {called!r} cannot be used; a name has letters, digits, dots, - and _.")

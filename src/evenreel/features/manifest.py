@@ -75,6 +75,12 @@ class Manifest:
     streams: tuple[Stream, ...] = ()
 
     @property
+    def title(self) -> str:
+        """Name of the encoder, or of features that others computed, with their streams."""
+        streams = ", ".join(f"{stream.name} {stream.dimension:,}" for stream in self.streams)
+        return f"{self.encoder_id} ({streams})" if streams else self.encoder_id
+
+    @property
     def last(self) -> FeatureSet:
         """How the last run read clips."""
         return self.sets[-1]
@@ -151,20 +157,30 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
     Raises:
         FeaturesError: see above, or the folder cannot be written.
     """
-    there = None
-    with contextlib.suppress(DamagedManifestError):
-        there = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    owner = _owner(folder) if there is None else (there.encoder_id, there.weights_hash)
-    if owner is not None and owner[1] != manifest.weights_hash:
-        raise FeaturesError(
-            f"{folder} holds features of {owner[0]}, and {manifest.encoder_id} has other weights; name another --out."
-        )
+    there = manifest_beside(folder, manifest)
     if there is not None and there.precision != manifest.precision:
         raise FeaturesError(f"{folder} holds features in {there.precision}; name another --out, or that --precision.")
     new = manifest if there is None else manifest.after(there)
     if new != there:
         put_manifest(folder, new)
     return new
+
+
+def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
+    """The manifest of a folder that these features may go to; None where there is none, or one that is damaged.
+
+    Raises:
+        FeaturesError: the folder holds features of another encoder, or the manifest cannot be read.
+    """
+    there = None
+    with contextlib.suppress(DamagedManifestError):
+        there = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    owner = _owner(folder) if there is None else (there.encoder_id, there.weights_hash)
+    if owner is not None and owner[1] != manifest.weights_hash:
+        new = f"those of {manifest.title} are others" if manifest.streams else f"{manifest.title} has other weights"
+        old = owner[0] if there is None else there.title
+        raise FeaturesError(f"{folder} holds features of {old}, and {new}; name another --out.")
+    return there
 
 
 def put_manifest(folder: Path, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +24,7 @@ from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.clips import Clip, clips_of
 from evenreel.features.folder import remove_leftovers, store
 from evenreel.features.lock import writer_lock
-from evenreel.features.manifest import MANIFEST, FeatureSet, Manifest, Stream, put_manifest, read_manifest
+from evenreel.features.manifest import MANIFEST, FeatureSet, Manifest, Stream, manifest_beside, put_manifest
 from evenreel.features.settings import FLOAT32, STORED, ClipAside, FeatureReport, stored_rule
 from evenreel.features.stored_clips import INDEX, MATRICES, Index, Rows, joined, read_index
 from evenreel.features.stored_files import ArrayPlace, opened
@@ -42,7 +42,7 @@ class StoredSettings:
     Attributes:
         name: what the features are called; test features have the same name as those that were trained on.
         streams: places of each stream's arrays by its name, see `evenreel.features.stored_files.opened`; of two places
-            that have a clip the first one is used.
+            that have a clip the first one is used. Columns go by name, in whatever order the streams are given.
         frames: most frames of a clip, `round(linspace(0, T - 1, frames))` of its T, as HGR does; None for all.
         ids: files that name the rows of arrays, see `opened`.
     """
@@ -60,9 +60,9 @@ def store_features(
 
     Rows of each stream are brought to unit length, and those of all streams together again, so that each has the same
     share whatever numbers it is given in, and leaving one out (`data.streams` of a recipe) keeps the others' shares.
-    Frames that are zero in all streams are padding and no frames. A clip is set aside that has no array in one of the
-    streams, one of another length than most, numbers that are none, or streams of unequally many frames. One clip is
-    held at a time.
+    One vector (D,) of a whole clip stands in each of its frames. Frames that are zero in all streams are padding and no
+    frames. A clip is set aside that has no array in one of the streams, rows of another length than most, numbers that
+    are none, or streams of unequally many frames. One clip is held at a time.
 
     Args:
         corpus: whose clips.
@@ -78,7 +78,7 @@ def store_features(
     with _opened(settings) as places, writer_lock(folder, FeaturesError, "name another --out"):
         source = _Source(places, _dimensions(corpus, places), settings.frames)
         manifest = _manifest(settings, source)
-        _check_owner(folder, manifest)
+        manifest_beside(folder, manifest)
         remove_leftovers(folder)
         index = _write_matrix(folder, corpus, source, progress)
         _commit(folder, manifest, index)
@@ -114,39 +114,48 @@ class _Source:
         Raises:
             MediaError: the clip cannot be used.
         """
-        arrays = [self._array(name, clip_id) for name in self.places]
+        arrays = self._arrays(clip_id)
         if len({len(array) for array in arrays}) == 1:
             real = np.any([array.any(axis=1) for array in arrays], axis=0)
             if not real.any():
-                raise MediaError("bad_features", "it has no frames, or only such as are zero in every stream")
+                raise MediaError("bad_features", "all its frames are zero in every stream")
             arrays = [array[real] for array in arrays]
         arrays = [_sampled(array, self.frames) for array in arrays]
         if len({len(array) for array in arrays}) > 1:
             counts = ", ".join(f"{name} {len(array)}" for name, array in zip(self.places, arrays, strict=True))
             raise MediaError(
-                "bad_features", f"its streams have unequally many frames ({counts}); --frames samples them"
+                "bad_features",
+                f"its streams have unequally many frames ({counts}); --frames {min(map(len, arrays))} makes them equal",
             )
         rows = joined(arrays)
         if not rows.any(axis=1).all():
             raise MediaError("bad_features", "one of its frames is zero in every stream")
         return rows
 
+    def _arrays(self, clip_id: str) -> list[NDArray[np.float32]]:
+        """(T, D) of each stream; the one vector of a clip as often as the others have frames."""
+        arrays = [self._array(name, clip_id) for name in self.places]
+        frames = max((len(array) for array in arrays if array.ndim == 2), default=1)
+        return [array if array.ndim == 2 else np.tile(array, (frames, 1)) for array in arrays]
+
     def _array(self, name: str, clip_id: str) -> NDArray[np.float32]:
-        """(T, D) of one stream."""
+        """(T, D) or (D,) of one stream."""
         found = _first(self.places[name], clip_id)
         if found is None:
             raise MediaError("unreadable", f"there is no array of it in the stream {name}")
+        if found.size == 0:
+            raise MediaError("bad_features", f"its array in {name} is empty")
         if found.dtype.kind not in "fiu" or found.ndim not in (1, 2):
             raise MediaError(
                 "bad_features",
                 f"its array in {name} is {found.dtype} of shape {found.shape}; numbers (T, D) are needed",
             )
         with np.errstate(over="ignore"):  # it is looked for below
-            rows = np.atleast_2d(found).astype(np.float32)
-        if rows.shape[1] != self.dimensions[name]:
+            rows = found.astype(np.float32)
+        if rows.shape[-1] != self.dimensions[name]:
             raise MediaError(
                 "bad_features",
-                f"its array in {name} has rows of {rows.shape[1]}, those of others have {self.dimensions[name]}",
+                f"its array in {name} has rows of {rows.shape[-1]}, those of others have {self.dimensions[name]}",
             )
         if not np.isfinite(rows).all():
             raise MediaError("bad_features", f"its array in {name} holds a value that is not a number")
@@ -175,11 +184,11 @@ def _sampled(array: NDArray[np.float32], frames: int | None) -> NDArray[np.float
 
 @contextmanager
 def _opened(settings: StoredSettings) -> Iterator[dict[str, list[ArrayPlace]]]:
-    """The places of every stream."""
+    """The places of every stream; by name, so that features are the same in whatever order streams are given."""
     with ExitStack() as stack:
         yield {
             name: [stack.enter_context(opened(path, settings.ids)) for path in paths]
-            for name, paths in settings.streams.items()
+            for name, paths in sorted(settings.streams.items())
         }
 
 
@@ -187,27 +196,39 @@ def _dimensions(corpus: Corpus, places: Mapping[str, Sequence[ArrayPlace]]) -> d
     """D of each stream: what most of the first arrays have.
 
     Raises:
-        FeaturesError: a stream has no array of any clip.
+        FeaturesError: a stream has no array of any clip, or none that can be used.
     """
     return {name: _dimension(corpus, name, of) for name, of in places.items()}
 
 
 def _dimension(corpus: Corpus, name: str, places: Sequence[ArrayPlace]) -> int:
     seen: Counter[int] = Counter()
+    trouble = ""
     for clip_id in corpus.clips["clip_id"]:
-        with suppress(MediaError):
+        try:
             array = _first(places, clip_id)
-            if array is not None and array.ndim in (1, 2):
-                seen[array.shape[-1]] += 1
+        except MediaError as error:
+            trouble = trouble or str(error)
+            continue
+        if array is not None and array.ndim in (1, 2):
+            seen[array.shape[-1]] += 1
+        elif array is not None:
+            trouble = trouble or f"that of {clip_id} has the shape {array.shape}, and (T, D) or (D,) is needed."
         if seen.total() == _LOOKED_AT:
             break
     if not seen:
-        first = next(iter(corpus.clips["clip_id"]), "")
-        raise FeaturesError(
-            f"The stream {name} has an array (T, D) of none of the {corpus.clips.height:,} clips of the corpus, the "
-            f"first of which is called {first[:60]!r}; arrays have to be called by the ids of clips."
-        )
+        raise FeaturesError(_no_array(corpus, name, trouble))
     return seen.most_common(1)[0][0]
+
+
+def _no_array(corpus: Corpus, name: str, trouble: str) -> str:
+    if trouble:
+        return f"The stream {name} has no array that can be used: {trouble}"
+    first = next(iter(corpus.clips["clip_id"]), "")
+    return (
+        f"The stream {name} has an array of none of the {corpus.clips.height:,} clips of the corpus, the first of "
+        f"which is called {first[:60]!r}; arrays have to be called by the ids of clips."
+    )
 
 
 def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
@@ -222,14 +243,6 @@ def _manifest(settings: StoredSettings, source: _Source) -> Manifest:
         sets=(FeatureSet(stored_rule(settings.frames)),),
         streams=streams,
     )
-
-
-def _check_owner(folder: Path, manifest: Manifest) -> None:
-    if not (folder / MANIFEST).exists():
-        return
-    there = read_manifest(folder)
-    if there.weights_hash != manifest.weights_hash:
-        raise FeaturesError(f"{folder} holds other features, of {there.encoder_id}; name another --out.")
 
 
 def _write_matrix(folder: Path, corpus: Corpus, source: _Source, progress: Callable[[float], None]) -> Index:

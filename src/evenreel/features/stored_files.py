@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from evenreel.errors import FeaturesError, UsageError
 
-PICKLES = frozenset((".bin", ".pickle", ".pkl", ".pt", ".pth"))
+TORCH = frozenset((".bin", ".pt", ".pth"))
+PICKLES = TORCH | frozenset((".pickle", ".pkl"))
 FORMS = "a folder of CLIP_ID.npy, an .npz, an .npy with --ids, or an .hdf5"
 IDS = "ids"
 """The array of an `.npz` that names the rows of the other one."""
@@ -68,7 +69,7 @@ def _open(path: Path, ids_files: Sequence[Path], stack: ExitStack) -> ArrayPlace
         archive = stack.enter_context(_archive_file(stack.enter_context(path.open("rb")), path))
         return _rows_of_archive(path, archive) if IDS in archive else _Archive(path, archive)
     if suffix == ".npy":
-        array = _numpy_file(path)
+        array = np.atleast_1d(_numpy_file(path))
         return _Rows(array, _positions(_ids_of(path, len(array), ids_files), path))
     if suffix in (".hdf5", ".h5"):
         return _Hdf5(path, stack.enter_context(_hdf5_file(path)))
@@ -102,11 +103,12 @@ class _Hdf5:
     file: Any
 
     def get(self, clip_id: str) -> Array | None:
-        for name in (clip_id, _flat(clip_id)):
-            dataset = self.file.get(name)
-            if hasattr(dataset, "shape"):  # a group has none
-                return _read_dataset(self.path, dataset)
-        return None
+        try:
+            found = (self.file.get(name) for name in (clip_id, _flat(clip_id)))
+            dataset = next((one for one in found if hasattr(one, "shape")), None)  # a group has none
+            return None if dataset is None else np.asarray(dataset[()])
+        except Exception as error:  # a damaged file, or a filter that is not there
+            raise _unread(self.path, error, f"The dataset {clip_id!r} of {self.path}") from error
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _numpy_file(path: Path) -> Array:
 def _archive_file(file: BinaryIO, path: Path) -> Any:
     """An archive of arrays."""
     try:
-        return np.load(file, allow_pickle=False)
+        return np.lib.npyio.NpzFile(file, allow_pickle=False)
     except Exception as error:  # likewise
         raise _unread(path, error, str(path)) from error
 
@@ -156,19 +158,12 @@ def _hdf5_file(path: Path) -> Any:
         raise FeaturesError(f"{path} cannot be read as HDF5 ({error}); get or make it again.") from error
 
 
-def _read_dataset(path: Path, dataset: Any) -> Array:
-    try:
-        return np.asarray(dataset[()])
-    except Exception as error:  # a damaged file, or a filter that is not there
-        raise FeaturesError(f"{dataset.name} of {path} cannot be read ({error}); get or make it again.") from error
-
-
 def _rows_of_archive(path: Path, archive: Mapping[str, Any]) -> _Rows:
     names = [name for name in archive if name != IDS]
     if len(names) != 1:
         raise UsageError(f"{path} has {len(names)} arrays beside '{IDS}'; one is needed, a row for each id.")
-    ids = [str(one) for one in _member(path, archive, IDS).tolist()]
-    array = _member(path, archive, names[0])
+    ids = _names(_member(path, archive, IDS))
+    array = np.atleast_1d(_member(path, archive, names[0]))
     if len(array) != len(ids):
         raise UsageError(f"{path} has {len(array):,} rows and {len(ids):,} ids; they have to be as many.")
     return _Rows(array, _positions(ids, path))
@@ -214,7 +209,7 @@ def _beside(path: Path) -> list[Path]:
 
 def _read_ids(file: Path) -> tuple[str, ...]:
     if file.suffix.lower() == ".npy":
-        return tuple(str(one) for one in _numpy_file(file).tolist())
+        return _names(_numpy_file(file))
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -229,15 +224,28 @@ def _read_ids(file: Path) -> tuple[str, ...]:
     return tuple(str(one) for one in listed)
 
 
+def _names(array: Array) -> tuple[str, ...]:
+    """The texts of an array, which may be bytes."""
+    names = np.ravel(array).tolist()
+    return tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
+
+
 def _unread(path: Path, error: Exception, what: str) -> FeaturesError:
-    if "pickle" in str(error).lower() or "object" in str(error).lower():
+    with path.open("rb") as file:
+        pickled = file.read(1) == b"\x80"
+    if pickled or any(words in str(error) for words in ("Object arrays", "Python objects")):  # as numpy says it
         return FeaturesError(_is_pickle(path))
     return FeaturesError(f"{what} cannot be read ({error}); get or make it again.")
 
 
 def _is_pickle(path: Path) -> str:
+    """What is wrong with a pickle, with the line of Python that makes arrays of a table in it."""
+    package, load, table = "numpy", "numpy.load(sys.argv[1], allow_pickle=True)", "numpy.ravel(read)[0]"
+    if path.suffix.lower() in TORCH:
+        package, load, table = "torch", "torch.load(sys.argv[1], map_location='cpu', weights_only=True)", "read"
     return (
         f"{path} is a pickle, which can run anything when it is read, so it is not. If you trust who made it, convert "
-        'it once; of a table of arrays: python -c "import pickle, sys, numpy; [numpy.save(name, array) for name, array '
-        f"in pickle.load(open(sys.argv[1], 'rb')).items() if hasattr(array, 'shape')]\" {shlex.quote(str(path))}"
+        f'it once; of a table of arrays: python -c "import sys, numpy, {package}; read = {load}; [numpy.save(str(name)'
+        f".replace('/', '_'), array) for name, array in {table}.items() if hasattr(array, 'shape')]\" "
+        f"{shlex.quote(str(path))}"
     )
