@@ -240,7 +240,7 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
     assert done.exit_code == 0, done.output
     assert asked == [True]
     assert "What was seen leans towards long clips" in done.stdout
-    assert "times as long as the clips of the gallery" in done.stdout
+    assert "times as long as the gallery's clips" in done.stdout
 
 
 def run(*words: str | Path) -> Result:

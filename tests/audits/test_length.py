@@ -25,7 +25,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.report.page import render
 from evenreel.types import Corpus, Scores
 
-from .small_lengths import CLASSES, NOUNS, TESTED, TRAINED, ranked_clips, ranking, training_clips
+from .small_lengths import CLASSES, NOUNS, TESTED, TRAINED, corpus_of, ranked_clips, ranking, training_clips
 
 TRAIN, MEANS = training_clips()
 CORPUS, LENGTHS = ranked_clips()
@@ -51,6 +51,19 @@ def test_a_ranking_by_content_alone_has_no_lean() -> None:
     quiet = audit_length(ranking(0.0, seed=0), CORPUS, SETTINGS)
     assert quiet.sentence.startswith("No lean towards the lengths that classes had in training can be told: rank")
     assert "as some do in any ranking" in quiet.sentence
+
+
+def test_taking_classes_for_related_ones_that_are_as_long_is_no_lean() -> None:
+    """Classes are as long in test as in training, and those of like lengths are confused; clips are drawn blindly."""
+    generator = np.random.default_rng(0)
+    number = np.repeat(np.arange(CLASSES), TESTED)
+    corpus = corpus_of("test", np.rint(MEANS[number] * generator.uniform(0.5, 2.0, len(number))) + 1, TESTED)
+    related = -np.abs(np.log(MEANS[number])[:, None] - np.log(MEANS[number])[None])
+    ids = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
+    noise = 0.3 * generator.normal(size=related.shape)
+    blind = measure_length(Scores(related + noise, *ids), corpus, SETTINGS)
+    assert blind.leans[3][1].value > 0.2
+    assert not blind.effect.is_told
 
 
 def test_a_ranking_that_is_drawn_to_the_lengths_of_training_leans() -> None:

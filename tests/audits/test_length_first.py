@@ -82,7 +82,7 @@ def slow_first(row: np.ndarray, lengths: np.ndarray, depth: int) -> tuple[float,
     return (chance @ known) / chance.sum(), (chance @ np.log(known)) / chance.sum()
 
 
-def test_with_classes_each_is_held_against_clips_that_share_as_much() -> None:
+def test_with_classes_each_is_held_against_those_of_its_own() -> None:
     corpus, lengths = ranked_clips()
     scores = ranking(0.1)
     found = first_of(scores, corpus, 2**16)
@@ -91,7 +91,7 @@ def test_with_classes_each_is_held_against_clips_that_share_as_much() -> None:
     for row in range(0, len(lengths), 17):
         kind = 2 * (verbs == verbs[row]) + (nouns == nouns[row])
         order = np.argsort(-scores.values[row])[:20]
-        expected = np.mean([logs[kind == kind[clip]].mean() for clip in order])
+        expected = np.mean([logs[(verbs == verbs[clip]) & (nouns == nouns[clip])].mean() for clip in order])
         assert found.expected[3, row] == pytest.approx(expected)
         assert found.excess[3, row] == pytest.approx(logs[order].mean() - expected)
         answers = np.flatnonzero(kind == 3)
@@ -100,6 +100,20 @@ def test_with_classes_each_is_held_against_clips_that_share_as_much() -> None:
         assert (found.rank[row], found.recall[row]) == (ranks, 100.0 * (ranks <= 10))
     assert found.shown.sum() == pytest.approx(20 * len(lengths))
     assert found.depths == DEPTHS
+
+
+def test_a_clip_of_several_verbs_is_held_against_each_of_its_classes_and_one_without_against_its_like() -> None:
+    clips = pl.DataFrame(
+        {
+            "clip_id": list("abcde"), "frame_count": [90, 20, 8, 2, 6], "verb_classes": [[1, 2], [1], [2], None, None],
+            "noun_classes": [[0], [0], [0], None, [0]],
+        }
+    )  # fmt: skip
+    corpus = make_corpus(clips, NO_CAPTIONS)
+    logs = LengthData.of(CheckedScores(Scores(np.ones((1, 5)), ["q"], list("abcde"))), corpus, None).class_logs
+    one, two, none = np.log([45, 20]).mean(), np.log([45, 8]).mean(), np.log([2, 6]).mean()
+    assert logs is not None
+    np.testing.assert_allclose(logs, [(one + two) / 2, one, two, none, none])
 
 
 def test_known_answers_are_left_out_where_classes_are_not_known() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenreel.audits.class_lengths import ClassLengths, class_lengths
 from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, clip_lengths
-from evenreel.corpus.relevance import ClassRelevance, Relevance, class_relevance, same_text
+from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -70,6 +70,8 @@ class LengthData:
         unit: of all lengths.
         second: how many of these a second has.
         classes: None where the clips have none, or nothing says what was learned from.
+        class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
+            clip that has several; None where the clips have none.
         caption_clips: (Q,) row of each caption's clip, -1 where nobody knows it.
         rounding: by how much the mean length of a class may be off since its frames were re-timed; 0 where they are
             as they were annotated.
@@ -83,6 +85,7 @@ class LengthData:
     unit: Unit
     second: float
     classes: ClassesHeld | None
+    class_logs: Column | None
     caption_clips: NDArray[np.int64]
     rounding: float = 0.0
     shared: int = 0
@@ -107,10 +110,16 @@ class LengthData:
         classes = _classes(both, count)
         own = whole if classes is None else _of_one_action(whole, classes.actions, count)
         second = 1.0 if unit == "seconds" else _rate(ranked)
+        logs = None if classes is None else _class_logs(own, classes.actions, count)
         known = None if train is None else classes
         clips = _caption_clips(scores, ranked)
         shared = 0 if train is None else len(set(train.clips["clip_id"]).intersection(scores.video_ids))
-        return cls(ranked, own, whole, lengths[:count], unit, second, known, clips, _rounding(both), shared)
+        return cls(ranked, own, whole, lengths[:count], unit, second, known, logs, clips, _rounding(both), shared)
+
+    @property
+    def others(self) -> str:
+        """What the first clips are held against, in words."""
+        return "the gallery's clips" if self.class_logs is None else "clips of their own classes"
 
     @cached_property
     def relevance(self) -> Relevance | None:
@@ -121,11 +130,6 @@ class LengthData:
         ids = captions["caption_id"].to_list(), clips["clip_id"].to_list()
         told = all(table[name].drop_nulls().list.len().sum() for table in (captions, clips) for name in _KINDS)
         return class_relevance(self.corpus, *ids) if told else same_text(self.corpus, *ids)
-
-    @property
-    def has_kin(self) -> bool:
-        """Whether it is known which clips share verb and noun with a caption."""
-        return isinstance(self.relevance, ClassRelevance)
 
     def of_captions(self, by_class: Column) -> Column:
         """(C,) a figure of each class -> (Q,) of each caption: the mean over its clip's classes, NaN where unknown."""
@@ -205,6 +209,19 @@ def _of_one_action(lengths: Column, actions: Actions, count: int) -> Column:
     own = actions.clips >= count
     found[actions.clips[own] - count] = actions.lengths[own]
     return np.where(np.isnan(lengths), np.nan, found)
+
+
+def _class_logs(lengths: Column, actions: Actions, count: int) -> Column:
+    """See `LengthData.class_logs`; clips without a class are one more class, and 0 is of one without known lengths."""
+    own = actions.clips >= count
+    alone = np.setdiff1d(np.arange(len(lengths)), actions.clips[own] - count)
+    clips = np.concatenate([actions.clips[own] - count, alone])
+    classes = np.concatenate([actions.classes[own], np.full(len(alone), len(actions.pairs))])
+    logs = np.log(lengths)[clips]
+    known = ~np.isnan(logs)
+    counts = np.bincount(classes[known], minlength=len(actions.pairs) + 1)
+    means = np.bincount(classes[known], logs[known], len(counts)) / np.maximum(counts, 1)
+    return np.asarray(np.bincount(clips, means[classes]) / np.bincount(clips))
 
 
 def _caption_clips(scores: ScoreBlocks, ranked: Corpus) -> NDArray[np.int64]:

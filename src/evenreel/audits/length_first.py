@@ -1,9 +1,9 @@
 """How long the first clips of every ranking are, and how long they would be if their length had no say.
 
-A ranking that goes by content alone returns clips of the lengths that its content has. So each of the first clips is
-held against the clips of the gallery that share as much with the caption: verb and noun, the verb alone, a noun alone,
-or neither. Chosen among those without a look at their length it would be as long as they are on average; what is above
-or below that is the excess. Where classes are not known, clips that answer are left out, and the others are one kind.
+A ranking that goes by content alone returns clips of the lengths that its content has, also where it takes a class for
+a related one. So each of the first clips is held against the gallery's clips of its own class: chosen among those
+without a look at their length it would be as long as they are on average, and what is above or below that is the
+excess. Where classes are not known, clips that answer are left out, and the others are one class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evenreel.audits.length_data import LengthData
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.audits.pairs import row_bands
-from evenreel.corpus.relevance import ClassRelevance
 from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
@@ -30,7 +29,6 @@ MAIN = 20
 """Depth of the effect: the paper on frame-length bias looks at the mean length of the first 20 (section B)."""
 
 _RECALL = parse_metric("R@10")
-_KINDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +94,11 @@ class _Tally:
         """Some captions more, with the clips that answer them."""
         if items is not None:
             self._add_ranks(rows, block, items)
-        kinds = self._kinds(rows, block.shape, items)
-        if not self._data.has_kin and items is not None:
-            block = np.where(kinds > 0, -np.inf, block)
-        self._add_first(rows, block, kinds)
+        logs = self._data.class_logs
+        if logs is not None:
+            self._add_first(rows, block, np.broadcast_to(logs, block.shape))
+        else:
+            self._add_first(rows, *self._others(block, items))
 
     def result(self) -> FirstClips:
         """All that was seen."""
@@ -113,27 +112,23 @@ class _Tally:
         self._rank[rows.start + hits.query] = columns[FIRST_RANK]
         self._recall[rows.start + hits.query] = columns[str(_RECALL)]
 
-    def _kinds(self, rows: slice, shape: tuple[int, ...], items: Items | None) -> NDArray[np.int8]:
-        """(b, V) number below `_KINDS` of what each clip shares with each caption; without classes, 1 if it answers."""
-        kinds = np.zeros(shape, dtype=np.int8)
-        relevance = self._data.relevance
-        if isinstance(relevance, ClassRelevance):
-            sides = (relevance.caption_verbs, relevance.video_verbs), (relevance.caption_nouns, relevance.video_nouns)
-            for weight, (captions, videos) in zip((2, 1), sides, strict=True):
-                shared = (captions[rows] @ videos.T).tocoo()
-                kinds[shared.row, shared.col] += weight
-        elif items is not None:
-            kinds[items.query, items.item] = 1
-        return kinds
+    def _others(self, block: NDArray[Any], items: Items | None) -> tuple[NDArray[Any], Column]:
+        """Scores without the clips that answer, and (b, V) the mean logarithm of the lengths of all others."""
+        total, count = np.full(len(block), self._logs.sum()), np.full(len(block), self._known.sum())
+        if items is not None:
+            total -= np.bincount(items.query, self._logs[items.item], len(block))
+            count -= np.bincount(items.query, self._known[items.item], len(block)).astype(np.int64)
+            block = block.astype(np.result_type(block, np.float32))
+            block[items.query, items.item] = -np.inf
+        return block, np.broadcast_to((total / np.maximum(count, 1))[:, None], block.shape)
 
-    def _add_first(self, rows: slice, block: NDArray[Any], kinds: NDArray[np.int8]) -> None:
-        typical, candidates = self._typical(kinds), _candidates(block, self._depths[-1])
+    def _add_first(self, rows: slice, block: NDArray[Any], typical: Column) -> None:
+        candidates = _candidates(block, self._depths[-1])
         ordered = OrderedRows.of(np.take_along_axis(block, candidates, axis=1))
         for number, depth in enumerate(self._depths):
             places, shares = ordered.first(depth)
             columns = np.take_along_axis(candidates, places, axis=1)
-            kind = np.take_along_axis(kinds, columns, axis=1).astype(np.intp)
-            self._add_depth(number, rows, columns, shares, np.take_along_axis(typical, kind, axis=1))
+            self._add_depth(number, rows, columns, shares, np.take_along_axis(typical, columns, axis=1))
 
     def _add_depth(self, number: int, rows: slice, columns: NDArray[np.intp], shares: Column, expected: Column) -> None:
         """What some captions are shown first: (b, W) clips, the share of each in the first k, and what is expected."""
@@ -147,14 +142,6 @@ class _Tally:
                 into[number, rows] = (weights * values).sum(axis=1) / weights.sum(axis=1)
         if self._depths[number] == max(one for one in self._depths if one <= MAIN):
             self._shown += np.bincount(columns.ravel(), shares.ravel(), len(self._shown))
-
-    def _typical(self, kinds: NDArray[np.int8]) -> Column:
-        """(b, V) kinds -> (b, `_KINDS`) mean logarithm of the lengths of each; 0 for one that no clip has."""
-        places = np.arange(len(kinds))[:, None] * _KINDS + kinds
-        size = len(kinds) * _KINDS
-        counts = np.bincount(places.ravel(), np.broadcast_to(self._known, kinds.shape).ravel(), size)
-        sums = np.bincount(places.ravel(), np.broadcast_to(self._logs, kinds.shape).ravel(), size)
-        return np.asarray(sums / np.maximum(counts, 1)).reshape(len(kinds), _KINDS)
 
 
 def _candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:

@@ -28,8 +28,11 @@ Rows = NDArray[np.int64]
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""
 
-LEAN = f"rank correlation of the first {MAIN} clips' excess length with their class's length in training"
-RATIO = "length of the first {depth} clips / length of {kind}"
+LEAN = (
+    f"rank correlation of the length of the first {MAIN} clips, beside clips of their own classes, with the length "
+    "that the caption's class had in training"
+)
+RATIO = "length of the first {depth} clips / length of {others}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,8 @@ class LengthMeasures:
         data: lengths of the clips.
         first: of the first clips of Q captions.
         effect: the lean where training classes are known, else how long the first clips are.
-        ratio: how long the first clips are beside others of their kind; the effect itself where there is no lean.
+        ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where there is no
+            lean.
         leans: by depth, rank correlations of the mean length of the first clips with the length in training: plain,
             given the length in test, and of the excess as in the effect; empty where training is not known.
         failures: None where training is not known.
@@ -119,8 +123,7 @@ def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings 
 
 def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effect:
     """Ratio of geometric means, from the mean excess over captions."""
-    kind = "clips alike in verb and noun" if data.has_kin else "the gallery's clips"
-    name = RATIO.format(depth=first.depths[first.main], kind=kind)
+    name = RATIO.format(depth=first.depths[first.main], others=data.others)
     excess = first.excess[first.main]
     if np.isnan(excess).all():
         return Effect(name, float("nan"), neutral=1.0)

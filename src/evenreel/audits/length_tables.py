@@ -158,7 +158,7 @@ def _first_note(measured: LengthMeasures) -> str:
     data, unit = measured.data, unit_of(measured.data)
     gallery = f"The gallery's clips have a mean of {_mean(data.lengths):,.1f} {unit}."
     if not measured.has_lean:
-        return gallery if data.has_kin else f"{gallery} Clips that are known to answer are left out."
+        return gallery if data.class_logs is not None else f"{gallery} Clips that are known to answer are left out."
     train, test = _mean(measured.train_mean), _mean(measured.test_mean)
     return (
         f"{gallery} Over captions, their classes have a mean of {train:,.1f} in training and of {test:,.1f} in test. "

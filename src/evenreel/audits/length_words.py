@@ -85,10 +85,9 @@ def _thirds_words(measured: LengthMeasures) -> str:
     found = thirds(measured)
     if len(found) < 2:
         return ""
-    others = "clips alike in verb and noun" if measured.data.has_kin else "the gallery's clips"
     return (
         f" Where the class was short in training (the shortest third), the first {MAIN} clips are {found[0].ratio:.2f} "
-        f"times as long as {others}; where it was long, {found[-1].ratio:.2f} times."
+        f"times as long as {measured.data.others}; where it was long, {found[-1].ratio:.2f} times."
     )
 
 
@@ -107,10 +106,9 @@ def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:
     depth = measured.first.depths[measured.first.main]
     clips = int((~np.isnan(measured.data.lengths)).sum())
     few = "" if effect.enough else f"Too few to conclude: {captions:,} queries and {clips:,} clips. "
-    others = "clips alike in verb and noun" if measured.data.has_kin else "the clips of the gallery"
     return (
-        f"{few}{_ratio_lead(effect)}: the first {depth} are {_figure(effect, confidence)} times as long as {others}, "
-        f"as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} clips)."
+        f"{few}{_ratio_lead(effect)}: the first {depth} are {_figure(effect, confidence)} times as long as "
+        f"{measured.data.others}, as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} clips)."
     )
 
 
@@ -133,18 +131,18 @@ def _figure(effect: Effect, confidence: float) -> str:
 
 EXCESS_METHOD = (
     f"Excess: the mean logarithm of the lengths of the first {MAIN} clips less what it would be if length had no say, "
-    "which is, for each of them, the mean over all clips of the gallery that share as much with the caption: verb and "
-    "noun, the verb alone, a noun alone, or neither. Where classes are not known, clips that answer are left out and "
-    "all others are one kind. A clip of several verbs counts with an equal part of its length for each."
+    "which is, for each of them, the mean over all clips of the gallery of its own class. Where classes are not known, "
+    "clips that answer are left out and all others are one class. A clip of several verbs counts with an equal part of "
+    "its length for each."
 )
 
 LEAN_METHOD = (
     "The effect is the partial rank correlation (Spearman 1904, Kendall 1942) over captions of that excess with the "
     "mean length that their class, <verb, noun>, has in training, given its mean length in test and the expected "
-    f"length of the first {MAIN} clips. The length in test alone does not suffice: a ranking by verb and noun returns "
-    "clips of related classes too, and their lengths go with those in training. The interval is of percentiles of "
-    "bootstrap samples of classes (Efron 1979), with ranks made anew in each; p is twice the smaller share of samples "
-    "on either side of 0.",
+    f"length of the first {MAIN} clips. The lengths of the first clips themselves do not suffice, given the length in "
+    "test alone: a ranking by content returns clips of related classes too, and their lengths go with those in "
+    "training. The interval is of percentiles of bootstrap samples of classes (Efron 1979), with ranks made anew in "
+    "each; p is twice the smaller share of samples on either side of 0.",
     f"Suspected failures (the paper on frame-length bias, section B): captions whose first answer stands behind rank "
     f"{FAILED}; less those with a tail verb or a tail noun, those whose class differs by less than a second between "
     f"training and test, and those whose first {MAIN} clips are nearer in length to the class in test. A clip answers "
