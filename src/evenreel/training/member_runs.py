@@ -16,6 +16,7 @@ from evenreel.training.milestones import plan_of
 from evenreel.training.recipe import Members, Recipe
 from evenreel.training.run import Material, Outside, Trained, train_held
 from evenreel.training.run_folder import MEMBERS, held
+from evenreel.training.specs import fitted_spec
 from evenreel.training.strata import Stratum, described, divided, known, taken
 
 ALL = "all"
@@ -69,14 +70,19 @@ def seeded_runs(recipe: Recipe, members: Members, material: Material) -> list[Ru
 def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[list[Run], tuple[Stratum, ...]]:
     """A training on each stratum; where `loop.steps` counts, each takes its share, so that all cost what one would.
 
+    A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
+    the data set, so that a member gives a word of the other stratum the vector that it begins with, GloVe's say.
+
     Raises:
         UsageError: clips cannot be divided so, or nobody gave the material their lengths.
         CorpusError: a stratum has fewer captions than a batch.
     """
-    pairs, lengths = material.examples.pairs, known(material.lengths)
+    examples, lengths = material.examples, known(material.lengths)
+    pairs = examples.pairs
     numbers = divided(pairs, lengths, members)
     strata = described(pairs, lengths, numbers)
-    _check_sizes(strata, recipe.loop.batch_size)
+    _check_sizes([one for one in strata if members.only in (None, one.number)], recipe.loop.batch_size, len(strata))
+    material = replace(material, start_spec=fitted_spec(replace(recipe, members=None), examples, material.start_spec))
     runs = [
         _run(recipe, members, one.number, _part(material, numbers[pairs.clips] == one.number - 1)) for one in strata
     ]
@@ -114,10 +120,10 @@ def _part(material: Material, kept: NDArray[np.bool_]) -> Material:
     return replace(material, examples=replace(examples, pairs=taken(examples.pairs, kept)))
 
 
-def _check_sizes(strata: Sequence[Stratum], batch_size: int) -> None:
+def _check_sizes(strata: Sequence[Stratum], batch_size: int, count: int) -> None:
     small = next((one for one in strata if one.captions < batch_size), None)
     if small is not None:
         raise CorpusError(
-            f"Stratum {small.number} of {len(strata)} has {small.captions:,} captions, fewer than "
+            f"Stratum {small.number} of {count} has {small.captions:,} captions, fewer than "
             f"loop.batch_size={batch_size}; make the batch smaller, or divide otherwise (members)."
         )

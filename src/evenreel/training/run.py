@@ -51,7 +51,8 @@ class Material:
         validation: examples that the model is selected on; None for none.
         towers: what makes features of pixels and tokens; None where examples are features.
         start: weights that the matcher begins with, by name; empty for fresh ones.
-        start_spec: how the matcher is built that they are of; None where that takes nothing from captions.
+        start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
+            examples.
         source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
         lengths: of the clips of the examples; None where nobody asks for them.
     """
