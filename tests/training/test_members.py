@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evenreel.checkpoint.architecture import build, module
@@ -28,6 +28,7 @@ from evenreel.training.recipe import Members
 from evenreel.training.run import Material, Outside, Trained, train
 from evenreel.training.run_folder import LAST, METRICS
 from evenreel.training.strata import Lengths, described, divided, sizes, taken
+from evenreel.types import RoleGraph, RoleNode
 from tests.training.small_material import DIMENSION, recall_at_1, small_examples, small_material, small_recipe
 from tests.training.train_once import PRELOADED, start
 
@@ -69,6 +70,7 @@ def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: 
     ),
 )
 def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> None:
+    assume(len(set(lengths)) > 1)
     pairs = small_examples(len(lengths), captions_each=2).pairs
     known = Lengths(np.array(lengths, np.float64), "seconds")
     numbers = divided(pairs, known, members)
@@ -91,6 +93,17 @@ def test_without_a_fraction_clips_are_divided_at_their_mean(longest_first: bool)
     pairs = small_examples().pairs
     numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(longest_first=longest_first))
     assert np.array_equal(numbers == int(longest_first), SHORT)
+
+
+@pytest.mark.parametrize("longest_first", [False, True])
+def test_clips_that_length_cannot_divide(longest_first: bool) -> None:
+    pairs, members = small_examples().pairs, Members(longest_first=longest_first)
+    alike = Lengths(np.full(CLIPS, 3.3), "seconds")  # whose mean is none of them, by rounding
+    with pytest.raises(UsageError, match=r"All 32 training clips are 3.3 seconds long, so length divides nothing"):
+        divided(pairs, alike, members)
+    unknown = Lengths(np.where(SHORT, FRAMES, np.nan), "frames")
+    with pytest.raises(UsageError, match=r"The length of 8 of 32 training clips is not known, .* give the corpus"):
+        divided(pairs, unknown, members)
 
 
 def test_clips_without_a_caption_are_in_no_stratum() -> None:
@@ -228,10 +241,34 @@ def test_heads_begin_with_the_weights_of_a_matcher_without(tmp_path: Path) -> No
     np.testing.assert_allclose(scores_of(trained), scores_of(full), atol=1e-6)
 
 
+def test_heads_do_not_begin_with_a_part_of_the_weights(tmp_path: Path) -> None:
+    whole = module(train(small_recipe(loop=ONE), small_material(), tmp_path / "full").matcher).state_dict()
+    start = {name: weights for name, weights in whole.items() if name != "matcher.logit_scale"}
+    assert len(start) < len(whole)
+    with pytest.raises(UsageError, match="are another matcher's: they differ in matcher.matcher.logit_scale"):
+        train_recipe(small_recipe(members={"form": "heads"}), replace(long_material(), start=start), tmp_path / "run")
+
+
+def test_each_member_has_the_words_of_all_strata(tmp_path: Path) -> None:
+    words = ["cut" if short else "take" for short in SHORT]
+    graphs = tuple(RoleGraph((word,), (RoleNode("NOUN", (0,)),)) for word in words)
+    examples = small_examples()
+    examples = replace(examples, text_features=replace(examples.text_features, graphs=graphs))
+    hgr = {"name": "hgr", "settings": {"size": 8, "word_size": 4}}
+    for members in ({}, {"only": 2}):
+        recipe = small_recipe(matcher=hgr, adapter=None, members=members, loop=ONE)
+        material = replace(small_material(examples), lengths=Lengths(FRAMES, "frames"))
+        trained = train_recipe(recipe, material, tmp_path / str(len(members)))
+        for one in trained.members or (trained,):
+            assert one.spec.settings["vocabulary"] == ("cut", "take")
+
+
 def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     sized = small_recipe(members={}, loop={"batch_size": 16})
     with pytest.raises(CorpusError, match=r"Stratum 2 of 2 has 8 captions, fewer than loop.batch_size=16"):
         train_recipe(sized, long_material(), tmp_path / "small")
+    alone = small_recipe(members={"only": 1}, loop={"batch_size": 16, "epochs": 1})
+    assert train_recipe(alone, long_material(), tmp_path / "alone").step == 1, "that is about the other stratum"
     with pytest.raises(UsageError, match="Members by length need the lengths of the clips"):
         train_recipe(small_recipe(members={}), small_material(), tmp_path / "unknown")
     with pytest.raises(UsageError, match="the measure cannot be sent to one"):

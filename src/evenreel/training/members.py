@@ -113,5 +113,6 @@ def _with_fresh_heads(recipe: Recipe, material: Material) -> Material:
     if not material.start:
         return material
     whole = build(fitted_spec(recipe, material.examples, material.start_spec), material.dimension)
+    heads = {name: weights for name, weights in module(whole).state_dict().items() if name.startswith("heads.")}
     start = {f"matcher.{name}": weights for name, weights in material.start.items()}
-    return replace(material, start={**module(whole).state_dict(), **start})
+    return replace(material, start=heads | start)

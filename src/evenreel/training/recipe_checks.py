@@ -69,9 +69,9 @@ def _wrong_trim(recipe: Recipe, trim: Trim) -> Iterator[str]:
 
 def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
     if members.only is not None and members.only > members.count:
-        yield f"members.only is {members.only}, and members.count is {members.count}."
+        yield f"members.only is {members.only}, and members.count is {members.count}: give one of 1 to {members.count}."
     if members.at_once > members.count:
-        yield f"members.at_once is {members.at_once}, and members.count is {members.count}."
+        yield f"members.at_once is {members.at_once}, and members.count is {members.count}: give no more than that."
     if recipe.backbone is not None:
         yield (
             "members learn from features computed once, or each of them would have an encoder of its own: give "
@@ -105,8 +105,8 @@ def _wrong_division(members: Members) -> Iterator[str]:
         )
     if any(not low < high for low, high in pairwise(members.thresholds)):
         yield f"members.thresholds is {list(members.thresholds)}; each must be more than the one before."
-    if members.by == "seed" and (members.split == "thresholds" or members.fraction is not None):
-        yield "members.by=seed divides nothing: leave members.thresholds empty and members.fraction null."
+    if members.by == "seed" and (members.split != "adjusted" or members.fraction is not None or members.longest_first):
+        yield "members.by=seed divides nothing: leave out split, fraction, thresholds and longest_first of members."
     if members.by == "seed" and members.begin == "full":
         yield "members.by=seed learns from all clips already: set members.begin to fresh."
 

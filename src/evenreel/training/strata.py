@@ -76,11 +76,13 @@ def divided(pairs: Pairs, lengths: Lengths, members: Members) -> Rows:
         members: how they are divided.
 
     Raises:
-        UsageError: a stratum would be empty, or the length of a clip is not known.
+        UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
     """
     clips = np.unique(pairs.clips)
+    values = lengths.values[clips]
+    _check_divisible(values, lengths.unit)
     numbers = np.full(len(pairs.clip_ids), NONE, np.int64)
-    for number, rows in enumerate(_strata(lengths.values[clips], members)):
+    for number, rows in enumerate(_strata(values, members)):
         numbers[clips[rows]] = number
     return numbers
 
@@ -118,6 +120,19 @@ def _described(pairs: Pairs, lengths: Lengths, strata: Rows, number: int) -> Str
     own = lengths.values[strata == number]
     captions = int(np.count_nonzero(strata[pairs.clips] == number))
     return Stratum(number + 1, len(own), captions, float(own.min()), float(own.max()), lengths.unit)
+
+
+def _check_divisible(lengths: NDArray[np.float64], unit: Unit) -> None:
+    if unknown := int(np.count_nonzero(~np.isfinite(lengths))):
+        raise UsageError(
+            f"The length of {unknown:,} of {len(lengths):,} training clips is not known, and members are divided by "
+            "it: give the corpus frame_count, or start_s and end_s, of all clips; or set members.by to seed."
+        )
+    if lengths.min() == lengths.max():
+        raise UsageError(
+            f"All {len(lengths):,} training clips are {lengths[0]:g} {unit} long, so length divides nothing: set "
+            "members.by to seed, or members to null."
+        )
 
 
 def _strata(lengths: NDArray[np.float64], members: Members) -> list[Rows]:
