@@ -126,6 +126,13 @@ def test_the_matcher_orders_the_shortlist(library: Library) -> None:
         assert hit.scores["seen"] == {hit.path: hit.scores["seen"] for hit in before.hits}[hit.path]
 
 
+def test_what_the_matcher_knows_of_a_test_split_is_a_notice(library: Library) -> None:
+    about = replace(pretrained().about, uses=("class lengths of the split test",))
+    reranker = Reranker(replace(pretrained(), about=about), WordsEncoder())
+    notices = finish(library).search(Query("dog beach", reranker=reranker)).notices
+    assert "The matcher that re-ranks was trained with class lengths of the split test." in notices
+
+
 def test_a_shortlist_of_k_holds_the_library_s_first_k(library: Library) -> None:
     searcher = finish(library)
     before = paths(searcher.search(Query("dog beach", k=6)))

@@ -146,7 +146,9 @@ def _show(out: Path, loaded: CorpusFeatures, uses: tuple[str, ...], as_json: boo
     terminal = console()
     terminal.print(f"Scored {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}.")
     for use in uses:
-        terminal.print(f"  [yellow]the matcher was trained with {safe(use)}[/], and so are its scores")
+        terminal.print(
+            f"  [yellow]the matcher was trained with {safe(use)}[/]: its scores say so, wherever they are shown"
+        )
     for notice in loaded.notices:
         terminal.print(f"  note: {safe(notice)}")
     if aside:

@@ -54,6 +54,12 @@ class Reranker:
         """Whether it wants to know what is written in the clips."""
         return self.pretrained.about.inputs.windows is not None
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences on what it knows of other splits than those it was trained and selected on."""
+        uses = self.pretrained.about.uses
+        return tuple(f"The matcher that re-ranks was trained with {use}." for use in uses)
+
     def scores(
         self,
         text: str,

@@ -239,6 +239,7 @@ class Searcher:
         best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
         if query.reranker is not None:
             best = self._reranked(best, asked, query.reranker, paths)
+            notices.extend(query.reranker.notices)
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
         known = trusted or vector is None
         return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
