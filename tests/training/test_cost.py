@@ -16,8 +16,19 @@ import yaml
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.similarity.states import mapped
 from evenreel.training import timing
-from evenreel.training.cost import NOUNS, VERBS, Cost, Shape, matcher_cost, recipe_cost
+from evenreel.training.cost import (
+    NOUNS,
+    VERBS,
+    Cost,
+    Shape,
+    _captions,
+    _counted,
+    _videos,
+    matcher_cost,
+    recipe_cost,
+)
 from evenreel.training.strata import Lengths
 from evenreel.training.timing import EpochTime, Times, measured_times
 from tests.in_process import run_here
@@ -61,6 +72,17 @@ def test_pairs_are_counted_one_by_one() -> None:
     assert cost.pair_multiply_adds == words * frames * DIMENSION + words + frames
     assert cost.captions.multiply_adds == SMALL.batch * words * (DIMENSION**2 + DIMENSION)
     assert cost.captions.row_bytes == words * (4 * DIMENSION + 1 + 4)
+
+
+def test_what_is_done_once_for_a_caption_is_no_part_of_a_pair() -> None:
+    """T-MASS scores words of a caption: a gallery of many clips does not make a pair dearer or cheaper."""
+    matcher = small("t_mass")
+    text, video = (
+        mapped(state, lambda rows: rows.repeat_interleave(16, 0))
+        for state in (matcher.encode_text(_captions(SMALL)), matcher.encode_video(_videos(SMALL, windows=False)))
+    )
+    many = _counted(lambda: matcher.score(text, video))[1] / 32**2
+    assert matcher_cost(matcher, SMALL).pair_multiply_adds == pytest.approx(many, rel=0.01)
 
 
 @pytest.mark.parametrize("name", MATCHERS)
@@ -146,8 +168,15 @@ def test_the_command(recipe_file: Path) -> None:
     done = subprocess.run([*command, *shape], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("wti, counted on 6 captions of 12 words and 6 clips of 3 frames of 16 numbers\n")
+    assert "apart: 0 numbers.\n" in done.stdout
     for words in ("one training", "2 matchers, fused", "A gallery of 10,000 such clips takes 4.14 MB, 2.07 MB of one"):
         assert words in done.stdout
+
+
+def test_words_of_captions_that_nobody_has_read(recipe_file: Path) -> None:
+    small = ("--set", "matcher.name=hgr", "--set", "matcher.settings.size=16", "--dimension", "16")
+    done = run_here("cost", recipe_file, *small, environment={})
+    assert "numbers, without the words of the captions, which --measure reads." in done.stdout
 
 
 def test_the_command_as_json_and_what_it_needs(recipe_file: Path) -> None:

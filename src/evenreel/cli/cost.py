@@ -106,7 +106,8 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     out.print(_costs("one training" if found.whole != found.one else "", found.one))
     if found.whole != found.one:
         out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
-    out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
+    unread = ", without the words of the captions, which --measure reads" if _words_unread(recipe, times) else ""
+    out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers{unread}.")
     bigger = f", {_amount(GALLERY * found.one.videos.row_bytes)}B of one training" if found.members > 1 else ""
     out.print(f"A gallery of {GALLERY:,} such clips takes {_amount(GALLERY * found.whole.videos.row_bytes)}B{bigger}.")
     if recipe.backbone is not None:
@@ -115,6 +116,16 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
         out.print(_epochs(times))
         if len(times.members) > 1:
             out.print("At once: each on a device of its own, so that the longest counts.")
+        if recipe.members is not None and recipe.members.begin == "full":
+            out.print("Members begin with the weights of the one training, whose epochs come before theirs.")
+
+
+def _words_unread(recipe: Recipe, times: Times | None) -> bool:
+    """Whether the matcher has a vector for each word of captions that nobody has looked at."""
+    from evenreel.checkpoint.architecture import reads_graphs
+    from evenreel.training.specs import spec_of
+
+    return times is None and reads_graphs(spec_of(recipe))
 
 
 def _costs(title: str, cost: Cost) -> Table:

@@ -23,7 +23,7 @@ from evenreel.debias.fusion import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.states import mapped, row_bytes, tensors_of
+from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import RoleGraph, RoleNode
@@ -77,7 +77,7 @@ class Cost:
         captions: of encoding captions.
         videos: of encoding clips.
         pair_parameters: that only scoring uses.
-        pair_multiply_adds: to score one caption with one clip, both encoded.
+        pair_multiply_adds: that one more pair of a caption and a clip costs, both encoded.
         parameters: all, without embeddings, each once.
         embeddings: numbers in tables of words and roles, which no product runs through.
     """
@@ -85,7 +85,7 @@ class Cost:
     captions: Side
     videos: Side
     pair_parameters: int
-    pair_multiply_adds: float
+    pair_multiply_adds: int
     parameters: int
     embeddings: int
 
@@ -156,16 +156,26 @@ def matcher_cost(matcher: Matcher, shape: Shape) -> Cost:
     batches = shape.batch / _COUNTED
     of_text, of_video = (_used(network, tensors_of(state)) for state in (text_state, video_state))
     kept_text, kept_video = (mapped(state, Tensor.detach) for state in (text_state, video_state))
-    scores, pair_adds = _counted(lambda: matcher.score(kept_text, kept_video))
+    scores, _ = _counted(lambda: matcher.score(kept_text, kept_video))
     tables = {weight for part in network.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     return Cost(
         Side(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
         Side(_size(of_video - tables), round(batches * video_adds), row_bytes(kept_video)),
         _size(_used(network, [scores]) - of_text - of_video - tables),
-        pair_adds / _COUNTED**2,
+        _pair_adds(matcher, kept_text, kept_video),
         _size(set(network.parameters()) - tables),
         _size(tables),
     )
+
+
+def _pair_adds(matcher: Matcher, texts: Any, videos: Any) -> int:
+    """Of one more pair among many: what scoring does once for a caption or a clip falls out of the difference."""
+
+    def counted(captions: int, clips: int) -> int:
+        some_texts, some_videos = take_rows(texts, slice(captions)), take_rows(videos, slice(clips))
+        return _counted(lambda: matcher.score(some_texts, some_videos))[1]
+
+    return counted(2, 2) - counted(2, 1) - counted(1, 2) + counted(1, 1)
 
 
 def _check_shape(matcher: Matcher, shape: Shape) -> None:
