@@ -90,12 +90,14 @@ def test_the_sentence_the_effect_the_tables_and_the_page(place: Path, tmp_path: 
 
 def test_tables_are_not_broken_in_a_narrow_terminal(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = AuditTable("Wide", ("group", "what", *("figure " * 3 for _ in range(6))), (("a", "b", *[1.5] * 6),))
+    tall = replace(wide, title="Tall", rows=tuple((f"w{number}", *[1.5] * 7) for number in range(12)))
     long = AuditTable("Long", ("clip", "n"), tuple((f"v{number}", number) for number in range(45)), "A note.")
     result = audit_source(Scores(values(1, 0.0), CAPTIONS, [*REAL, *MADE]), load_corpus(place / "corpus"))
-    changed = replace(result, tables=(wide, long))
+    changed = replace(result, tables=(wide, long, tall))
     monkeypatch.setitem(AUDITS, "source", lambda *_: changed)
     printed = of_scores(place, "--scores", "fair.npz").output
-    assert printed.count("1.50") == 6
+    assert printed.partition("Tall\n")[0].count("1.50") == 6
+    assert "w9" in printed and "w10" not in printed and "  and 2 more rows" in printed
     assert all(len(line) <= 80 for line in printed.partition("Wide\n")[2].splitlines())
     assert "\na\n  b\n    figure figure figure   1.50\n" in printed
     assert "v39" in printed and "v40" not in printed
@@ -213,7 +215,7 @@ def test_lengths_are_held_against_those_of_the_training_part(lengths: Path, tmp_
     lines = done.stdout.splitlines()
     assert lines[0] == "lean.npz: Does the ranking go by the length of clips?"
     assert lines[1].startswith("The ranking leans towards the lengths that classes had in training: rank correlation")
-    assert "Tail: 2 verbs and 0 nouns, as tail.csv lists them. Some captions are left in any ranking." in lines
+    assert "Verbs of the tail: 2; nouns: 0; as tail.csv lists them. Some captions are left in any ranking." in lines
     assert "Classes, the most affected first" in lines
     assert "How relevant the first 50 are" in (tmp_path / "r.html").read_text(encoding="utf-8")
     named = audit(lengths, "length", *words, "--train-split", "train", "--json")
@@ -230,6 +232,8 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
 
     def inputs(queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
         asked.append(every_clip)
+        if not every_clip:
+            raise CorpusError("No clip has a source.")
         found = ranking(0.0, 0.5)
         return Corpus(corpus.clips, corpus.captions.clear()), Scores(found.values[:2], ["q1", "q2"], found.video_ids)
 
@@ -240,7 +244,12 @@ def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
     assert done.exit_code == 0, done.output
     assert asked == [True]
     assert "What was seen leans towards long clips" in done.stdout
-    assert "times as long as the gallery's clips" in done.stdout
+    assert "times as long as clips of their own classes" in done.stdout
+    assert "--train-split" not in done.stdout
+    both = audit(place, "source", "length", "--library", "lib", "--queries", "q.txt")
+    assert both.exit_code == 3, both.output
+    assert both.stdout.startswith("The audit source was not made. No clip has a source.\n")
+    assert done.stdout in both.stdout
 
 
 def run(*words: str | Path) -> Result:

@@ -212,6 +212,8 @@ def test_the_page_draws_every_figure_and_takes_names_for_text() -> None:
     bars = drawn["How much longer each class is in test"].data
     assert [len(one.y) for one in bars] == [CLASSES, CLASSES]
     assert (np.diff(bars[0].y) <= 0).all() and (np.diff(bars[1].y) <= 0).all() and min(bars[1].y) >= 0
+    axis = drawn["Lengths of the clips that are returned first"].layout.xaxis
+    assert {"50", "100", "200"} <= set(axis.ticktext)
     strips = drawn["How relevant the first 50 are"].data
     assert [np.asarray(one.z).shape[1] for one in strips] == [50, 50]
     html = render(audit_page([found]))

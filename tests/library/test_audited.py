@@ -11,7 +11,7 @@ import pytest
 
 import evenreel
 from evenreel.corpus.counterparts import counterparts
-from evenreel.errors import UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.library import Library
 from evenreel.library.catalog import open_for_writing
 
@@ -132,5 +132,5 @@ def test_a_library_without_vision_or_sources_is_refused(place: Path, tmp_path: P
     finish_on_disk(made)
     made.connection.close()
     opened = evenreel.open_library(tmp_path, encoder=WordsEncoder())
-    with opened, pytest.raises(UsageError, match="No clip with frames has a source"):
+    with opened, pytest.raises(CorpusError, match="No clip with frames has a source"):
         opened.audit_inputs(["a dog"])

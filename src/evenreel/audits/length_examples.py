@@ -77,7 +77,7 @@ def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int
     parts = {"all clips": all_lengths(measured)}
     affected, held = most_affected(measured) if class_ is None else [class_], measured.data.classes
     if affected and held is not None:
-        parts[f"{held.names[affected[0]]} (class)"] = _class_lengths(measured, held, affected[0], scores)
+        parts[f"class: {held.names[affected[0]]}"] = _class_lengths(measured, held, affected[0], scores)
     return parts
 
 

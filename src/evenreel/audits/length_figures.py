@@ -23,7 +23,7 @@ _FEWEST_BINS, _MOST_BINS = 8, 40
 _MOST_OUTLIERS = 200
 _WHISKER = 1.5
 """Interquartile ranges beyond which a length is an outlier (Tukey 1977)."""
-_STRIP_WIDTH, _STRIP_LETTERS = 20, 34
+_STRIP_WIDTH, _LETTERS = 20, 34
 
 
 def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) -> go.Figure:
@@ -33,7 +33,8 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
         parts: by title of the panel, the groups by name; one name has one colour in all panels.
         unit: of the lengths.
     """
-    figure = go.Figure(layout=panels([*parts], f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
+    titles = [_shortened(title) for title in parts]
+    figure = go.Figure(layout=panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
     names = list(dict.fromkeys(name for groups in parts.values() for name in groups))
     for number, groups in enumerate(parts.values(), start=1):
         together = np.concatenate([one.lengths for one in groups.values()])
@@ -49,7 +50,8 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
                 legendgroup=name, showlegend=number == 1, hovertemplate=f"near %{{x:.4g}} {unit}: %{{y:.1f}} %",
                 **_axes(number),
             )  # fmt: skip
-    return _log_axes(figure, "x", len(parts))
+        figure.update_layout({_axis("x", number): _log_axis(edges)})
+    return figure
 
 
 def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
@@ -96,7 +98,7 @@ def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
                 )  # fmt: skip
     for number in (1, 2):
         figure.update_layout({_axis("x", number): {"type": "category", "showgrid": False}})
-    return figure.update_layout(yaxis2={"type": "log", "dtick": 1})
+    return figure.update_layout(yaxis2=_log_axis(np.concatenate([one.lengths for one in groups.values()])))
 
 
 def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
@@ -133,7 +135,12 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
 
 def _short(words: str) -> str:
     """The beginning of a query as a mark of an axis."""
-    return name_label(textwrap.shorten(words, _STRIP_LETTERS, placeholder=" ..."), _STRIP_WIDTH)
+    return name_label(_shortened(words), _STRIP_WIDTH)
+
+
+def _shortened(words: str) -> str:
+    """The beginning of a caption, as much as fits above a panel on a phone."""
+    return textwrap.shorten(words, _LETTERS, placeholder=" ...")
 
 
 def _bins(groups: Mapping[str, Weighted]) -> int:
@@ -157,7 +164,10 @@ def _axis(side: str, number: int) -> str:
     return f"{side}axis" if number == 1 else f"{side}axis{number}"
 
 
-def _log_axes(figure: go.Figure, side: str, count: int) -> go.Figure:
-    for number in range(1, count + 1):
-        figure.update_layout({_axis(side, number): {"type": "log", "dtick": 1}})
-    return figure
+def _log_axis(lengths: Column) -> dict[str, object]:
+    """A logarithmic axis, marked at 1, 2 and 5 times the powers of ten, or at these alone where there are many."""
+    low, high = float(lengths.min()), float(lengths.max())
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = (powers[:, None] * np.array([1, 2, 5])).ravel()
+    marks = every if high < 1000 * low else powers
+    return {"type": "log", "tickvals": marks.tolist(), "ticktext": [f"{one:,.10g}" for one in marks]}

@@ -45,7 +45,8 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
     if measured.failures is not None and classes is not None:
         yield _thirds_table(measured)
         yield _failure_table(measured, measured.failures)
-        yield _suspect_table(measured, measured.failures)
+        if len(measured.failures.suspected):
+            yield _suspect_table(measured, measured.failures)
         yield _drill_table(measured, classes)
         yield _recall_table(measured)
 
@@ -79,7 +80,7 @@ def class_table(data: LengthData, held: ClassesHeld) -> AuditTable:
         ("classes in training alone", int(((train > 0) & (test == 0)).sum())),
         ("classes in test alone", int(((train == 0) & (test > 0)).sum())),
     ]
-    note = "A class is a pair of a verb and a noun. Test: the clips of the scores."
+    note = "A class is a pair of a verb and a noun. 'Test' is the clips of the scores."
     return _with_paper(
         data, AuditTable("Classes", ("what", "count"), tuple(rows), note), {0: 67_217, 1: 9_668, 4: 1_114}
     )
@@ -136,7 +137,7 @@ def _trim_table(data: LengthData) -> AuditTable:
     unit = unit_of(data)
     rows = [(one.preset, one.margin, one.least, one.clips, one.classes) for one in trims(data)]
     columns = ("preset", f"margin, {unit}", "clips a class keeps", "clips left out", "classes")
-    note = "RmvAll, with the mean lengths of test as its aim."
+    note = "RmvAll: of each class the shortest or the longest training clips, until it is about as long as in test."
     table = AuditTable(f"What trimming would leave out ({USES_TEST})", columns, tuple(rows), note)
     return _with_paper(data, table, dict.fromkeys(range(len(rows)), "2,392 of 164 classes"))
 
@@ -158,7 +159,8 @@ def _first_note(measured: LengthMeasures) -> str:
     data, unit = measured.data, unit_of(measured.data)
     gallery = f"The gallery's clips have a mean of {_mean(data.lengths):,.1f} {unit}."
     if not measured.has_lean:
-        return gallery if data.class_logs is not None else f"{gallery} Clips that are known to answer are left out."
+        left_out = data.class_logs is None and data.relevance is not None
+        return f"{gallery} Clips that are known to answer are left out." if left_out else gallery
     train, test = _mean(measured.train_mean), _mean(measured.test_mean)
     return (
         f"{gallery} Over captions, their classes have a mean of {train:,.1f} in training and of {test:,.1f} in test. "
@@ -190,7 +192,7 @@ def _failure_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
         (f"and the first {MAIN} are not nearer in length to test", failures.left[2]),
     ]
     note = (
-        f"Tail: {len(failures.tail.verbs):,} verbs and {len(failures.tail.nouns):,} nouns, {failures.tail.rule}. "
+        f"Verbs of the tail: {len(failures.tail.verbs):,}; nouns: {len(failures.tail.nouns):,}; {failures.tail.rule}. "
         "Some captions are left in any ranking."
     )
     return _with_paper(

@@ -29,9 +29,10 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
     """
     data = measured.data
     if not trained:
+        advice = "" if data.relevance is None else "; to ask that, name the training part (--train-split)"
         yield (
             "Nothing says what the system learned from, so this compares the lengths of the first clips with those of "
-            "others; to ask whether they follow the lengths of training, name the training part (--train-split)."
+            f"others, and does not ask whether they follow the lengths of training{advice}."
         )
     elif data.classes is None:
         yield "The clips have no verb classes, so lengths in training and in test cannot be compared by class."
@@ -96,7 +97,7 @@ def _failure_words(measured: LengthMeasures) -> str:
         return ""
     one = measured.failures
     some = "" if measured.effect.is_told and measured.effect.value > 0 else ", as some do in any ranking"
-    return f" {len(one.suspected):,} of {one.captions:,} captions are suspected to fail for it{some}."
+    return f" {len(one.suspected):,} of {one.captions:,} captions may be missed for their length{some}."
 
 
 def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:

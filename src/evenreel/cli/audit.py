@@ -171,8 +171,14 @@ def _of_library(
     results = []
     with open_library(library) as opened:
         for of_source, some in groupby(names, lambda name: name in OF_SOURCE):
-            corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
-            results += _audited(list(some), scores, corpus, settings, library.name, not_made)
+            asked = list(some)
+            try:
+                corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
+            except CorpusError as error:
+                for name in asked:
+                    not_made(f"The audit {name} was not made. {error}")
+            else:
+                results += _audited(asked, scores, corpus, settings, library.name, not_made)
     return results
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -13,12 +13,15 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from evenreel.audits.page import words_columns
-from evenreel.audits.result import AuditResult, AuditTable
+from evenreel.audits.result import AuditResult, AuditTable, Cell
 from evenreel.audits.words import cells, effect_words
 from evenreel.cli.show import console, print_json, safe
 
 MANY_ROWS = 40
 """Rows of a table in a terminal; the page and JSON have more."""
+
+FEW_ROWS = 10
+"""Likewise where the terminal is so narrow that every number takes a line."""
 
 WIDEST = 10_000
 """Letters in a line, to find out how wide a table would like to be."""
@@ -54,25 +57,39 @@ def _show(out: Console, result: AuditResult) -> None:
 
 def _show_table(out: Console, table: AuditTable) -> None:
     out.print(f"\n[bold]{safe(table.title)}[/]")
-    shown = replace(table, rows=table.rows[:MANY_ROWS])
+    shown = replace(table, rows=table.rows[: _most_rows(out, table)])
     _show_rows(out, shown)
-    if len(table.rows) > MANY_ROWS:
-        out.print(f"  and {len(table.rows) - MANY_ROWS:,} more rows (--json lists them all)")
+    if more := len(table.rows) - len(shown.rows):
+        out.print(f"  and {more:,} more rows (--json lists them all)")
     if table.note:
         out.print(f"[dim]{safe(table.note)}[/]")
 
 
 def _show_rows(out: Console, table: AuditTable) -> None:
     """One table where the terminal is wide enough; else one for each word of the first column, or lines."""
-    drawn = _drawn(table)
-    if Measurement.get(out, out.options.update(max_width=WIDEST), drawn).maximum <= out.width:
-        out.print(drawn)
+    if _fits(out, table):
+        out.print(_drawn(table))
     elif words_columns(table) > 1:
         for word, rows in groupby(table.rows, itemgetter(0)):
             out.print(f"[bold dim]{safe(word)}[/]")
-            _show_rows(out, replace(table, columns=table.columns[1:], rows=tuple(row[1:] for row in rows)))
+            _show_rows(out, _without_first(table, rows))
     else:
         _show_lines(out, table)
+
+
+def _most_rows(out: Console, table: AuditTable) -> int:
+    if _fits(out, table):
+        return MANY_ROWS
+    return _most_rows(out, _without_first(table, table.rows)) if words_columns(table) > 1 else FEW_ROWS
+
+
+def _without_first(table: AuditTable, rows: Iterable[tuple[Cell, ...]]) -> AuditTable:
+    """Some rows without the first column."""
+    return replace(table, columns=table.columns[1:], rows=tuple(row[1:] for row in rows))
+
+
+def _fits(out: Console, table: AuditTable) -> bool:
+    return Measurement.get(out, out.options.update(max_width=WIDEST), _drawn(table)).maximum <= out.width
 
 
 def _drawn(table: AuditTable) -> Table:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.library.gallery import DECIMALS, Opened
 from evenreel.library.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import Sources, read_sources
@@ -88,7 +88,8 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
     """The clips with frames, or those whose source is known, and how they score; see `Library.audit_inputs`.
 
     Raises:
-        UsageError: the library has no vision, no clip that can be audited, or its search cannot be neutral.
+        CorpusError: no clip has a known source where that is asked for.
+        UsageError: the library has no vision or no clip with frames, or its search cannot be neutral.
         LibraryError: the vectors cannot be read.
     """
     gallery, vectors, queries = library.gallery, library.vectors, asked.vectors
@@ -122,7 +123,7 @@ def _with_frames(sources: Sources) -> Rows:
 def _of_known_source(sources: Sources) -> Rows:
     rows = np.array([row for row, name in enumerate(sources.names) if name is not None], np.int64)
     if not len(rows):
-        raise UsageError(
+        raise CorpusError(
             "No clip with frames has a source, so there is nothing to audit; say in a column 'source' of the metadata "
             "table: 'camera' for real clips, the generator's name for others."
         )

@@ -220,8 +220,9 @@ class Library:
             among the `notices` of the scores, and so in what an audit of them says.
 
         Raises:
-            UsageError: there is no query or one is empty, the library has no vision, no clip with frames, or none of
-                known source where that is asked for, or the search cannot be neutral.
+            CorpusError: no clip has a known source where that is asked for.
+            UsageError: there is no query or one is empty, the library has no vision or no clip with frames, or the
+                search cannot be neutral.
             EncoderError: the model of the library cannot be had.
             LibraryError: the library is damaged.
         """
