@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenreel.corpus import Imported, select
+from evenreel.corpus.actions import clip_lengths
 from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
 from evenreel.errors import UsageError
 
@@ -87,15 +86,11 @@ def test_wrong_divisions_get_a_sentence(divide: object, sentence: str) -> None:
         divide()  # type: ignore[operator]
 
 
-def test_the_published_strata_of_epic_kitchens(shared_data: Path) -> None:
-    """The paper's first split holds 50,282 of 67,217 clips, which is a fraction of 0.748 and 169.8 frames."""
-    folder = shared_data / "epic_kitchens_100"
-    rates = pl.read_csv(folder / "EPIC_100_video_info.csv").select("video_id", "fps")
-    names = ["narration_id", "video_id", "start", "stop", "verb", "noun", "action"]
-    clips = pl.read_csv(folder / "rulstm_training.csv", has_header=False, new_columns=names).join(rates, on="video_id")
-    lengths = clips.select((pl.col("stop") - pl.col("start")) * pl.col("fps") / 30).to_series().to_numpy()
+def test_the_published_strata_of_epic_kitchens(epic_kitchens: Imported) -> None:
+    """The paper's first split holds 50,282 of 67,217 clips, which is a fraction of 0.748; they have up to 172 frames."""
+    lengths, _ = clip_lengths(select(epic_kitchens.corpus, split="train"))
     first, second = adjusted_strata(lengths, 2, 50_282.5 / 67_217)
     assert (len(first), len(second)) == (50_282, 16_935)
-    assert lengths[first].max() == pytest.approx(169.8, abs=0.1)
+    assert lengths[first].max() == pytest.approx(171.7, abs=0.1)
     below_the_mean, _ = strata_at(lengths, [lengths.mean()])
-    assert len(below_the_mean) == pytest.approx(50_393, abs=60)  # what a rule by the training clips' mean gives
+    assert len(below_the_mean) == 50_393
