@@ -1,6 +1,7 @@
 """What do trimming, ensembles and the backdoor adjustment do about a planted frame-length bias, and at what cost?
 
-    python benchmarks/length.py [--matchers hgr wti] [--seeds 5] [--clips 3000] [--processes 2] [--out FILE]
+    python benchmarks/length.py [--matchers hgr wti] [--methods NAME ...] [--strength 0.9] [--steps N]
+        [--seeds 5] [--clips 3000] [--processes 2] [--out FILE]
 
 The planted bias `length`: in training half of the activities are short and the other half long, in the test split
 length and activity are independent. Each seed has a corpus of its own. On features of the built-in encoder, a frame
@@ -8,7 +9,7 @@ each half second, two matchers are trained: `wti` with a transformer over the fr
 `hgr`, which sees no order of frames, so that its features are each frame beside its motion (the difference to the next
 frame), as those of the paper have a stream of flow. For either
 
-- baseline: trained at strength 0.9; oracle: at strength 0 on as many clips;
+- baseline: trained at the strength; oracle: at strength 0 on as many clips;
 - RmvRand and RmvAll: training clips left out, the latter until each class is as long as in the test split, whose
   statistics it uses; RmvAll (val) likewise by the validation split, if that leaves out any clip;
 - ensemble: two models of all clips, whose first is the baseline; equal 2, adjusted 2, 3 and 4: a model for each
@@ -35,7 +36,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -64,15 +65,26 @@ from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
 from evenreel.training.run import Outside, Trained
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
-STRENGTHS = (0.9, 0.0)
+FREE = 0.0
+"""The strength at which nothing is planted."""
 RULE = "every 0.5 s"
 STEPS = {"hgr": 500, "wti": 1_500}
+"""Of the baseline of each matcher, about as many as it takes to learn what happens."""
 MOTION = 5.0
 """Differences of frames half a second apart are about a fifth as long as frames: with this they are as long."""
 TRIM = Trim(margin=12.0, least=5, target="test")
 """A class is trimmed while it is a second (12 frames) off; classes have about 28 clips."""
 BASELINE, ORACLE, FIRST, SECOND = "baseline", "oracle", "first of adjusted 2", "second of adjusted 2"
-RMV_ALL_VAL = "RmvAll (val)"
+RMV_ALL_VAL, ENSEMBLE = "RmvAll (val)", "ensemble"
+METHODS: dict[str, Trim | Members] = {
+    ENSEMBLE: Members(by="seed", fusion="uniform"),
+    "RmvRand": replace(TRIM, rule="random"),
+    "RmvAll": TRIM,
+    RMV_ALL_VAL: replace(TRIM, target="val"),
+    "equal 2": Members(split="equal"),
+    **{f"adjusted {count}": Members(count=count) for count in (2, 3, 4)},
+    "shared encoder": Members(form="heads"),
+}
 MAIN, R1, LEFT_OUT, ENCODED, COST = "mAP AVG", "R@1", "clips left out", "galleries", "encoding"
 
 Figures = dict[str, float]
@@ -81,22 +93,38 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Run:
-    """One training, of which a row or several are made."""
+    """One training, of which a row or several are made.
+
+    Attributes:
+        matcher: that is trained.
+        seed: of the corpus and of the training.
+        strength: of what is planted in what is learned from.
+        method: a key of `methods`.
+        clips: of all splits.
+        steps: of the baseline.
+    """
 
     matcher: str
     seed: int
     strength: float
     method: str
+    clips: int
+    steps: int
 
 
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_figures(asked.out, asked.clips) if asked.out else {}
-    wanted = [(seed, matcher) for matcher in asked.matchers for seed in range(asked.seeds)]
+    found = known_figures(asked.out) if asked.out else {}
+    wanted = {
+        (matcher, seed): runs_of(matcher, seed, asked) for matcher in asked.matchers for seed in range(asked.seeds)
+    }
     for run, rows in measured(wanted, found, asked):
         found[run] = rows
-    tables = [tables_of(matcher, rows_of(matcher, found, asked.seeds)) for matcher in asked.matchers]
+    tables = [
+        tables_of(matcher, rows_of([wanted[matcher, seed] for seed in range(asked.seeds)], found))
+        for matcher in asked.matchers
+    ]
     print("\n\n".join(text for text, _ in tables))
     return int(not all(holds for _, holds in tables))
 
@@ -105,6 +133,9 @@ def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matchers", nargs="+", default=list(STEPS), choices=list(STEPS))
+    parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=[*METHODS], help="beside the baseline")
+    parser.add_argument("--strength", type=float, default=0.9, help="of what is planted, above 0")
+    parser.add_argument("--steps", type=int, help="of the baseline of each matcher, instead of its own number")
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--clips", type=int, default=3_000, help="of all splits together")
     parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
@@ -115,46 +146,38 @@ def arguments() -> argparse.Namespace:
     return asked
 
 
-def known_figures(path: Path, clips: int) -> dict[Run, dict[str, Figures]]:
-    """The rows of each training that was measured before, of as many clips."""
+def known_figures(path: Path) -> dict[Run, dict[str, Figures]]:
+    """The rows of each training that was measured before."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    return {Run(*one["run"]): one["rows"] for one in lines if one["clips"] == clips}
+    return {Run(**one["run"]): one["rows"] for one in lines}
+
+
+def runs_of(matcher: str, seed: int, asked: argparse.Namespace) -> list[Run]:
+    """All trainings of a matcher with a seed, at both strengths."""
+    plain = [] if ENSEMBLE in asked.methods else [BASELINE]
+    return [
+        Run(matcher, seed, strength, method, asked.clips, asked.steps or STEPS[matcher])
+        for strength in (asked.strength, FREE)
+        for method in [*plain, *asked.methods]
+    ]
 
 
 def measured(
-    wanted: Sequence[tuple[int, str]], known: Mapping[Run, object], asked: argparse.Namespace
+    wanted: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
 ) -> Iterator[tuple[Run, dict[str, Figures]]]:
     """The rows of every training that is not known yet, as they come, on one thread each."""
-    todo = {one: [run for run in runs_of(*one) if run not in known] for one in wanted}
+    todo = [[run for run in runs if run not in known] for runs in wanted.values()]
     with ProcessPoolExecutor(asked.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = [pool.submit(of_seed, runs, asked.clips, asked.out) for runs in todo.values() if runs]
+        jobs = [pool.submit(of_seed, runs, asked.out) for runs in todo if runs]
         for job in as_completed(jobs):
             yield from job.result().items()
 
 
-def runs_of(seed: int, matcher: str) -> list[Run]:
-    """All trainings of a seed, of both strengths."""
-    return [
-        Run(matcher, seed, strength, method)
-        for strength in STRENGTHS
-        for method in methods(recipe_of(matcher, seed, Sizes(0, 1)))
-    ]
-
-
-def methods(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe of each training; the ensemble has the baseline in it."""
-    strata = {
-        "equal 2": Members(split="equal"),
-        **{f"adjusted {count}": Members(count=count) for count in (2, 3, 4)},
-        "shared encoder": Members(form="heads"),
-    }
-    return {
-        "ensemble": replace(recipe, members=Members(by="seed", fusion="uniform")),
-        "RmvRand": replace(recipe, trim=replace(TRIM, rule="random")),
-        "RmvAll": replace(recipe, trim=TRIM),
-        RMV_ALL_VAL: replace(recipe, trim=replace(TRIM, target="val")),
-        **{name: replace(recipe, members=members) for name, members in strata.items()},
-    }
+def recipe_for(run: Run) -> Recipe:
+    """The recipe of a training; that of the ensemble has the baseline in it."""
+    recipe = recipe_of(run.matcher, run.seed, Sizes(run.clips, run.steps))
+    change = METHODS.get(run.method)
+    return replace(recipe, trim=change) if isinstance(change, Trim) else replace(recipe, members=change)
 
 
 def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
@@ -165,19 +188,18 @@ def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
     return replace(plain, matcher=MatcherChoice("hgr", {"size": 128, "word_size": 64}), adapter=None)
 
 
-def of_seed(runs: Sequence[Run], clips: int, out: Path | None) -> dict[Run, dict[str, Figures]]:
+def of_seed(runs: Sequence[Run], out: Path | None) -> dict[Run, dict[str, Figures]]:
     """Some trainings of one matcher on the corpora of one seed."""
     found: dict[Run, dict[str, Figures]] = {}
-    for strength in STRENGTHS:
+    for strength in dict.fromkeys(run.strength for run in runs):
         own = [run for run in runs if run.strength == strength]
-        if own:
-            material = material_of(own[0], clips)
-            for run in own:
-                begun_s = time.perf_counter()
-                found[run] = rows_of_run(run, material, clips)
-                told(run, found[run], time.perf_counter() - begun_s)
-                if out:
-                    note(out, clips, run, found[run])
+        material = material_of(own[0])
+        for run in own:
+            begun_s = time.perf_counter()
+            found[run] = rows_of_run(run, material)
+            told(run, found[run], time.perf_counter() - begun_s)
+            if out:
+                note(out, run, found[run])
     return found
 
 
@@ -192,16 +214,15 @@ def told(run: Run, rows: Mapping[str, Figures], took_s: float) -> None:
         )
 
 
-def note(path: Path, clips: int, run: Run, rows: Mapping[str, Figures]) -> None:
+def note(path: Path, run: Run, rows: Mapping[str, Figures]) -> None:
     """Add a line."""
-    line = {"run": [run.matcher, run.seed, run.strength, run.method], "clips": clips, "rows": rows}
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+        file.write(json.dumps({"run": asdict(run), "rows": rows}) + "\n")
 
 
-def material_of(run: Run, clips: int) -> StudyMaterial:
+def material_of(run: Run) -> StudyMaterial:
     """A planted corpus with the features that the matcher takes; all strengths have the test split of strength 0."""
-    encoder, plan = load_encoder("builtin"), plan_corpus("length", run.strength, clips, run.seed)
+    encoder, plan = load_encoder("builtin"), plan_corpus("length", run.strength, run.clips, run.seed)
     corpus = corpus_of(plan)
     parts = []
     for split in ("train", "test"):
@@ -227,9 +248,9 @@ def beside_motion(texts: TextFeatures, videos: VideoFeatures, corpus: Corpus) ->
     return with_graphs(texts, corpus), replace(videos, frames=both.astype(np.float16))
 
 
-def rows_of_run(run: Run, material: StudyMaterial, clips: int) -> dict[str, Figures]:
+def rows_of_run(run: Run, material: StudyMaterial) -> dict[str, Figures]:
     """Train once, and measure the rows that come of it."""
-    recipe = methods(recipe_of(run.matcher, run.seed, Sizes(clips, STEPS[run.matcher])))[run.method]
+    recipe = recipe_for(run)
     splits = splits_of(recipe, material)
     train, test = material.learning()
     left_out = train.corpus.clips.height - splits.learned.corpus.clips.height
@@ -243,7 +264,7 @@ def rows_of_run(run: Run, material: StudyMaterial, clips: int) -> dict[str, Figu
 
 def parts_of_method(method: str) -> Sequence[tuple[str, int]]:
     """Members of a training that are rows of their own, by their place."""
-    return {"ensemble": [(BASELINE, 0)], "adjusted 2": [(FIRST, 0), (SECOND, 1)]}.get(method, [])
+    return {ENSEMBLE: [(BASELINE, 0)], "adjusted 2": [(FIRST, 0), (SECOND, 1)]}.get(method, [])
 
 
 def figures_of(trained: Trained, test: Part) -> Figures:
@@ -281,33 +302,29 @@ Rows = dict[tuple[float, str], list[Figures]]
 """Figures of each strength and row, seed by seed."""
 
 
-def rows_of(matcher: str, found: Mapping[Run, Mapping[str, Figures]], seeds: int) -> Rows:
-    """The rows of a matcher that every seed has."""
-    by_seed = [
-        {
-            (run.strength, name): figures
-            for run, rows in found.items()
-            if (run.matcher, run.seed) == (matcher, seed)
-            for name, figures in rows.items()
-        }
-        for seed in range(seeds)
-    ]
+def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Mapping[str, Figures]]) -> Rows:
+    """The rows of a matcher that every seed has.
+
+    Args:
+        wanted: the trainings of each seed.
+        found: their rows.
+    """
+    by_seed = [{(run.strength, name): row for run in runs for name, row in found[run].items()} for runs in wanted]
     return {key: [one[key] for one in by_seed] for key in by_seed[0] if all(key in one for one in by_seed)}
 
 
 def tables_of(matcher: str, rows: Rows) -> tuple[str, bool]:
     """All that is printed of a matcher, and whether every claim on it holds."""
-    biased, free = STRENGTHS
-    oracle, baseline = rows[free, BASELINE], rows[biased, BASELINE]
+    biased = next(strength for strength, _ in rows)
+    oracle, baseline = rows[FREE, BASELINE], rows[biased, BASELINE]
     gap = difference(oracle, baseline, MAIN)
-    lines = [
-        f"{matcher}: {MAIN} {mean(baseline, MAIN):.1f} at strength 0.9, {mean(oracle, MAIN):.1f} at 0, gap {words(gap)}"
-    ]
-    lines += ["", at_strength(rows, biased, oracle), "", at_strength(rows, free, None), ""]
+    figures = f"{mean(baseline, MAIN):.1f} at strength {biased}, {mean(oracle, MAIN):.1f} at 0, gap {words(gap)}"
+    lines = [f"{matcher}: {MAIN} {figures}"]
+    lines += ["", at_strength(rows, biased, oracle), "", at_strength(rows, FREE, None), ""]
     harmful = [
         name
         for (strength, name), figures in rows.items()
-        if strength == free and name not in (BASELINE, FIRST, SECOND) and difference(figures, oracle, MAIN).high < 0
+        if strength == FREE and name not in (BASELINE, FIRST, SECOND) and difference(figures, oracle, MAIN).high < 0
     ]
     lines.append(f"{'holds' if gap.low > 0 else 'MISSED'}: the bias does harm")
     lines += [f"MISSED: {name} does no harm where nothing is planted" for name in harmful]
@@ -324,9 +341,9 @@ def at_strength(rows: Rows, strength: float, oracle: Sequence[Figures] | None) -
     ]  # fmt: skip
     if oracle is not None:
         lines.append(f"{ORACLE:22}" + "".join(f"{mean(oracle, name):10.1f}" for name in head))
-    for (planted, name), figures in rows.items():
-        if planted == strength:
-            lines.append(line(name, figures, baseline, oracle))
+    here = {name: figures for (planted, name), figures in rows.items() if planted == strength}
+    for name in (BASELINE, *(name for name in here if name != BASELINE)):
+        lines.append(line(name, here[name], baseline, oracle))
     return "\n".join(lines)
 
 
@@ -349,7 +366,7 @@ def closed(figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequ
     if oracle is None:
         return ""
     ratio = fieller(differences(figures, baseline, MAIN), differences(oracle, baseline, MAIN))
-    return words(Gap(*(100 * value for value in ratio)))
+    return words(Gap(*(100 * value for value in ratio))) if np.isfinite(ratio.low) else "no sure gap"
 
 
 def fieller(numerators: NDArray[np.float64], denominators: NDArray[np.float64], confidence: float = 0.95) -> Gap:
