@@ -146,7 +146,7 @@ def test_a_study_of_lengths_trains_on_stored_streams(tmp_path: Path) -> None:
     done = place.study("length/t6", tmp_path / "out", *words)
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["tables"][0]["rows"]
-    assert [row[0] for row in rows] == ["baseline", "without rgb", "without audio"]
+    assert [row[0] for row in rows] == ["baseline", "without audio", "without rgb"]
     refused = place.study("length/t7", tmp_path / "out", *words, "--base", "wti")
     assert isinstance(refused.exception, EvenreelError), refused.output
     only = place.study("length/f2", tmp_path / "pictures", "--json")
@@ -194,6 +194,8 @@ def test_the_list_names_every_study() -> None:
         ),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--scores", "a=b", "--scores", "a=c"], UsageError, "NAME=c"),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--features", "F", "--start", "C"], UsageError, "named with --start;"),
+        (["ghost/t2", "CORPUS", "--out", "OUT", "--class", "0,1"], UsageError, "ghost/t2 does not look at --class"),
+        (["length/f2", "CORPUS", "--out", "OUT", "--set", "loop.steps=2"], UsageError, "does not look at --set"),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--split", "val"], CorpusError, "the splits are: test, train"),
         (["ghost/t6", "CORPUS", "--out", "OUT", "--features", "F", "--train-split", "x"], CorpusError, "test, train"),
         (["ghost/t4", "CORPUS", "--out", "OUT", "--features", "F", "--stage", "late"], UsageError, "'late'"),

@@ -64,8 +64,9 @@ def test_which_lengths_a_class_is_shown() -> None:
     assert (train, test) == (pytest.approx(means("train")[1, 2]), pytest.approx(means("test")[1, 2]))
     assert first == pytest.approx(shortest.mean())
     assert "take cup" in found.figures[0].draw().layout.annotations[1].text
-    chosen = run_study("length/f1", class_material(), SETTINGS)
-    assert chosen.tables[0].rows[0][0] == "mean_pool"
+    both = replace(class_material(), scores=by_length(1).scores)
+    rows = run_study("length/f1", both, SETTINGS).tables[0].rows
+    assert [row[0] for row in rows] == ["mean_pool", "by length"] and rows[0][1] == rows[1][1]
 
 
 def test_how_relevant_the_first_clips_are() -> None:

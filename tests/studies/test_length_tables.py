@@ -14,10 +14,12 @@ import torch
 from evenreel.audits.length_measures import Failures, LengthMeasures
 from evenreel.audits.length_tail import TailClasses
 from evenreel.audits.result import AuditResult, AuditTable
-from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint import MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build, fitted
+from evenreel.checkpoint.records import About, EncoderNote
 from evenreel.corpus import select
 from evenreel.corpus.actions import actions_of
+from evenreel.debias.length import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
@@ -29,10 +31,12 @@ from evenreel.studies.length_samples import compared, drawn
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.length_training import splits_of
 from evenreel.training.examples import FeatureExamples
+from evenreel.training.member_runs import seeded_runs
 from evenreel.training.milestones import Progress
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained
 from evenreel.training.specs import spec_of
+from evenreel.training.strata import Stratum
 from tests.studies.class_clips import STREAMS, class_material, quick_settings
 
 TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
@@ -66,15 +70,22 @@ def rows_of(table: AuditTable) -> dict[str, Any]:
 
 
 def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
-    """What `train_recipe` gives, after no step."""
+    """What `train_recipe` gives, after no step; stratum k has k clips."""
     torch.manual_seed(recipe.loop.seed)
     graphs = cast("FeatureExamples", material.examples).text_features.graphs or ()
-    spec, members = fitted(spec_of(recipe), graphs), recipe.members
-    if members is not None and members.only is None:
-        weights = {"weights": (1 / members.count,) * members.count}
-        heads = members.form == "heads"
-        spec = MatcherSpec("per_stratum" if heads else "ensemble", weights, (spec,) * (1 if heads else members.count))
-    return Trained(build(spec, material.dimension), spec, None, 0, Progress(), {})
+    inner, members = fitted(spec_of(recipe), graphs), recipe.members
+    if members is None:
+        return Trained(build(inner, material.dimension), inner, None, 0, Progress(), {})
+    heads = members.form == "heads"
+    fusion = {"weights": (1 / members.count,) * members.count}
+    spec = MatcherSpec("per_stratum" if heads else "ensemble", fusion, (inner,) * (1 if heads else members.count))
+    matcher = build(spec, material.dimension)
+    alone = () if heads else tuple(cast("Ensemble", matcher).members)
+    return Trained(
+        matcher, spec, None, 0, Progress(), {},
+        members=tuple(Trained(one, inner, None, 0, Progress(), {}) for one in alone),
+        strata=tuple(Stratum(k, k, k, 1.0, 2.0, "frames") for k in range(1, members.count + 1)),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -120,8 +131,39 @@ def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
     assert [figure.draw() for figure in found.figures]
 
 
+def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: list[str] = []
+
+    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+        folders.append(folder.parent.name)
+        return untrained(recipe, material, folder, outside)
+
+    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", told)
+    found = run_study("length/t4", class_material(), quick)
+    assert folders == ["baseline", "equal-2", "adjusted-2", "adjusted-3", "adjusted-4"]
+    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
+    assert (clips["first of adjusted 2"], clips["second of adjusted 2"], clips["adjusted 2"]) == (1, 2, 3)
+
+
+def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interval over seeds is of independent trainings, and an ensemble takes the seeds that follow its own."""
+    taken: list[set[int]] = []
+
+    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+        if folder.parent.name == "ensemble":
+            assert recipe.members is not None
+            taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
+        return untrained(recipe, material, folder, outside)
+
+    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", told)
+    run_study("length/t10", class_material(), replace(quick, seeds=2))
+    assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
+
+
 def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
     found = run_study("length/t6", class_material(), replace(quick, seeds=2))
+    assert not any("one seed" in notice for notice in found.notices)
+    assert "the largest of the changes, picked after all were seen" in found.method[-1]
     for _, figure, mean, low, high in cast("Any", found.tables[2].rows):
         assert figure in ("nDCG AVG", "mAP AVG")
         assert 0 <= low <= mean <= high <= 100
@@ -140,6 +182,13 @@ def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> 
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
     clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
     assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]
+    assert found.notices[0].startswith("Trained with one seed, so nothing says which")
+
+
+def test_trimming_that_leaves_nothing_out_is_said() -> None:
+    """The clips to select on are of the training split, and so as long."""
+    trim = quick_settings("trim.rule=all").recipe
+    assert "So this row learns what the baseline does" in splits_of(trim, class_material()).notices[1]
 
 
 def test_figures_are_those_of_an_evaluation() -> None:
@@ -294,3 +343,10 @@ def test_what_a_recipe_cannot_do_is_said(name: str, changes: list[str], sentence
     settings = quick_settings(*changes)
     with pytest.raises(UsageError, match=sentence):
         run_study(name, class_material(), replace(settings, bases=("clip4clip",)))
+
+
+def test_several_matchers_do_not_begin_with_one_checkpoint() -> None:
+    matcher, spec = class_material().models[0].matcher, MatcherSpec("mean_pool")
+    start = Pretrained(matcher, spec, About(EncoderNote("encoder", "hash", 16)))
+    with pytest.raises(UsageError, match="trains several matchers, and a checkpoint"):
+        run_study("length/t7", replace(class_material(), start=start), quick_settings())

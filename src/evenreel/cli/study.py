@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 CLASS_HELP = (
-    "The class of length/t8 and length/f1: VERB,NOUN or what captions call it. \\[default: the one most longer in test]"
+    "The class of length/t8 and length/f1: VERB,NOUN or what captions call it. \\[default: the one most longer in "
+    "test; for length/f1 the one with the most captions suspected to be missed for it]"
 )
 BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
 QUERY_HELP = "A caption that length/f5 shows, by its id; again for more."
-TAIL_HELP = "csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
+TAIL_HELP = "A csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
 NEEDS = {
     "files": "the videos",
     "lengths": "a split to train on",
@@ -37,6 +38,14 @@ NEEDS = {
     "features": "--features",
     "training": "--features and a split to train on",
 }
+OWN_OPTIONS = {
+    "--class": ("length/t8", "length/f1"),
+    "--base": ("length/t7",),
+    "--query": ("length/f5",),
+    "--tail-classes": ("length/samples",),
+    "--share": ("ghost/f3",),
+}
+"""Options that some studies alone look at."""
 NAME_HELP = "A study, such as ghost/t2; --list names them all."
 MATCHER_HELP = (
     "A checkpoint that ranks the clips, or mean_pool, which needs no training; [NAME=]CHECKPOINT, may be given again. "
@@ -95,7 +104,12 @@ def study(
     from evenreel.studies import StudySettings, find_study, study_recipe
     from evenreel.studies.loading import Sources
 
-    chosen = study_recipe(recipe, changes or (), find_study(name).recipe)
+    _check_used(
+        name,
+        {"--class": action, "--base": base, "--query": query, "--tail-classes": tail_classes, "--share": share},
+        {"--recipe": recipe, "--set": changes},
+    )
+    chosen = study_recipe(recipe, (*_on(name, device), *(changes or ())), find_study(name).recipe)
     chosen = replace(chosen, start=start or chosen.start)
     settings = StudySettings(
         chosen,
@@ -124,6 +138,33 @@ def study(
     _show(result, out, material, as_json)
     if material.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, object]) -> None:
+    """Refuse options that the study does not look at, rather than do as if they had been followed.
+
+    Args:
+        name: of the study.
+        own: keys of `OWN_OPTIONS`, and what was given for them.
+        training: options of studies that train, likewise.
+
+    Raises:
+        UsageError: one is given to another study; or there is no such study.
+    """
+    from evenreel.studies import find_study
+
+    trains = find_study(name).needs == "training"
+    given = [*own.items(), *(() if trains else training.items())]
+    unused = [option for option, value in given if value and name not in OWN_OPTIONS.get(option, ())]
+    if unused:
+        raise UsageError(f"The study {name} does not look at {' and '.join(unused)}; leave it out.")
+
+
+def _on(name: str, device: str) -> list[str]:
+    """Where a study trains, as a change of its recipe."""
+    from evenreel.studies import find_study
+
+    return [f"loop.device={device}"] if device != "auto" and find_study(name).needs == "training" else []
 
 
 def _made(name: str, sources: Sources, settings: StudySettings) -> tuple[StudyMaterial, AuditResult]:

@@ -23,7 +23,7 @@ from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
 from evenreel.studies.length_kinds import Kind, Kinds, plain
-from evenreel.studies.length_training import Outcome, each_outcome, training_told
+from evenreel.studies.length_training import Outcome, each_outcome, few_seeds, training_told
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
 from evenreel.types import Corpus
@@ -94,11 +94,12 @@ def remove_one(material: StudyMaterial, settings: StudySettings, progress: Progr
         effect_of(change, f"Change of the {RANK}: {row} less {NONE}"),
         (_table(runs, chosen, confidence),),
         (),
-        ("The clips that are left out are chosen by the mean length of the class in the split that is searched.",),
+        (_TRANSDUCTIVE, *few_seeds(settings)),
         (_METHOD, training_told(settings.recipe, material)),
     )
 
 
+_TRANSDUCTIVE = "The clips that are left out are chosen by the mean length of the class in the split that is searched."
 _METHOD = (
     "RmvOne leaves clips out at the end that brings the mean length of the class in training nearer to that in test, "
     "until one more would carry it past; in the other row as many are left out at the other end. The rank is the "

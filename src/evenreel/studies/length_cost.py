@@ -12,7 +12,7 @@ from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.batches import row_lengths
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
 from evenreel.studies.length_kinds import BACKDOOR, BASELINE, ENSEMBLE, backdoor, ensemble, plain
-from evenreel.studies.length_training import learning_material, splits_of
+from evenreel.studies.length_training import learning_of, splits_of
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
@@ -40,7 +40,7 @@ def costs(material: StudyMaterial, settings: StudySettings, progress: Progress) 
         UsageError: clips cannot be divided.
     """
     recipe = backdoor(settings.recipe)
-    learning = learning_material(recipe, splits_of(recipe, material), material.start)
+    learning = learning_of(recipe, splits_of(recipe, material), material.start)
     kinds = {BASELINE: plain(recipe), ENSEMBLE: ensemble(recipe), BACKDOOR: recipe}
     shape = _shape(learning, recipe.loop.batch_size, material)
     graphs = material.learning()[0].texts.graphs or ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
@@ -21,6 +21,18 @@ MINED = {"RAN": "ran", "RANP": "ranp"}
 """How the paper calls a hinge that knows degrees of relevance, and the setting `mining`."""
 
 
+class MemberOf(NamedTuple):
+    """A member of the training of another row.
+
+    Attributes:
+        row: which.
+        number: of the member, from 1.
+    """
+
+    row: str
+    number: int
+
+
 @dataclass(frozen=True)
 class Kind:
     """A row of a table.
@@ -29,11 +41,13 @@ class Kind:
         recipe: how it is trained.
         against: the row that it is compared with; None for a row that others are compared with.
         narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
+        member: of which row it is a member, so that it is not trained again; None for a training of its own.
     """
 
     recipe: Recipe
     against: str | None = None
     narrowed: Callable[[Corpus], Corpus] | None = None
+    member: MemberOf | None = None
 
 
 Kinds = dict[str, Kind]
@@ -64,11 +78,13 @@ def divisions(material: StudyMaterial, settings: StudySettings) -> Kinds:
     equal = replace(chosen, count=2, split="equal", fraction=None, thresholds=(), longest_first=False)
     adjusted = [replace(chosen, count=count, split="adjusted", thresholds=()) for count in (2, 3, 4)]
     rows = {"equal 2": equal} | {f"adjusted {one.count}": one for one in adjusted}
-    rows |= {name: replace(adjusted[0], only=number, at_once=1) for number, name in enumerate(_ALONE, start=1)}
-    return _beside(recipe, {name: replace(recipe, trim=None, members=members) for name, members in rows.items()})
-
-
-_ALONE = ("first of adjusted 2", "second of adjusted 2")
+    kinds = _beside(recipe, {name: replace(recipe, trim=None, members=members) for name, members in rows.items()})
+    whole = "adjusted 2"
+    alone = {
+        f"{word} of {whole}": replace(kinds[whole], member=MemberOf(whole, number))
+        for number, word in enumerate(("first", "second"), start=1)
+    }
+    return kinds | alone
 
 
 def without_streams(material: StudyMaterial, settings: StudySettings) -> Kinds:
@@ -91,6 +107,8 @@ def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 7: other base models, with and without the backdoor adjustment."""
     if strange := [name for name in settings.bases if name not in MATCHERS]:
         raise UsageError(f"No matcher is called {strange[0]!r}; there are {', '.join(MATCHERS)}.")
+    if material.start is not None:
+        raise UsageError("This study trains several matchers, and a checkpoint (--start) is of one: leave it out.")
     return _each_with_backdoor(
         {name: replace(settings.recipe, matcher=MatcherChoice(name), adapter=None) for name in settings.bases}
     )

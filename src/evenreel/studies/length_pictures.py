@@ -66,8 +66,8 @@ class ClassShown(NamedTuple):
     def told(self, unit: str) -> str:
         """In a sentence."""
         return (
-            f"{self.system}, {self.name}: {self.train:,.1f} {unit} long in training and {self.test:,.1f} in test; the "
-            f"first {MAIN} clips of its captions have {self.first:,.1f}."
+            f"{self.system}: the class '{self.name}' is {self.train:,.1f} {unit} long in training and {self.test:,.1f} "
+            f"in test; the first {MAIN} clips of its captions have {self.first:,.1f}."
         )
 
 
@@ -139,17 +139,17 @@ def shown_lengths(material: StudyMaterial, settings: StudySettings, progress: Pr
     measured = _measured(material, settings, learned, progress)
     rows: list[ClassShown] = []
     figures: list[AuditFigure] = []
+    first_name, (first, _) = next(iter(measured.items()))
+    class_ = _class_of(first, asked)
     for name, (one, scores) in measured.items():
-        class_ = _class_of(one, asked)
         rows.append(_class_row(name, one, class_))
         parts = histogram_parts(one, scores, class_)
         figures.append(AuditFigure(f"Lengths: {name}", partial(_histograms, parts, unit_of(one.data)), _SHOWN_NOTE))
-    first = next(iter(measured.values()))[0]
     unit = unit_of(first.data)
     columns = ("system", "class", f"in training, {unit}", f"in test, {unit}", f"first {MAIN}, {unit}", "median rank")
     return Findings(
         " ".join(row.told(unit) for row in rows),
-        first.effect,
+        replace(first.effect, name=f"{first_name}: {first.effect.name}"),
         (AuditTable("A class and what its captions are shown", columns, tuple(rows)),),
         tuple(figures),
         tuple(dict.fromkeys(notice for one, _ in measured.values() for notice in length_notices(one, trained=True))),
@@ -242,6 +242,7 @@ def _measured(material: StudyMaterial, settings: StudySettings, learned: Corpus,
 
 
 def _class_of(measured: LengthMeasures, asked: tuple[int, int] | None) -> int:
+    """The class that is asked for, or the one of which the most captions may be missed for its length."""
     held = measured.data.classes
     if held is None:
         raise CorpusError("The clips have no verb classes; add some with `evenreel corpus classes`.")

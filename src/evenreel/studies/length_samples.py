@@ -14,7 +14,7 @@ from evenreel.audits.result import AuditTable
 from evenreel.errors import CorpusError
 from evenreel.studies.findings import Findings, effect_of, shown
 from evenreel.studies.length_kinds import BASELINE, RMV_ALL, RMV_RAND, Kind, plain, trimmed
-from evenreel.studies.length_training import Outcome, each_outcome, training_told
+from evenreel.studies.length_training import Outcome, each_outcome, few_seeds, training_told
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
 
@@ -88,7 +88,7 @@ def samples(material: StudyMaterial, settings: StudySettings, progress: Progress
         effect_of(added, "Captions ranked better less those ranked worse, in %: RmvAll less RmvRand"),
         (_table(moved),),
         (),
-        tuple(notices),
+        (*few_seeds(settings), *notices),
         (_METHOD, training_told(recipe, material)),
     )
 

@@ -32,7 +32,7 @@ from evenreel.studies.length_kinds import (
     without_streams,
 )
 from evenreel.studies.length_measures import ENDS, MAP, MEASURES, NDCG, RANKS, length_figures
-from evenreel.studies.length_training import Outcome, each_outcome, training_told
+from evenreel.studies.length_training import Outcome, each_outcome, few_seeds, training_told
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import PERCENT, over_seeds
 from evenreel.types import Corpus
@@ -73,6 +73,10 @@ COST = (
     "What a gain costs: a matcher of M members encodes each clip M times and keeps M galleries. Where a recipe counts "
     "epochs, members of strata see the training clips as often as one training does all together; those of an ensemble "
     "see all of them each."
+)
+_PICKED = (
+    "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
+    "count: look at the table of all of them."
 )
 _OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
 
@@ -150,8 +154,8 @@ def compared_trainings(
         effect_of(changes[lead][MAIN], f"Change of {MAIN}: {lead} less {kinds[lead].against}"),
         (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, settings)),
         (AuditFigure(f"Change of {MAIN}", partial(_bars, changes)),),
-        found.notices,
-        (MEASURES, training_told(settings.recipe, material), COST),
+        (*few_seeds(settings), *found.notices),
+        (MEASURES, training_told(settings.recipe, material), COST, *(() if comparison.lead else (_PICKED,))),
     )
 
 
@@ -165,7 +169,7 @@ def _compared(kinds: Kinds, metrics: tuple[str, ...], outcomes: Iterable[Outcome
     notices: dict[str, None] = {}
     for one in outcomes:
         figures = length_figures(one.scores(), one.test.corpus, metrics)
-        runs[one.kind].append(Run(figures, one.learned.clips.height, one.cost))
+        runs[one.kind].append(Run(figures, one.clips, one.cost))
         notices |= dict.fromkeys(one.notices)
     return Compared(kinds, runs, tuple(notices))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import Encodings, encodings, module
 from evenreel.corpus import select
+from evenreel.encoders.towers import usable_device
 from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.matcher import Matcher
 from evenreel.studies.fine_tuning import run_name, runs_folder
@@ -26,6 +27,15 @@ from evenreel.training.strata import lengths_of
 from evenreel.training.trimmed import trimmed_corpus, uses_of
 from evenreel.types import Corpus, ScoreBlocks
 
+_NOTHING_LEFT_OUT = (
+    "So this row learns what the baseline does: no class is further than the margin from the clips that it is compared "
+    "with, or has clips to spare. By default those are the clips to select on; with --set trim.target=test they are "
+    "those of the test split, as in the paper; trim.margin and trim.least say the rest."
+)
+SEEDS_APART = 1000
+"""Between trainings of a row: the members of an ensemble take the seeds that follow, and rows that shared members with
+those of the next seed would not be independent, as the intervals over seeds take them to be."""
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -36,7 +46,7 @@ class Outcome:
         seed: of its training.
         trained: the matcher, with the weights that were selected, and its members.
         test: the split that is searched, as the matcher takes it.
-        learned: what was learned from, after trimming.
+        learned: what was learned from, after trimming; by all members together.
         notices: what has to be said of it.
     """
 
@@ -51,6 +61,11 @@ class Outcome:
     def matcher(self) -> Matcher:
         """What was trained."""
         return self.trained.matcher
+
+    @property
+    def clips(self) -> int:
+        """How many were learned from; of a stratum alone, its own."""
+        return sum(one.clips for one in self.trained.strata) or self.learned.clips.height
 
     @property
     def cost(self) -> Encodings:
@@ -81,13 +96,17 @@ def each_outcome(
 ) -> Iterator[Outcome]:
     """Train each row with each seed, all rows of one seed after each other.
 
-    A run that is there goes on, and one that is over is read; studies whose rows are alike share them.
+    A run that is there goes on, and one that is over is read; studies whose rows are alike share them. A row that is a
+    member of another one is not trained again.
 
     Args:
-        kinds: rows by name, which is also that of the folder of their runs.
+        kinds: rows by name, which is also that of the folder of their runs; a row after the one that it is a member of.
         material: what is learned from, and what is searched.
         settings: seeds, and where runs are kept.
         progress: called with the share that is done.
+
+    Yields:
+        Every row with every seed.
 
     Raises:
         CorpusError: there are too few clips or captions, or no classes where the row needs them.
@@ -95,12 +114,28 @@ def each_outcome(
         TrainingError: a loss is not a number any more.
     """
     number, total = 0, settings.seeds * len(kinds)
+    parents = {kind.member.row for kind in kinds.values() if kind.member is not None}
     with runs_folder(settings) as runs:
         for seed in range(settings.seeds):
+            wholes: dict[str, Outcome] = {}
             for name, kind in kinds.items():
                 folder = runs / run_name(name) / f"seed-{seed}"
-                yield _outcome(name, kind, seed, material, (folder, progress_of_part(progress, number, total)))
+                share = progress_of_part(progress, number, total)
+                if kind.member is None:
+                    outcome = _outcome(name, kind, seed, material, (folder, share))
+                else:
+                    outcome = _member(name, wholes[kind.member.row], kind.member.number)
+                if name in parents:
+                    wholes[name] = outcome
+                yield outcome
                 number += 1
+
+
+def _member(name: str, whole: Outcome, number: int) -> Outcome:
+    """A member of a training as a row of its own."""
+    place = slice(number - 1, number)
+    (alone,) = whole.trained.members[place]
+    return replace(whole, kind=name, trained=replace(alone, strata=whole.trained.strata[place]))
 
 
 def training_told(recipe: Recipe, material: StudyMaterial) -> str:
@@ -117,13 +152,21 @@ def training_told(recipe: Recipe, material: StudyMaterial) -> str:
     )
 
 
+def few_seeds(settings: StudySettings) -> tuple[str, ...]:
+    """What has to be said where nothing tells a difference from chance."""
+    if settings.seeds > 1:
+        return ()
+    return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
+
+
 def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: tuple[Path, Progress]) -> Outcome:
-    recipe = replace(kind.recipe, loop=replace(kind.recipe.loop, seed=seed))
+    recipe = replace(kind.recipe, loop=replace(kind.recipe.loop, seed=seed * SEEDS_APART))
     splits = splits_of(recipe, material)
     if kind.narrowed is not None:
         splits = splits._replace(learned=splits.learned.only(kind.narrowed(splits.learned.corpus)))
     _, test = material.learning()
     trained = _trained(recipe, splits, material.start, *place)
+    module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
     searched = with_streams(test, material.streams, recipe.data.streams)
     notices = tuple(f"{name}: {notice}" for notice in splits.notices) if seed == 0 else ()
     return Outcome(name, seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
@@ -146,7 +189,8 @@ def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
         target = selected.corpus if named is None and selected else select(material.whole, split=named)
         trimmed = trimmed_corpus(learned.corpus, target, recipe.trim, recipe.loop.seed)
         learned = learned.only(trimmed.corpus)
-        notices = (trimmed.sentence, *(f"It uses {use}." for use in uses_of(recipe)))
+        idle = () if trimmed.clips else (_NOTHING_LEFT_OUT,)
+        notices = (trimmed.sentence, *idle, *(f"It uses {use}." for use in uses_of(recipe)))
     return Splits(learned, selected, notices)
 
 
@@ -159,25 +203,6 @@ def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
     own = replace(recipe.data, train=train.corpus.clips["split"][0], validation=None)
     learned, selected = parts_of(train.corpus, own, recipe.loop.seed)
     return train.only(learned), None if selected is None else train.only(selected)
-
-
-def learning_material(recipe: Recipe, splits: Splits, start: Pretrained | None = None) -> Material:
-    """What `evenreel.training` learns from.
-
-    Args:
-        recipe: how.
-        splits: of the study's material.
-        start: what training begins with; None for fresh weights.
-    """
-    learned, selected = splits.learned, splits.selected
-    return Material(
-        _examples(learned, relevance=needs_relevance(recipe)),
-        learned.videos.frames.shape[-1],
-        None if selected is None else _examples(selected),
-        start={} if start is None else module(start.matcher).state_dict(),
-        start_spec=None if start is None else start.spec,
-        lengths=lengths_of(learned.corpus, learned.videos.ids),
-    )
 
 
 def learning_of(recipe: Recipe, splits: Splits, start: Pretrained | None = None) -> Material:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, untrained_matcher
+from evenreel.checkpoint.architecture import encodings
 from evenreel.corpus import load_corpus, select
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
@@ -169,6 +170,10 @@ class _Reader:
         self._put_aside(loaded.set_aside)
         self.notices += [f"{name}: {notice}." for notice in loaded.notices]
         self.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
+        if (times := encodings(pretrained.spec).videos) > 1:
+            self.notices.append(
+                f"{name} encodes each clip {times} times, and as many galleries are kept to search with."
+            )
         return Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
 
     def _features(self) -> Path:

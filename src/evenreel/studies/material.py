@@ -147,7 +147,7 @@ class StudySettings:
             that were taken (`sampled`).
         frames: that are taken of each clip in studies of their order; None for all.
         action: the class that a study of one class is about: its numbers `VERB,NOUN` or what captions call it; None:
-            the one that is most longer in test.
+            the one that is most longer in test, or of whose captions the first system misses the most for its length.
         bases: matchers whose training a study of several compares.
         queries: captions that a study shows, by their ids; empty: those whose classes are most longer in test.
     """
