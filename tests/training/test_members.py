@@ -213,6 +213,7 @@ def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) 
     again = train_recipe(other, long_material(), tmp_path / "run", Outside(recall_at_1, resume=True))
     assert states(again) == states(trained)
     assert again.spec.settings == {"weights": (0.5, 0.5), "means": (), "scales": ()}
+    assert "fusion: uniform" in (tmp_path / "run" / "recipe.yaml").read_text(), "what it is now"
 
 
 def test_heads_learn_in_one_training_and_keep_one_gallery(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_clip_with_a_passing_trouble_stays_out_of_a_run_that_goes_on(tmp_path:
 def test_what_a_resumed_run_may_have_otherwise(tmp_path: Path, changes: dict[str, Any]) -> None:
     begin(tmp_path)
     claim(tmp_path, small_recipe(**changes), resume=True)
-    assert load_recipe(tmp_path / RECIPE) == small_recipe()
+    assert load_recipe(tmp_path / RECIPE) == small_recipe(**changes)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
 
 
 def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Write what a run is into a folder, or see that the run that is resumed there has the same recipe.
+    """Write what a run is into a folder; one that is resumed there has the same recipe, but for what may change.
 
     A run without a checkpoint to go on from is begun again, whatever it has written; clips that a passing trouble kept
     from being read are then read again. With a checkpoint they stay out, or the run would go on with other data.
@@ -92,12 +92,13 @@ def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         RecipeError: the run was begun with another recipe.
         RunFolderError: the folder cannot be written.
     """
-    if _look(folder, resume=resume):
+    resumed = _look(folder, resume=resume)
+    if resumed:
         _check_recipe(folder, recipe)
-        return
     with writing(folder):
-        _clear(folder)
-        write_durably(folder / VERSIONS, _versions().encode())
+        if not resumed:
+            _clear(folder)
+            write_durably(folder / VERSIONS, _versions().encode())
         write_durably(folder / RECIPE, recipe_text(recipe).encode())
 
 
