@@ -87,7 +87,7 @@ def test_wrong_divisions_get_a_sentence(divide: object, sentence: str) -> None:
 
 
 def test_the_published_strata_of_epic_kitchens(epic_kitchens: Imported) -> None:
-    """The paper's first split holds 50,282 of 67,217 clips, which is a fraction of 0.748; they have up to 172 frames."""
+    """The paper's first split holds 50,282 of 67,217 clips, a fraction of 0.748; they have up to 172 frames."""
     lengths, _ = clip_lengths(select(epic_kitchens.corpus, split="train"))
     first, second = adjusted_strata(lengths, 2, 50_282.5 / 67_217)
     assert (len(first), len(second)) == (50_282, 16_935)
