@@ -157,7 +157,7 @@ def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, obj
     given = [*own.items(), *(() if trains else training.items())]
     unused = [option for option, value in given if value and name not in OWN_OPTIONS.get(option, ())]
     if unused:
-        raise UsageError(f"The study {name} does not look at {' and '.join(unused)}; leave it out.")
+        raise UsageError(f"The study {name} does not look at {' and '.join(unused)}: leave that out.")
 
 
 def _on(name: str, device: str) -> list[str]:
