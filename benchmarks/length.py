@@ -99,7 +99,7 @@ class Run:
         matcher: that is trained.
         seed: of the corpus and of the training.
         strength: of what is planted in what is learned from.
-        method: a key of `methods`.
+        method: a key of `METHODS`, or the baseline.
         clips: of all splits.
         steps: of the baseline.
     """
@@ -143,6 +143,8 @@ def arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.seeds < 2:
         parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    if not 0 < asked.strength <= 1:
+        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
     return asked
 
 

@@ -145,6 +145,6 @@ def _strata(lengths: NDArray[np.float64], members: Members) -> list[Rows]:
 
 
 def _at_the_mean(lengths: NDArray[np.float64], members: Members) -> float:
-    """The share of the clips on the first side of their mean; half a clip more, so that rounding loses none of them."""
+    """The share of the clips on the first side of their mean."""
     first = lengths >= lengths.mean() if members.longest_first else lengths < lengths.mean()
-    return (int(np.count_nonzero(first)) + 0.5) / len(lengths)
+    return int(np.count_nonzero(first)) / len(lengths)
