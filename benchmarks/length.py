@@ -138,7 +138,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="of the baseline of each matcher, instead of its own number")
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--clips", type=int, default=3_000, help="of all splits together")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
     parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
     asked = parser.parse_args()
     if asked.seeds < 2:
@@ -168,9 +168,11 @@ def measured(
     wanted: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
 ) -> Iterator[tuple[Run, dict[str, Figures]]]:
     """The rows of every training that is not known yet, as they come, on one thread each."""
-    todo = [[run for run in runs if run not in known] for runs in wanted.values()]
+    todo: dict[tuple[str, int, float], list[Run]] = {}
+    for run in (run for runs in wanted.values() for run in runs if run not in known):
+        todo.setdefault((run.matcher, run.seed, run.strength), []).append(run)
     with ProcessPoolExecutor(asked.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = [pool.submit(of_seed, runs, asked.out) for runs in todo if runs]
+        jobs = [pool.submit(of_corpus, runs, asked.out) for runs in todo.values()]
         for job in as_completed(jobs):
             yield from job.result().items()
 
@@ -190,18 +192,16 @@ def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
     return replace(plain, matcher=MatcherChoice("hgr", {"size": 128, "word_size": 64}), adapter=None)
 
 
-def of_seed(runs: Sequence[Run], out: Path | None) -> dict[Run, dict[str, Figures]]:
-    """Some trainings of one matcher on the corpora of one seed."""
+def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, dict[str, Figures]]:
+    """Some trainings of one matcher on one corpus: of one seed and strength."""
     found: dict[Run, dict[str, Figures]] = {}
-    for strength in dict.fromkeys(run.strength for run in runs):
-        own = [run for run in runs if run.strength == strength]
-        material = material_of(own[0])
-        for run in own:
-            begun_s = time.perf_counter()
-            found[run] = rows_of_run(run, material)
-            told(run, found[run], time.perf_counter() - begun_s)
-            if out:
-                note(out, run, found[run])
+    material = material_of(runs[0])
+    for run in runs:
+        begun_s = time.perf_counter()
+        found[run] = rows_of_run(run, material)
+        told(run, found[run], time.perf_counter() - begun_s)
+        if out:
+            note(out, run, found[run])
     return found
 
 
