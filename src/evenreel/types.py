@@ -230,6 +230,8 @@ class VideoFeatures:
         times_s: (V, T) float64, time of each frame in its clip; zero where there is no frame.
         windows: (V, O, D) features of the texts of on-screen windows, rows of unit length; None where nobody read them.
         window_mask: (V, O) True = some text was read in the window; None together with `windows`.
+        seen: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the tower of
+            `frames` did; None where they are the same.
     """
 
     ids: tuple[str, ...]
@@ -238,6 +240,7 @@ class VideoFeatures:
     times_s: NDArray[np.float64]
     windows: NDArray[Any] | None = None
     window_mask: NDArray[np.bool_] | None = None
+    seen: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from evenreel.language.role_graphs import ROLES
 from evenreel.losses import ranking_hinge
 from evenreel.matchers import MATCHERS, TextBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.fitting import LearnedFrom
 from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.hgr_text import Most, numbered
 from evenreel.types import RoleGraph, RoleNode
@@ -189,9 +190,9 @@ def test_an_adapter_leaves_captions_alone() -> None:
 
 def test_the_vocabulary_is_that_of_the_captions_by_frequency() -> None:
     graphs = [DOG, RoleGraph(("dog", "sleeps"))]
-    found = with_vocabulary({"words_at_least": 2}, graphs)
+    found = with_vocabulary({"words_at_least": 2}, LearnedFrom(graphs))
     assert found == {"words_at_least": 2, "vocabulary": ("dog", "a", "sleeps")}
-    assert with_vocabulary(found, GRAPHS) == found
+    assert with_vocabulary(found, LearnedFrom(GRAPHS)) == found
     assert build_matcher("hgr", DIMENSION, {**found, "size": 4}).texts.words.num_embeddings == 4  # type: ignore[attr-defined]
 
 
@@ -262,7 +263,7 @@ def test_it_learns_what_captions_say() -> None:
     directions = torch.eye(DIMENSION)[:4]
     frames = torch.stack([directions[verb] + directions[2 + noun] for verb in range(2) for noun in range(2)])
     video = replace(videos((2,) * 4), frames=F.normalize(frames, dim=-1)[:, None].expand(-1, 2, -1))
-    settings = {"size": 16, "word_size": 8, **with_vocabulary({}, graphs)}
+    settings = {"size": 16, "word_size": 8, **with_vocabulary({}, LearnedFrom(graphs))}
     matcher: Any = build_matcher("hgr", DIMENSION, settings)
     optimiser = torch.optim.Adam(matcher.parameters(), lr=0.02)
     batch = pairs(texts(*graphs), video)

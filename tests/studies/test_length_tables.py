@@ -30,12 +30,11 @@ from evenreel.studies.length_measures import MAP, NDCG, RANKS, length_figures
 from evenreel.studies.length_samples import compared, drawn
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.length_training import splits_of
-from evenreel.training.examples import FeatureExamples
 from evenreel.training.member_runs import seeded_runs
 from evenreel.training.milestones import Progress
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained
-from evenreel.training.specs import spec_of
+from evenreel.training.specs import learned_from, spec_of
 from evenreel.training.strata import Stratum
 from tests.studies.class_clips import STREAMS, class_material, quick_settings
 
@@ -72,8 +71,7 @@ def rows_of(table: AuditTable) -> dict[str, Any]:
 def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
     """What `train_recipe` gives, after no step; stratum k has k clips."""
     torch.manual_seed(recipe.loop.seed)
-    graphs = cast("FeatureExamples", material.examples).text_features.graphs or ()
-    inner, members = fitted(spec_of(recipe), graphs), recipe.members
+    inner, members = fitted(spec_of(recipe), learned_from(material)), recipe.members
     if members is None:
         return Trained(build(inner, material.dimension), inner, None, 0, Progress(), {})
     heads = members.form == "heads"

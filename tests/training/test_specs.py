@@ -38,27 +38,27 @@ def recipe(**changes: Any) -> Recipe:
 
 
 def test_the_vocabulary_is_that_of_the_captions_learned_from() -> None:
-    spec = fitted_spec(recipe(), reading("cut", "take", "cut"))
+    spec = fitted_spec(recipe(), Material(reading("cut", "take", "cut"), DIMENSION))
     assert spec == MatcherSpec("hgr", {**SIZES, "vocabulary": ("cut", "take")})
     assert spec_of(recipe()) == MatcherSpec("hgr", SIZES), "a recipe stays as it was written"
 
 
 def test_also_behind_an_adapter_and_not_where_the_recipe_names_one() -> None:
     adapted = replace(recipe(), adapter=small_recipe().adapter)
-    assert fitted_spec(adapted, reading("cut")).wrapped[0].settings["vocabulary"] == ("cut",)
+    assert fitted_spec(adapted, Material(reading("cut"), DIMENSION)).wrapped[0].settings["vocabulary"] == ("cut",)
     given = recipe(settings={"vocabulary": ["plate"]})
-    assert fitted_spec(given, reading("cut")).settings["vocabulary"] == ("plate",)
+    assert fitted_spec(given, Material(reading("cut"), DIMENSION)).settings["vocabulary"] == ("plate",)
 
 
 def test_a_matcher_that_reads_no_words_is_what_its_recipe_says() -> None:
-    assert fitted_spec(small_recipe(), small_examples()) == spec_of(small_recipe())
+    assert fitted_spec(small_recipe(), Material(small_examples(), DIMENSION)) == spec_of(small_recipe())
 
 
 def test_captions_that_are_no_graphs_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"hgr reads captions as role graphs .* train it on features \(data.features\)"
     ):
-        fitted_spec(recipe(), small_examples())
+        fitted_spec(recipe(), Material(small_examples(), DIMENSION))
 
 
 def test_what_goes_on_from_a_checkpoint_keeps_its_words(tmp_path: Path) -> None:
@@ -69,7 +69,8 @@ def test_what_goes_on_from_a_checkpoint_keeps_its_words(tmp_path: Path) -> None:
     second = train(still, material, tmp_path / "second")
     assert second.spec == first.spec
     empty = recipe(settings={"vocabulary": []})  # the default, spelt out
-    assert fitted_spec(empty, reading("wash"), first.spec).settings["vocabulary"] == ("cut", "take")
+    begun = Material(reading("wash"), DIMENSION, start_spec=first.spec)
+    assert fitted_spec(empty, begun).settings["vocabulary"] == ("cut", "take")
     for name, tensor in second.matcher.state_dict().items():  # type: ignore[attr-defined]
         assert torch.equal(tensor, weights[name])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from evenreel.debias.length import Ensemble, PerStratum
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.types import RoleGraph
+from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.matcher import LearnsMore
 
 
 class Wrapper(NamedTuple):
@@ -63,22 +64,22 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
     return matcher
 
 
-def fitted(spec: MatcherSpec, graphs: Sequence[RoleGraph], begun: MatcherSpec | None = None) -> MatcherSpec:
+def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
     """The spec with what its matchers take from the captions they are to learn from, such as a vocabulary.
 
     Args:
         spec: as a recipe has it; what it says itself stays.
-        graphs: of those captions; only looked at where `reads_graphs`.
+        learned: those captions; their graphs only where the matchers read them (`reads_graphs`).
         begun: how the matcher is built whose weights training begins with; what it was fitted to is kept.
     """
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
-    settings = spec.settings if fit is None else fit(spec.settings, graphs)
+    settings = spec.settings if fit is None else fit(spec.settings, learned)
     if begun is not None and begun.name == spec.name:
         taken = {name for name, value in settings.items() if value != spec.settings.get(name)}
         settings = {**settings, **{name: begun.settings[name] for name in taken & begun.settings.keys()}}
     begun_inner = begun.wrapped if begun is not None and len(begun.wrapped) == len(spec.wrapped) else ()
     inner = zip_longest(spec.wrapped, begun_inner)
-    return MatcherSpec(spec.name, settings, tuple(fitted(one, graphs, before) for one, before in inner))
+    return MatcherSpec(spec.name, settings, tuple(fitted(one, learned, before) for one, before in inner))
 
 
 def reads_graphs(spec: MatcherSpec) -> bool:
@@ -112,6 +113,16 @@ def encodings(spec: MatcherSpec) -> Encodings:
     captions, videos = (sum(counts) for counts in zip(*inner, strict=True))
     maps = len(spec.settings["weights"]) if spec.name == "per_stratum" else 1
     return Encodings(maps * captions, videos)
+
+
+def training_only(network: nn.Module) -> tuple[str, ...]:
+    """Beginnings of the names of weights that only a loss needs, in the matcher or in any that it wraps."""
+    return tuple(
+        f"{path}.{name}.".removeprefix(".")
+        for path, part in network.named_modules()
+        if isinstance(part, LearnsMore)
+        for name in part.training_only
+    )
 
 
 def module(matcher: Matcher) -> nn.Module:

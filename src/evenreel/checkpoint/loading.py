@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.architecture import build, module, training_only
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
 from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
@@ -64,8 +64,9 @@ def _built(folder: Path, config: Config) -> Matcher:
 
 
 def _fill(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
-    """Put the weights in place, all of them and no other."""
-    wanted = matcher.state_dict()
+    """Put the weights in place, all of them and no other; parts that only a loss needs begin anew without theirs."""
+    wanted, spared = matcher.state_dict(), training_only(matcher)
+    weights = {name: own for name, own in wanted.items() if name.startswith(spared)} | weights
     for name in sorted(wanted.keys() | weights.keys()):
         if name not in weights:
             raise _misfit(folder, f"{name} is missing")

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from evenreel.checkpoint.architecture import build, module, resolved
+from evenreel.checkpoint.architecture import build, module, resolved, training_only
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.folders import replacing_folder
@@ -67,9 +67,14 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
 
 
 def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
-    """Copies of the weights; where two names share one tensor, each has its own copy, as safetensors needs it."""
-    weights = module(pretrained.matcher).state_dict()
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    """Copies of the weights that scoring needs; where two names share one tensor, each has its own, for safetensors."""
+    network = module(pretrained.matcher)
+    dropped = training_only(network)
+    return {
+        name: tensor.detach().cpu().contiguous().clone()
+        for name, tensor in network.state_dict().items()
+        if not name.startswith(dropped)
+    }
 
 
 def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderNote:

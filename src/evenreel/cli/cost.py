@@ -15,10 +15,10 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from evenreel.matchers.fitting import LearnedFrom
     from evenreel.training.cost import Cost, RecipeCost
     from evenreel.training.recipe import Recipe
     from evenreel.training.timing import Times
-    from evenreel.types import RoleGraph
 
 GALLERY = 10_000
 """Clips of the gallery whose size is told."""
@@ -48,8 +48,8 @@ def cost(
     chosen = load_recipe(find_recipe(recipe), changes or ())
     if measure and dimension is not None:
         raise UsageError("--measure takes the features of the recipe, which have their own D; leave --dimension out.")
-    times, own_dimension, graphs = _measured(chosen) if measure else (None, dimension or _dimension(chosen), ())
-    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words), graphs)
+    times, own_dimension, learned = _measured(chosen) if measure else (None, dimension or _dimension(chosen), None)
+    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words), learned)
     if as_json:
         _print_json(found, times)
     else:
@@ -68,12 +68,12 @@ def _dimension(recipe: Recipe) -> int:
     return sum(stream.dimension for stream in streams) or manifest.dimension
 
 
-def _measured(recipe: Recipe) -> tuple[Times, int, tuple[RoleGraph, ...]]:
-    """How long epochs take, D of the features, and the captions as graphs where they are read so."""
+def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
+    """How long epochs take, D of the features, and what the matcher is fitted to."""
     from evenreel.cli.waiting import share_bar
     from evenreel.encoders.towers import usable_device
-    from evenreel.training.examples import FeatureExamples
     from evenreel.training.material import load_material
+    from evenreel.training.specs import learned_from
     from evenreel.training.timing import measured_times
 
     usable_device(recipe.loop.device, "float32")
@@ -81,9 +81,7 @@ def _measured(recipe: Recipe) -> tuple[Times, int, tuple[RoleGraph, ...]]:
         material = load_material(recipe, progress).material
     with tempfile.TemporaryDirectory() as folder, share_bar("training a few steps") as progress:
         times = measured_times(recipe, material, Path(folder), progress)
-    examples = material.examples
-    graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
-    return times, material.dimension, graphs or ()
+    return times, material.dimension, learned_from(material)
 
 
 def _print_json(found: RecipeCost, times: Times | None) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, seen_by_tower
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.ranges import SHARE, check_settings, one_of
 
@@ -114,7 +114,8 @@ class Adapted(nn.Module):
 
     def adapt_video(self, video: VideoBatch) -> VideoBatch:
         """Videos with their frames and windows mapped, and the windows among the frames where the settings say so."""
-        mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask))
+        seen = seen_by_tower(video) if self.limits.seen else None
+        mapped = replace(video, frames=self.frame_map(video.frames, video.frame_mask), seen=seen)
         if video.windows is not None and video.window_mask is not None:
             mapped = replace(mapped, windows=self.text_map(video.windows, video.window_mask))
         return with_windows(mapped) if self.windows else mapped

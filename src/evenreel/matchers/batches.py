@@ -52,6 +52,8 @@ class VideoBatch:
         times_s: (V, T) time of each frame in its clip.
         windows: (V, O, D) texts of on-screen windows, rows of unit length; None where nobody read them.
         window_mask: (V, O) True = some text was read in the window.
+        seen: (V, D) mean of the frames as a tower saw them that learns nothing, where `frames` are changed since: by an
+            adapter, or by learning. None where they are as it saw them, see `seen_by_tower`.
     """
 
     ids: tuple[str, ...]
@@ -60,6 +62,7 @@ class VideoBatch:
     times_s: Tensor
     windows: Tensor | None = None
     window_mask: Tensor | None = None
+    seen: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,7 @@ class PairBatch:
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
             training does not ask for them.
         strata: (B,) number of the stratum of each video's length, from 0; None where training does not divide.
+        texts: B captions as they are written; None where nobody says.
     """
 
     text: TextBatch
@@ -98,6 +102,14 @@ class PairBatch:
     counterpart: Counterparts | None = None
     relevance: Tensor | None = None
     strata: Tensor | None = None
+    texts: tuple[str, ...] | None = None
+
+
+def seen_by_tower(video: VideoBatch) -> Tensor:
+    """(V, D) the mean of each video's real frames as a tower saw them that learns nothing, of any length."""
+    if video.seen is not None:
+        return video.seen
+    return video.frames.sum(1) / video.frame_mask.sum(1, keepdim=True)
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:
@@ -125,6 +137,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
         times_s=_tensor(features.times_s[rows][:, :longest]),
         windows=None if windows is None else _tensor(windows[rows]),
         window_mask=None if window_mask is None else torch.from_numpy(window_mask[rows]),
+        seen=None if features.seen is None else _tensor(features.seen[rows]),
     )
 
 

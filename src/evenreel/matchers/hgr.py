@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from evenreel.errors import UsageError
 from evenreel.language.word_vectors import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.fitting import LearnedFrom
 from evenreel.matchers.hgr_text import GraphTexts, Most, numbered
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.ranges import (
@@ -36,7 +37,6 @@ from evenreel.matchers.ranges import (
 )
 from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, frames_of, phrase_similarity
 from evenreel.similarity.pooling import masked_softmax
-from evenreel.types import RoleGraph
 
 _MARGIN = number("of 0 to 2", lambda value: 0 <= value <= 2)  # two cosines differ by no more
 
@@ -91,16 +91,16 @@ class HgrSettings(RankingSettings):
         check_settings("hgr", self, allowed)
 
 
-def with_vocabulary(settings: Mapping[str, Any], graphs: Sequence[RoleGraph]) -> dict[str, Any]:
+def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
     """The settings with the words of some captions, the most frequent first, unless they have a vocabulary.
 
     >>> from evenreel.types import RoleGraph
-    >>> with_vocabulary({"size": 8}, [RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))])
+    >>> with_vocabulary({"size": 8}, LearnedFrom([RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))]))
     {'size': 8, 'vocabulary': ('cut', 'it', 'tomato')}
     """
     if settings.get("vocabulary"):
         return dict(settings)
-    counts = Counter(word for graph in graphs for word in graph.words)
+    counts = Counter(word for graph in learned.graphs for word in graph.words)
     least = settings.get("words_at_least", HgrSettings.words_at_least)
     words = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
     return {**settings, "vocabulary": tuple(words)}

@@ -19,6 +19,7 @@ class Limits(NamedTuple):
         windows: whether on-screen windows stand among the frames and count as such.
         graphs: whether it reads the role graphs of captions, and no features of them.
         captions: where it does, the length of the vectors that it makes of captions; `TextBatch.vector_map` sees these.
+        seen: whether it asks how a tower that never learned saw the frames (`VideoBatch.seen`).
     """
 
     dimension: int
@@ -27,6 +28,7 @@ class Limits(NamedTuple):
     windows: bool = False
     graphs: bool = False
     captions: int | None = None
+    seen: bool = False
 
 
 @runtime_checkable
@@ -68,3 +70,11 @@ class StartsFromFile(Protocol):
         Raises:
             UsageError: the file cannot be read, or its weights do not fit.
         """
+
+
+@runtime_checkable
+class LearnsMore(Protocol):
+    """A matcher with parts that only its loss needs; checkpoints leave them out, and they begin anew if it is used."""
+
+    training_only: tuple[str, ...]
+    """Names of these parts, as attributes of the module."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
+from evenreel.matchers.fitting import Fit
 from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
@@ -14,10 +15,6 @@ from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
 from evenreel.matchers.x_pool import XPool, XPoolSettings
-from evenreel.types import RoleGraph
-
-Fit = Callable[[Mapping[str, Any], Sequence[RoleGraph]], dict[str, Any]]
-"""Settings, and what is taken from the captions that are learned from where they leave it open."""
 
 
 class Entry(NamedTuple):

@@ -17,6 +17,7 @@ from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.run import Material
+from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
 
 _METHOD = (
@@ -43,8 +44,8 @@ def costs(material: StudyMaterial, settings: StudySettings, progress: Progress) 
     learning = learning_of(recipe, splits_of(recipe, material), material.start)
     kinds = {BASELINE: plain(recipe), ENSEMBLE: ensemble(recipe), BACKDOOR: recipe}
     shape = _shape(learning, recipe.loop.batch_size, material)
-    graphs = material.learning()[0].texts.graphs or ()
-    counted = {name: recipe_cost(one, shape, graphs) for name, one in kinds.items()}
+    learned = learned_from(learning)
+    counted = {name: recipe_cost(one, shape, learned) for name, one in kinds.items()}
     with tempfile.TemporaryDirectory() as folder:
         times = [
             measured_times(recipe, learning, Path(folder) / str(seed), progress_of_part(progress, seed, settings.seeds))

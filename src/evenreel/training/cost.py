@@ -7,7 +7,7 @@ beside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from evenreel.checkpoint.architecture import build, fitted, module
 from evenreel.debias.fusion import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.fitting import LearnedFrom
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe import Recipe
@@ -107,18 +108,18 @@ class RecipeCost:
     whole: Cost
 
 
-def recipe_cost(recipe: Recipe, shape: Shape, graphs: Sequence[RoleGraph] = ()) -> RecipeCost:
+def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None) -> RecipeCost:
     """Count what a recipe's matcher costs; nothing is trained or read.
 
     Args:
         recipe: whose matcher, adapter and members; towers of a backbone are not counted.
         shape: of the captions and clips.
-        graphs: captions whose words get a vector, where the matcher has a vocabulary of its own.
+        learned: captions that the matcher is fitted to, where it has a vocabulary of its own.
 
     Raises:
         UsageError: the matcher takes no such shape.
     """
-    spec = fitted(spec_of(recipe), graphs)
+    spec = fitted(spec_of(recipe), learned or LearnedFrom())
     one = matcher_cost(build(spec, shape.dimension), shape)
     whole, members = _whole(recipe, spec)
     return RecipeCost(shape, members, one, one if whole == spec else matcher_cost(build(whole, shape.dimension), shape))

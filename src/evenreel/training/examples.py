@@ -144,6 +144,7 @@ class TrainingBatch:
         strata: (B,) of the whole batch, likewise.
         graphs: B role graphs of the whole batch, which devices cannot send each other as they do tensors; None where
             the features have none.
+        sentences: B captions of the whole batch, likewise.
     """
 
     text: Texts
@@ -155,6 +156,7 @@ class TrainingBatch:
     relevance: Tensor | None = None
     strata: Tensor | None = None
     graphs: tuple[RoleGraph, ...] | None = None
+    sentences: tuple[str, ...] | None = None
 
     def on(self, device: torch.device) -> TrainingBatch:
         """The batch with its tensors on another device."""
@@ -210,6 +212,7 @@ class Batches(Dataset[TrainingBatch]):
             pairs.relevance(rows),
             pairs.strata_of(rows),
             self._graphs(pairs.captions[rows]),
+            pairs.sentences_of(rows),
         )
 
     def _graphs(self, captions: Rows) -> tuple[RoleGraph, ...] | None:

@@ -208,6 +208,7 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
             learned.found.dimension,
             None if selected is None else selected.examples,
             source=_texts(parts) | _features_used(learned, selected) | _graphs_used(learned, selected),
+            weights_hash=manifest.weights_hash,
         ),
         None if selected is None else selected.usable,
         EncoderUsed(manifest.encoder_id, manifest.weights_hash, made.rule, made.windows, words_from),
@@ -295,6 +296,7 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
         None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
         trainable,
         source=_texts(parts) | _videos(readable_files) | asdict(used),
+        weights_hash=used.weights_hash,
     )
     return Loaded(material, kept, used, tuple(set_aside))
 

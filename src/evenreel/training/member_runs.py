@@ -82,7 +82,7 @@ def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[
     numbers = divided(pairs, lengths, members)
     strata = described(pairs, lengths, numbers)
     _check_sizes([one for one in strata if members.only in (None, one.number)], recipe.loop.batch_size, len(strata))
-    material = replace(material, start_spec=fitted_spec(replace(recipe, members=None), examples, material.start_spec))
+    material = replace(material, start_spec=fitted_spec(replace(recipe, members=None), material))
     runs = [
         _run(recipe, members, one.number, _part(material, numbers[pairs.clips] == one.number - 1)) for one in strata
     ]

@@ -112,7 +112,7 @@ def _with_fresh_heads(recipe: Recipe, material: Material) -> Material:
     """The weights to begin with as those of the matcher inside the heads; heads begin as no change."""
     if not material.start:
         return material
-    whole = build(fitted_spec(recipe, material.examples, material.start_spec), material.dimension)
+    whole = build(fitted_spec(recipe, material), material.dimension)
     heads = {name: weights for name, weights in module(whole).state_dict().items() if name.startswith("heads.")}
     start = {f"matcher.{name}": weights for name, weights in material.start.items()}
     return replace(material, start=heads | start)

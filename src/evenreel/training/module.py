@@ -66,7 +66,7 @@ class RetrievalModule(LightningModule):
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_texts(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
-        pairs = PairBatch(text, video, batch.same, relevance=batch.relevance, strata=batch.strata)
+        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.strata, batch.sentences)
         others = batch.others
         if others is None:
             return pairs

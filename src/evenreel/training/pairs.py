@@ -40,6 +40,7 @@ class Pairs:
             see `needs_relevance`.
         strata: a number for each clip of the table, the stratum of its length, from 0; None where training does not
             divide.
+        sentences: P captions as they are written; empty where nobody says.
     """
 
     caption_ids: tuple[str, ...]
@@ -50,6 +51,7 @@ class Pairs:
     mirrors: Mirrors | None = None
     classes: ClassRelevance | None = None
     strata: Rows | None = None
+    sentences: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -78,6 +80,10 @@ class Pairs:
     def strata_of(self, rows: Rows) -> Tensor | None:
         """(B,) number of the stratum of each clip; None without strata."""
         return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
+
+    def sentences_of(self, rows: Rows) -> tuple[str, ...] | None:
+        """B captions as they are written; None where nobody says."""
+        return tuple(self.sentences[row] for row in rows) if self.sentences else None
 
 
 def needs_relevance(recipe: Recipe) -> bool:
@@ -121,6 +127,7 @@ def pairs_of(
         (text.rank("dense").to_numpy() - 1).astype(np.int64),
         None if mirrors is None else mirror_rows(clip_ids, mirrors),
         _classes(corpus, caption_ids, clip_ids) if relevance else None,
+        sentences=tuple(kept["text"]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +132,7 @@ def augmented(
     Returns:
         (N, 3, h, w) uint8.
     """
-    whole = replace(preprocessing, shortest_edge=None, resized=preprocessing.output_size, crop=None)
+    whole = preprocessing.uncropped
     top, left, height, width = crop_box(pixels[0].shape[-2], pixels[0].shape[-1], random)
     mirrored = flip and random.random() < 0.5
     parts = []

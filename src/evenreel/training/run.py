@@ -55,6 +55,7 @@ class Material:
             examples.
         source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
         lengths: of the clips of the examples; None where nobody asks for them.
+        weights_hash: of the encoder whose features they are; None where nobody says.
     """
 
     examples: Examples
@@ -65,6 +66,7 @@ class Material:
     start_spec: MatcherSpec | None = None
     source: Facts = field(default_factory=dict)
     lengths: Lengths | None = None
+    weights_hash: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
     torch.manual_seed(recipe.loop.seed)
-    spec = fitted_spec(recipe, material.examples, material.start_spec)
+    spec = fitted_spec(recipe, material)
     matcher = build(spec, material.dimension)
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import fitted, reads_graphs
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
-from evenreel.training.examples import Examples, FeatureExamples
+from evenreel.matchers.fitting import LearnedFrom
+from evenreel.training.examples import FeatureExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.strata import sizes
-from evenreel.types import RoleGraph
+
+if TYPE_CHECKING:
+    from evenreel.training.run import Material
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:
@@ -23,32 +26,32 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
     return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
 
 
-def fitted_spec(recipe: Recipe, examples: Examples, begun: MatcherSpec | None = None) -> MatcherSpec:
+def fitted_spec(recipe: Recipe, material: Material) -> MatcherSpec:
     """The same, complete; in its heads where the strata of a single training have some.
 
     Args:
         recipe: what is trained.
-        examples: what it learns from.
-        begun: how the matcher is built whose weights training begins with; None where they are fresh.
+        material: what it learns from, and what it begins with.
 
     Raises:
-        UsageError: the matcher reads captions as graphs, and these are none.
+        UsageError: the matcher reads captions as graphs, and these are none; or it cannot be fitted to what it learns.
     """
-    spec = spec_of(recipe)
-    if reads_graphs(spec):
-        spec = fitted(spec, _graphs(examples, recipe.matcher.name), begun)
+    spec, learned = spec_of(recipe), learned_from(material)
+    if reads_graphs(spec) and not learned.graphs:
+        raise UsageError(
+            f"The matcher {recipe.matcher.name} reads captions as role graphs and not as a text tower does; train it "
+            "on features (data.features) without a backbone."
+        )
+    spec = fitted(spec, learned, material.start_spec)
     members = recipe.members
     if members is None or members.form != "heads":
         return spec
-    return MatcherSpec("per_stratum", {"weights": prior_weights(sizes(examples.pairs))}, (spec,))
+    return MatcherSpec("per_stratum", {"weights": prior_weights(sizes(material.examples.pairs))}, (spec,))
 
 
-def _graphs(examples: Examples, name: str) -> Sequence[RoleGraph]:
-    """Those of the captions that are learned from, each once."""
+def learned_from(material: Material) -> LearnedFrom:
+    """What matchers may be fitted to; each caption counts once."""
+    examples = material.examples
     graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None
-    if graphs is None:
-        raise UsageError(
-            f"The matcher {name} reads captions as role graphs and not as a text tower does; train it on features "
-            "(data.features) without a backbone."
-        )
-    return [graphs[row] for row in np.unique(examples.pairs.captions)]
+    own = () if graphs is None else [graphs[row] for row in np.unique(examples.pairs.captions)]
+    return LearnedFrom(own, examples.pairs.sentences, material.weights_hash)

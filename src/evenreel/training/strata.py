@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -113,7 +114,10 @@ def sizes(pairs: Pairs) -> list[int]:
 
 def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     """Some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
-    return replace(pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept])
+    sentences = tuple(compress(pairs.sentences, kept))
+    return replace(
+        pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept], sentences=sentences
+    )
 
 
 def _described(pairs: Pairs, lengths: Lengths, strata: Rows, number: int) -> Stratum:
