@@ -1,21 +1,39 @@
-"""Scene elements of clips: the phrases of a dictionary that an encoder finds nearest to each of them (BiMa, section 3.1)."""
+"""Scene elements of clips: the phrases of a dictionary that lie nearest to each clip (BiMa, section 3.1).
+
+A dictionary is kept in a folder: `dictionary.parquet` with its phrases, `dictionary.json` with where they are from, and
+`embeddings/HASH.safetensors` for each encoder that has read them, named by the hash of its weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.errors import FeaturesError, UsageError
+from evenreel.errors import EvenreelError, FeaturesError, UsageError
+from evenreel.features.folder import store
+from evenreel.features.sealed import seal, unseal
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.types import Encoder, FloatArray, VideoFeatures
 
 Share = Callable[[float], None]
 Places = NDArray[np.int32]
 
+FORMAT = 1
+TABLE, RECORD, EMBEDDINGS = "dictionary.parquet", "dictionary.json", "embeddings"
+ENTITY, ACTIVITY = "entity", "activity"
+"""What the column `kind` of the tables holds."""
+
+_AGAIN = "make it again with `evenreel elements`"
+_HASH_LETTERS = 16
 _BATCH = 128
 _AT_ONCE_BYTES = 64 * 2**20
 
@@ -162,3 +180,169 @@ def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
             "out, or compute them again."
         )
     return np.asarray(rows / norms, np.float32)
+
+
+def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
+    """Keep a dictionary in a folder, in place of the one that is there.
+
+    Raises:
+        FeaturesError: the folder cannot be written.
+    """
+    kinds = [
+        (kind, phrases, counts or (None,) * len(phrases))
+        for kind, phrases, counts in (
+            (ENTITY, dictionary.entities, dictionary.entity_counts),
+            (ACTIVITY, dictionary.activities, dictionary.activity_counts),
+        )
+    ]
+    rows = [(kind, *row) for kind, phrases, counts in kinds for row in zip(phrases, counts, strict=True)]
+    schema = {"kind": pl.String(), "phrase": pl.String(), "captions": pl.Int64()}
+    record = {
+        "format": FORMAT,
+        "captions": dictionary.captions,
+        "source": dictionary.source,
+        "splits": list(dictionary.splits),
+        "digest": dictionary.digest,
+    }
+    _store_table(pl.DataFrame(rows, schema, orient="row"), folder / TABLE)
+    store(folder / RECORD, (json.dumps(record, indent=2) + "\n").encode())
+
+
+def load_dictionary(folder: Path) -> SceneDictionary:
+    """The dictionary of a folder.
+
+    Raises:
+        FeaturesError: there is none, it is damaged, or a later version wrote it.
+    """
+    if not (folder / TABLE).is_file():
+        raise FeaturesError(f"There is no scene dictionary in {folder}; make one with `evenreel elements`.")
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record["format"] > FORMAT:
+            raise FeaturesError(f"The dictionary in {folder} was made by a later version; update evenreel to read it.")
+        dictionary = _dictionary(pl.read_parquet(folder / TABLE), record)
+        whole = dictionary.digest == record["digest"]
+    except FeaturesError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError, EvenreelError) as error:
+        raise FeaturesError(f"The scene dictionary in {folder} is damaged ({error}); {_AGAIN}.") from error
+    if not whole:
+        raise FeaturesError(f"{folder / RECORD} is of another dictionary than {TABLE} beside it; {_AGAIN}.")
+    return dictionary
+
+
+def _dictionary(table: pl.DataFrame, record: Mapping[str, Any]) -> SceneDictionary:
+    of_kind = [table.filter(pl.col("kind") == kind) for kind in (ENTITY, ACTIVITY)]
+    phrases = [tuple(part["phrase"].to_list()) for part in of_kind]
+    counts = [() if part["captions"].null_count() else tuple(part["captions"].to_list()) for part in of_kind]
+    rest = int(record["captions"]), str(record["source"]), tuple(map(str, record["splits"]))
+    return SceneDictionary(*phrases, *counts, *rest)
+
+
+def embeddings_path(folder: Path, weights_hash: str) -> Path:
+    """Where the embeddings by an encoder lie in the folder of a dictionary."""
+    return folder / EMBEDDINGS / f"{weights_hash[:_HASH_LETTERS]}.safetensors"
+
+
+def save_embedded(embedded: EmbeddedDictionary, folder: Path) -> Path:
+    """Keep a dictionary and its embeddings in a folder; those by other encoders stay beside them.
+
+    Returns:
+        The file of the embeddings.
+
+    Raises:
+        FeaturesError: the folder cannot be written.
+    """
+    save_dictionary(embedded.dictionary, folder)
+    path = embeddings_path(folder, embedded.weights_hash)
+    record = {
+        "format": FORMAT,
+        "encoder_id": embedded.encoder_id,
+        "weights_hash": embedded.weights_hash,
+        "digest": embedded.dictionary.digest,
+    }
+    store(path, seal({"entities": embedded.entities, "activities": embedded.activities}, record))
+    return path
+
+
+def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
+    """The dictionary of a folder with its embeddings by an encoder.
+
+    Raises:
+        FeaturesError: the encoder has not read this dictionary, or a file is damaged.
+    """
+    dictionary, path = load_dictionary(folder), embeddings_path(folder, weights_hash)
+    if not path.is_file():
+        raise FeaturesError(
+            f"The dictionary in {folder} has no embeddings by the encoder of these features (weights "
+            f"{weights_hash[:_HASH_LETTERS]}); run `evenreel elements` with --features or --model for it."
+        )
+    try:
+        arrays, record = unseal(path.read_bytes())
+        newer, made_by = record["format"] > FORMAT, (record["weights_hash"], record["digest"])
+        rows = arrays["entities"], arrays["activities"]
+    except Exception as error:  # a damaged header can fail in any way in the parser
+        raise FeaturesError(f"The embeddings in {path} are damaged; {_AGAIN}.") from error
+    if newer:
+        raise FeaturesError(f"The embeddings in {path} were made by a later version; update evenreel to read them.")
+    if made_by != (weights_hash, dictionary.digest):
+        what = "encoder" if made_by[0] != weights_hash else "dictionary"
+        raise FeaturesError(f"The embeddings in {path} are of another {what}; {_AGAIN}.")
+    return EmbeddedDictionary(dictionary, *rows, str(record["encoder_id"]), weights_hash)
+
+
+def element_table(top: TopElements, dictionary: SceneDictionary) -> pl.DataFrame:
+    """The phrases of each clip: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
+    parts = [
+        _part(top.clip_ids, kind, phrases, places, scores)
+        for kind, phrases, places, scores in (
+            (ENTITY, dictionary.entities, top.entities, top.entity_scores),
+            (ACTIVITY, dictionary.activities, top.activities, top.activity_scores),
+        )
+    ]
+    return pl.concat(parts)
+
+
+def _part(
+    clip_ids: tuple[str, ...], kind: str, phrases: tuple[str, ...], places: Places, scores: FloatArray
+) -> pl.DataFrame:
+    clips, kept = places.shape
+    return pl.DataFrame(
+        {
+            "clip_id": np.repeat(np.array(clip_ids, object), kept).tolist(),
+            "kind": [kind] * (clips * kept),
+            "rank": np.tile(np.arange(1, kept + 1, dtype=np.int32), clips),
+            "phrase": [phrases[place] for place in places.ravel()],
+            "score": scores.ravel(),
+        },
+        {"clip_id": pl.String, "kind": pl.String, "rank": pl.Int32, "phrase": pl.String, "score": pl.Float32},
+    )
+
+
+def save_elements(
+    top: TopElements, dictionary: SceneDictionary, folder: Path, fingerprint: Mapping[str, str | int | None]
+) -> Path:
+    """Keep the phrases of each clip, `element_table`, beside the dictionary.
+
+    Args:
+        top: of clips.
+        dictionary: that their places are in.
+        folder: of the dictionary.
+        fingerprint: of the clips' features (`FoundClips.fingerprint`); with the dictionary it names the file.
+
+    Returns:
+        The file, `clips-HASH.parquet`.
+
+    Raises:
+        FeaturesError: the folder cannot be written.
+    """
+    of = json.dumps([dictionary.digest, fingerprint], sort_keys=True).encode()
+    path = folder / f"clips-{hashlib.blake2b(of, digest_size=_HASH_LETTERS // 2).hexdigest()}.parquet"
+    _store_table(element_table(top, dictionary), path)
+    return path
+
+
+def _store_table(table: pl.DataFrame, path: Path) -> None:
+    held = io.BytesIO()
+    table.write_parquet(held)
+    store(path, held.getvalue())
