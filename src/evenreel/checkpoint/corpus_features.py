@@ -11,6 +11,7 @@ from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
 from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
 from evenreel.features.graphs import with_graphs
+from evenreel.features.seen import with_seen
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.matchers.batches import row_lengths
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
@@ -34,7 +35,12 @@ class CorpusFeatures:
 
 
 def load_features_for(
-    pretrained: Pretrained, folder: str | Path, corpus: Corpus, progress: Callable[[float], None] = lambda share: None
+    pretrained: Pretrained,
+    folder: str | Path,
+    corpus: Corpus,
+    progress: Callable[[float], None] = lambda share: None,
+    *,
+    seen: str | Path | None = None,
 ) -> CorpusFeatures:
     """The features of a corpus that a matcher can score, for `evenreel.matchers.scoring.matcher_scores`.
 
@@ -43,18 +49,42 @@ def load_features_for(
         folder: made by `evenreel features`.
         corpus: whose captions and clips; select the split first.
         progress: called with the share of the captions that became role graphs, where the matcher reads these.
+        seen: features of the same clips by its towers as they were before training, where it asks for these
+            (`Limits.seen`) and its towers were trained further.
 
     Raises:
         FeaturesError: the features are of another encoder than the matcher's, or of frames or windows that it was not
-            trained on; one is missing; a file is damaged.
+            trained on; one is missing; a file is damaged; `seen` is missing, or given and not asked for.
         CorpusError: a role graph of the corpus is malformed.
     """
     folder = Path(folder)
+    _check_seen(pretrained, seen)
     videos, aside = _videos(pretrained.about, folder, corpus)
+    if seen is not None:
+        videos = with_seen(videos, seen, corpus)
     texts = load_text_features(folder, corpus)
     if pretrained.matcher.limits.graphs:
         texts = with_graphs(texts, corpus, progress)
     return CorpusFeatures(texts, videos, aside, tuple(_longer(pretrained.about.inputs, texts, videos)))
+
+
+def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
+    """Refuse to select scene elements by the features of another tower than training did."""
+    note = pretrained.about.encoder
+    asked = pretrained.matcher.limits.seen and note.trained_further
+    if seen is None and asked:
+        raise FeaturesError(
+            f"The matcher selects scene elements by how {note.id} saw clips before it was trained further; compute "
+            f"features of the corpus with {note.id}, and name their folder too (--seen)."
+        )
+    if seen is None:
+        return
+    if not asked:
+        raise FeaturesError("The matcher asks for no features of towers before their training; leave --seen out.")
+    if (given := read_manifest(Path(seen)).encoder_id) != note.id:
+        raise FeaturesError(
+            f"The features in {seen} are of {given}, and the matcher's towers were {note.id} before their training."
+        )
 
 
 def _videos(about: About, folder: Path, corpus: Corpus) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:

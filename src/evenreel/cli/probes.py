@@ -101,7 +101,12 @@ class Probe:
         return (f"{whose} in {self.order} order{seed if self.order == 'random' else ''}{late}",)
 
     def load(
-        self, pretrained: Pretrained, features: Path, corpus: Corpus, progress: Callable[[float], None]
+        self,
+        pretrained: Pretrained,
+        features: Path,
+        corpus: Corpus,
+        progress: Callable[[float], None],
+        seen: Path | None = None,
     ) -> CorpusFeatures:
         """The features of a corpus for a matcher, with the frames as the probe wants them.
 
@@ -110,6 +115,7 @@ class Probe:
             features: their folder.
             corpus: whose captions and clips.
             progress: see `evenreel.checkpoint.load_features_for`.
+            seen: see there.
 
         Raises:
             CorpusError: frames of generated clips are to be moved, and there is none.
@@ -117,7 +123,7 @@ class Probe:
         """
         from evenreel.checkpoint import load_features_for
 
-        loaded = load_features_for(self._asking(pretrained, features), features, corpus, progress)
+        loaded = load_features_for(self._asking(pretrained, features), features, corpus, progress, seen=seen)
         changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
         return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
 

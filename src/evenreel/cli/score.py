@@ -33,6 +33,7 @@ STAGE_HELP = "sampled: move the frames that are taken; video: move all frames fi
 FRAMES_HELP = "Take so many frames of each clip, in the middle of equal parts.  \\[default: all]"
 RULE_HELP = "Take them of the features by this rule.  \\[default: as in training]"
 PROBE_HELP = "all or generated: whose frames are moved."
+SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 PROBES = "Probes: what a preference is due to"
 
 
@@ -44,6 +45,7 @@ def score(
     ],
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
+    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     device: DeviceOption = "auto",
     frame_order: Annotated[str, typer.Option(help=ORDER_HELP, rich_help_panel=PROBES)] = "original",
     probe: Annotated[str, typer.Option(help=PROBE_HELP, rich_help_panel=PROBES)] = "all",
@@ -80,7 +82,7 @@ def score(
     _check_label(out, pretrained)
     part = whole if split is None else select(whole, split=split)
     with share_bar("reading the captions") as progress:
-        loaded = change.load(pretrained, features, part, progress)
+        loaded = change.load(pretrained, features, part, progress, seen=seen)
     _check_table(out, loaded)
     uses = (*pretrained.about.uses, *change.uses)
     scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), uses)

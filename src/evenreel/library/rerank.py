@@ -119,6 +119,11 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
         LibraryError: it was.
     """
     trained_on = pretrained.about.encoder
+    if pretrained.matcher.limits.seen and trained_on.trained_further:
+        raise LibraryError(
+            f"The matcher selects scene elements by how {trained_on.id} saw clips before it was trained further, and a "
+            "library has the features of one encoder; train it on features (data.features) to re-rank with it."
+        )
     if trained_on.stored_name is not None:
         raise LibraryError(
             f"The matcher was trained on {trained_on}, features that others computed, and no library has such; train "

@@ -43,12 +43,14 @@ class PixelBatch:
         pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
         frame_mask: (V, T) True = real; N are.
         times_s: (V, T) time of each frame in its clip.
+        seen: (V, D) see `evenreel.matchers.batches.VideoBatch`.
     """
 
     ids: tuple[str, ...]
     pixels: Tensor
     frame_mask: Tensor
     times_s: Tensor
+    seen: Tensor | None = None
 
 
 Texts = TextBatch | TokenBatch
@@ -183,7 +185,8 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
     if isinstance(batch, VideoBatch):
         return to_device(batch, device)
     moved = (tensor.to(device, non_blocking=True) for tensor in (batch.pixels, batch.frame_mask, batch.times_s))
-    return PixelBatch(batch.ids, *moved)
+    seen = None if batch.seen is None else batch.seen.to(device, non_blocking=True)
+    return PixelBatch(batch.ids, *moved, seen)
 
 
 class Batches(Dataset[TrainingBatch]):

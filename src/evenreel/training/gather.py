@@ -43,6 +43,7 @@ def gather_videos(video: VideoBatch, ids: tuple[str, ...], gather: Gather) -> Vi
         frames=_all(video.frames, gather),
         frame_mask=_all(video.frame_mask, gather),
         times_s=_all(video.times_s, gather),
+        seen=None if video.seen is None else _all(video.seen, gather),
     )
     if video.windows is None or video.window_mask is None:
         return gathered

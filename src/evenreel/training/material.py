@@ -22,6 +22,7 @@ from evenreel.encoders.trainable import TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features
 from evenreel.features.graphs import with_graphs
+from evenreel.features.seen import seen_clips
 from evenreel.media.content import stamp
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
@@ -288,12 +289,13 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     remedy = "; check data.videos"
     kept = None if parts.selected is None else _only(parts.selected, there, set_aside, remedy)
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
+    usable = _only(parts.learned, there, set_aside, remedy)
+    learned = _pixels(usable, there, towers, backbone, parts.mirrors, parts.relevance)
+    selected = None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none"))
     material = Material(
-        _pixels(
-            _only(parts.learned, there, set_aside, remedy), there, towers, backbone, parts.mirrors, parts.relevance
-        ),
+        _seen(recipe, learned, usable, used),
         towers.dimension,
-        None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none")),
+        None if kept is None or selected is None else _seen(recipe, selected, kept, used),
         trainable,
         source=_texts(parts) | _videos(readable_files) | asdict(used),
         weights_hash=used.weights_hash,
@@ -319,6 +321,19 @@ def _pixels(
         full_length=towers.checkpoint.family != "clip",
         augment=backbone.augment,
     )
+
+
+def _seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: EncoderUsed) -> PixelExamples:
+    """The examples with how the towers see their clips before training, where the recipe asks for that."""
+    if recipe.data.seen is None:
+        return examples
+    seen = seen_clips(recipe.data.seen, corpus, examples.pairs.clip_ids)
+    if seen.weights_hash != used.weights_hash:
+        raise RecipeError(
+            f"data.seen ({recipe.data.seen}) holds features of {seen.encoder_id}, and the backbone is "
+            f"{used.encoder_id} with other weights; compute them with the backbone's model."
+        )
+    return replace(examples, seen=seen.means)
 
 
 def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:

@@ -58,7 +58,7 @@ class RetrievalModule(LightningModule):
         rows = self._towers.encode_frames(batch.pixels)
         frames = rows.new_zeros((*batch.frame_mask.shape, rows.shape[-1]))
         frames[batch.frame_mask] = rows
-        return VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s)
+        return VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, seen=batch.seen)
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
         """The features of the whole batch, also of those parts that other devices calculate."""

@@ -18,7 +18,7 @@ from evenreel.media import open_video, parse_rule
 from evenreel.media.parts import Part
 from evenreel.training.examples import Draw, PixelBatch, TokenBatch
 from evenreel.training.pairs import Pairs, Rows
-from evenreel.types import Corpus
+from evenreel.types import Corpus, FloatArray
 
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
@@ -54,6 +54,7 @@ class PixelExamples:
         preprocessing: how the tower wants its pictures.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`.
+        seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where nobody asks.
     """
 
     pairs: Pairs
@@ -63,6 +64,7 @@ class PixelExamples:
     preprocessing: Preprocessing
     full_length: bool = False
     augment: str = "none"
+    seen: FloatArray | None = None
 
     def texts(self, rows: Rows) -> TokenBatch:
         """See `evenreel.training.examples.Examples.texts`."""
@@ -88,7 +90,8 @@ class PixelExamples:
             mask[place, : len(times)] = True
             times_s[place, : len(times)] = torch.tensor(times)
         ids = tuple(self.files[row].clip_id for row in rows)
-        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s)
+        seen = None if self.seen is None else torch.from_numpy(self.seen[rows])
+        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, seen)
 
     def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
         pixels, times_s = read_frames(self.files[row], self.rule)

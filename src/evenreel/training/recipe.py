@@ -33,6 +33,8 @@ class Data:
             but for `debias`.
         generated_group: which mirrors, by their generator and its setting; null for the only ones that there are.
         streams: which of the streams of stored features are used, by name; empty for all of them.
+        seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
+            elements by these; null where `features` are used.
     """
 
     corpus: str
@@ -44,6 +46,7 @@ class Data:
     generated_share: float = 0.0
     generated_group: str | None = None
     streams: tuple[str, ...] = ()
+    seen: str | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ def selects(recipe: Recipe) -> bool:
 
 
 def _wrong_loop(recipe: Recipe) -> Iterator[str]:
+    if recipe.data.seen is not None and recipe.backbone is None:
+        yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
     if (recipe.data.features is None) == (recipe.backbone is None):
         yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
     if (recipe.loop.epochs is None) == (recipe.loop.steps is None):

@@ -222,6 +222,11 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
     texts = examples.texts(np.unique(examples.pairs.captions))
     check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
     if isinstance(examples, PixelExamples):
+        if matcher.limits.seen and recipe.backbone is not None and recipe.backbone.train and examples.seen is None:
+            raise UsageError(
+                f"The matcher {recipe.matcher.name} selects scene elements by how the towers see clips before "
+                "training; compute features with them (evenreel features) and name their folder in data.seen."
+            )
         check_frames(matcher, np.ones((1, max(file.frames or 0 for file in examples.files)), np.bool_))
 
 

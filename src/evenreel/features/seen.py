@@ -1,0 +1,69 @@
+"""How clips look to a tower that never learned, beside features of one that did: the mean of their frames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from evenreel.corpus import select
+from evenreel.errors import FeaturesError
+from evenreel.features.load import find_clips
+from evenreel.types import Corpus, FloatArray, VideoFeatures
+
+
+class Seen(NamedTuple):
+    """Means of the frames of V clips, (V, D), of any length, and whose features they are."""
+
+    means: FloatArray
+    encoder_id: str
+    weights_hash: str
+
+
+def seen_clips(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> Seen:
+    """The means of some clips.
+
+    Args:
+        folder: features of the corpus by the tower as it was before any training (`evenreel features`).
+        corpus: whose clips.
+        clip_ids: of V clips of it.
+
+    Raises:
+        FeaturesError: a clip has no features there, or was set aside; they are of no encoder; a file is damaged.
+    """
+    wanted = set(clip_ids)
+    part = select(corpus, where=corpus.clips["clip_id"].is_in(list(wanted)))
+    found = find_clips(folder, part)
+    if found.manifest.streams:
+        raise FeaturesError(
+            f"The features in {folder} were computed elsewhere, and captions have none in their space; give those of "
+            "the encoder before its training."
+        )
+    videos, _ = found.load()
+    place = {clip_id: row for row, clip_id in enumerate(videos.ids)}
+    if missing := next((clip_id for clip_id in clip_ids if clip_id not in place), None):
+        raise FeaturesError(
+            f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
+            "them again."
+        )
+    means = mean_frames(videos)[[place[clip_id] for clip_id in clip_ids]]
+    return Seen(means, found.manifest.encoder_id, found.manifest.weights_hash)
+
+
+def mean_frames(videos: VideoFeatures) -> FloatArray:
+    """(V, D) mean of the real frames of each video, in float32; one video at a time, so that no copy of all is made."""
+    means = np.empty((len(videos.ids), videos.frames.shape[-1]), np.float32)
+    for row, (frames, real) in enumerate(zip(videos.frames, videos.frame_mask, strict=True)):
+        means[row] = frames[real].mean(0, dtype=np.float32)
+    return means
+
+
+def with_seen(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
+    """The features with these means beside them.
+
+    Raises:
+        FeaturesError: see `seen_clips`.
+    """
+    return replace(videos, seen=seen_clips(folder, corpus, videos.ids).means)
