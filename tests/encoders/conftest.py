@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
+from evenreel.encoders.masking import PatchMask
+from evenreel.planted.draw import draw_frame
+from evenreel.planted.motion import subject_pose
+from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
+from evenreel.types import Pixels
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip, tiny_siglip2
 
 BUILDERS = {"clip": tiny_clip, "siglip": tiny_siglip, "siglip2": tiny_siglip2}
@@ -35,3 +42,23 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def encoder(checkpoints: dict[str, Path], family: str) -> TowerEncoder:
     return load_encoder(str(checkpoints[family]), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def builtin() -> TowerEncoder:
+    return load_encoder("builtin", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def circles() -> tuple[Pixels, PatchMask]:
+    """Square scenes (N, 3, H, W) with a red circle, and on which patches (N, 8, 8) it lies by their middles."""
+    middles = (np.arange(8) + 0.5) / 8 - 0.5
+    pictures, places = [], []
+    for seed in range(24):
+        scene = sample_scene(np.random.default_rng(seed), SceneRanges(sign_share=0.0, width=128, height=128))
+        subject = Entity("circle", "red", "medium", scene.subject.x, scene.subject.y)
+        scene = replace(scene, entities=(subject, *scene.entities[1:]))
+        pose = subject_pose(scene, 1.0)
+        pictures.append(draw_frame(scene, 1.0).transpose(2, 0, 1))
+        places.append(np.hypot(middles[:, None] - pose.y, middles - pose.x) <= pose.radius)
+    return np.stack(pictures), np.stack(places)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from evenreel.encoders.patches import patch_features, patch_grid
+from evenreel.encoders.preprocessing import prepare
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding
@@ -69,12 +71,41 @@ class TowerEncoder:
             UsageError: the array has another shape or type.
             EncoderError: a feature is not a number, or memory does not suffice for a single frame.
         """
-        if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[1] != 3 or 0 in pixels.shape[2:]:
-            raise UsageError(f"Frames are (N, 3, H, W) uint8, not {pixels.shape} {pixels.dtype}.")
+        _check_pixels(pixels)
         parts = self._in_batches(
             len(pixels), lambda rows: _unit_rows(self._towers.image_features(_tensor(pixels[rows])), "frame")
         )
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
+
+    def encode_patches(self, pixels: Pixels, *, whole: bool = False) -> FloatArray:
+        """(N, 3, H, W) uint8 RGB of any size -> (N, rows, columns, D) float32, a unit feature for each patch.
+
+        They lie in the space of captions and of frames, see `evenreel.encoders.patches`.
+
+        Args:
+            pixels: the frames.
+            whole: squeeze each frame into the tower's square, so that every part of it is in a patch; otherwise the
+                tower sees it as ever, with the sides cut off where it cuts them off.
+
+        Raises:
+            UsageError: the array has another shape or type.
+            EncoderError: a feature is not a number, or memory does not suffice for a single frame.
+        """
+        _check_pixels(pixels)
+
+        def patches(rows: slice) -> FloatArray:
+            preprocessing = self._towers.checkpoint.preprocessing
+            given = _tensor(pixels[rows]).to(self._towers.device)
+            inputs = prepare(given, preprocessing.uncropped if whole else preprocessing)
+            features = patch_features(self._towers, inputs)
+            return _unit_rows(features.flatten(0, 2), "patch").reshape(features.shape)
+
+        none = np.zeros((0, *patch_grid(self._towers), self.dimension), np.float32)
+        return np.concatenate([none, *self._in_batches(len(pixels), patches)])
+
+    def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom of the part of a picture that the tower sees, in pixels."""
+        return self._towers.checkpoint.preprocessing.seen_box(height, width)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Captions -> words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
@@ -135,6 +166,11 @@ class TowerEncoder:
         # Read anew: out of a lost GPU nothing can be copied.
         precision = "float32" if self._towers.precision == "float16" else self._towers.precision
         self._towers = load_towers(self._towers.checkpoint, torch.device("cpu"), precision)
+
+
+def _check_pixels(pixels: Pixels) -> None:
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[1] != 3 or 0 in pixels.shape[2:]:
+        raise UsageError(f"Frames are (N, 3, H, W) uint8, not {pixels.shape} {pixels.dtype}.")
 
 
 def _tensor(pixels: Pixels) -> torch.Tensor:

@@ -10,7 +10,7 @@ part inside the cut is calculated, so a frame of extreme shape costs no more tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,21 @@ class Preprocessing:
     def output_size(self) -> tuple[int, int] | None:
         """Height and width of every prepared picture; None if they depend on the picture."""
         return self.crop or self.resized
+
+    @property
+    def uncropped(self) -> Preprocessing:
+        """The same, but that the whole picture is squeezed into the output's size and nothing is cut off."""
+        return replace(self, shortest_edge=None, resized=self.output_size, crop=None)
+
+    def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom, in pixels, of the part of a picture that is left by the cut."""
+        target = self.target_size(height, width)
+        kept = self.crop or target
+        down, across = (
+            (max(0, whole - part) // 2 * side / whole, min(whole, part) * side / whole)
+            for whole, part, side in zip(target, kept, (height, width), strict=True)
+        )
+        return across[0], down[0], across[0] + across[1], down[0] + down[1]
 
     def target_size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of a picture after resizing, before the cut."""

@@ -1,0 +1,140 @@
+"""Frames with a thing taken out: patches that show it are painted over; a control paints over as many elsewhere.
+
+The colour is the mean of what is left of the frame. Blurring would keep the colour of what is to go, and a red ball
+that is a red cloud is still red; the mean of the whole frame would keep a part of it. Either way a flat patch with
+sharp edges is nothing that a camera sees, which is why an effect counts only beside that of the control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.encoders.encoder import TowerEncoder
+from evenreel.errors import UsageError
+from evenreel.types import FloatArray, Pixels
+
+PatchMask = NDArray[np.bool_]
+"""(T, rows, columns) of patches of whole frames, see `TowerEncoder.encode_patches`; True = painted over."""
+
+
+@dataclass(frozen=True)
+class MaskSettings:
+    """Which patches show a thing.
+
+    Attributes:
+        share: most of a clip's patches that go, those that show it best; frames need not give equally many.
+        others: what stays; a patch that one of these phrases fits at least as well stays too.
+    """
+
+    share: float = 0.25
+    others: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
+
+
+def remove(
+    pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
+) -> Pixels:
+    """A clip's frames without what some phrases name, as far as the tower can tell where that is.
+
+    Args:
+        pixels: (T, 3, H, W) uint8 RGB, frames of one clip.
+        encoder: its towers say which patches show it.
+        phrases: such as `a brown dog`; a patch counts by the one that fits it best.
+        settings: how much goes.
+
+    Returns:
+        (T, 3, H, W) uint8.
+
+    Raises:
+        UsageError: no phrase is given, or the pixels are no frames.
+        EncoderError: the encoder fails.
+    """
+    return paint_over(pixels, patches_of(pixels, encoder, phrases, settings))
+
+
+def without_motion(pixels: Pixels) -> Pixels:
+    """(T, 3, H, W) -> the same number of frames, all of them the middle one."""
+    return np.repeat(pixels[(len(pixels) - 1) // 2 :][:1], len(pixels), axis=0)
+
+
+def patches_of(
+    pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str], settings: MaskSettings | None = None
+) -> PatchMask:
+    """Which patches of a clip's frames show what some phrases name; arguments and errors as `remove`."""
+    if not phrases:
+        raise UsageError("Name at least one thing to take out of the frames.")
+    settings = settings or MaskSettings()
+    patches = encoder.encode_patches(pixels, whole=True)
+    fit = similarity(patches, encoder.encode_text(phrases).sentence)
+    if not settings.others:
+        return best_patches(fit, settings.share)
+    margin = fit - similarity(patches, encoder.encode_text(settings.others).sentence)
+    return best_patches(margin, settings.share) & (margin > 0)
+
+
+def similarity(patches: FloatArray, vectors: FloatArray) -> FloatArray:
+    """(T, rows, columns, D) unit patches and (K, D) unit vectors -> (T, rows, columns) cosine with the nearest one."""
+    nearest: FloatArray = (patches @ vectors.T).max(axis=-1)
+    return nearest
+
+
+def best_patches(fit: FloatArray, share: float) -> PatchMask:
+    """The share of all patches that fit best, at least one; of equal ones the first.
+
+    >>> best_patches(np.array([[[0.1, 0.9], [0.5, 0.5]]], np.float32), share=0.5).tolist()
+    [[[False, True], [True, False]]]
+    """
+    count = max(1, round(share * fit.size))
+    mask = np.zeros(fit.size, np.bool_)
+    mask[np.argsort(-fit.ravel(), kind="stable")[:count]] = True
+    return mask.reshape(fit.shape)
+
+
+def shifted(mask: PatchMask, seed: int) -> PatchMask:
+    """A control: as many patches of every frame, in the same shape, at another place that chance chooses.
+
+    All frames are shifted alike, and what leaves on one side comes in on the other. Patches drawn one by one would be
+    scattered over the frame, and a hole in one piece harms less, or more, than as many small ones.
+    """
+    rows, columns = mask.shape[1:]
+    if rows * columns == 1:
+        return mask
+    down, across = divmod(int(np.random.default_rng(seed).integers(1, rows * columns)), columns)
+    return np.roll(mask, (down, across), axis=(1, 2))
+
+
+def paint_over(pixels: Pixels, mask: PatchMask) -> Pixels:
+    """Frames with some patches in the mean colour of what is left of each; of the whole frame where nothing is.
+
+    Args:
+        pixels: (T, 3, H, W) uint8.
+        mask: (T, rows, columns) of patches that together cover the frames.
+
+    Returns:
+        (T, 3, H, W) uint8.
+
+    Raises:
+        UsageError: there is not one mask for each frame.
+    """
+    if pixels.ndim != 4 or len(pixels) != len(mask):
+        raise UsageError(f"{len(pixels)} frames (T, 3, H, W) need as many masks of their patches, not {len(mask)}.")
+    (height, width), (rows, columns) = pixels.shape[2:], mask.shape[1:]
+    down, across = _patch_at(height, rows), _patch_at(width, columns)
+    painted = pixels.copy()
+    for frame, patches in zip(painted, mask, strict=True):
+        gone = patches[down[:, None], across]
+        left = frame if gone.all() else frame[:, ~gone]
+        frame[:, gone] = np.rint(left.reshape(3, -1).mean(axis=1)).astype(np.uint8)[:, None]
+    return painted
+
+
+def _patch_at(pixels: int, patches: int) -> NDArray[np.int64]:
+    """Along one side, the patch that the middle of each pixel lies in."""
+    return (2 * np.arange(pixels) + 1) * patches // (2 * pixels)
