@@ -30,23 +30,28 @@ training are written down as they come, and a run that was broken off goes on.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from scipy.stats import t as student
 
-from benchmarks.planted import Gap, Sizes, gap_of, showing
+from benchmarks.over_seeds import (
+    Figures,
+    Rows,
+    closed,
+    difference,
+    in_processes,
+    known_runs,
+    mean,
+    note_run,
+    words,
+)
+from benchmarks.planted import Sizes, showing
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.checkpoint.architecture import encodings
 from evenreel.config import usable_cores
@@ -87,9 +92,6 @@ METHODS: dict[str, Trim | Members] = {
 }
 MAIN, R1, LEFT_OUT, ENCODED, COST = "mAP AVG", "R@1", "clips left out", "galleries", "encoding"
 
-Figures = dict[str, float]
-"""Figures of one row and seed, by name."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -115,7 +117,7 @@ class Run:
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_figures(asked.out) if asked.out else {}
+    found = known_runs(asked.out, Run)
     wanted = {
         (matcher, seed): runs_of(matcher, seed, asked) for matcher in asked.matchers for seed in range(asked.seeds)
     }
@@ -148,12 +150,6 @@ def arguments() -> argparse.Namespace:
     return asked
 
 
-def known_figures(path: Path) -> dict[Run, dict[str, Figures]]:
-    """The rows of each training that was measured before."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    return {Run(**one["run"]): one["rows"] for one in lines}
-
-
 def runs_of(matcher: str, seed: int, asked: argparse.Namespace) -> list[Run]:
     """All trainings of a matcher with a seed, at both strengths."""
     plain = [] if ENSEMBLE in asked.methods else [BASELINE]
@@ -166,15 +162,12 @@ def runs_of(matcher: str, seed: int, asked: argparse.Namespace) -> list[Run]:
 
 def measured(
     wanted: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
-) -> Iterator[tuple[Run, dict[str, Figures]]]:
+) -> Iterator[tuple[Run, Rows]]:
     """The rows of every training that is not known yet, as they come, on one thread each."""
     todo: dict[tuple[str, int, float], list[Run]] = {}
     for run in (run for runs in wanted.values() for run in runs if run not in known):
         todo.setdefault((run.matcher, run.seed, run.strength), []).append(run)
-    with ProcessPoolExecutor(asked.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = [pool.submit(of_corpus, runs, asked.out) for runs in todo.values()]
-        for job in as_completed(jobs):
-            yield from job.result().items()
+    yield from in_processes([*todo.values()], of_corpus, asked.out, asked.processes)
 
 
 def recipe_for(run: Run) -> Recipe:
@@ -192,20 +185,20 @@ def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
     return replace(plain, matcher=MatcherChoice("hgr", {"size": 128, "word_size": 64}), adapter=None)
 
 
-def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, dict[str, Figures]]:
+def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
     """Some trainings of one matcher on one corpus: of one seed and strength."""
-    found: dict[Run, dict[str, Figures]] = {}
+    found: dict[Run, Rows] = {}
     material = material_of(runs[0])
     for run in runs:
         begun_s = time.perf_counter()
         found[run] = rows_of_run(run, material)
         told(run, found[run], time.perf_counter() - begun_s)
         if out:
-            note(out, run, found[run])
+            note_run(out, run, found[run])
     return found
 
 
-def told(run: Run, rows: Mapping[str, Figures], took_s: float) -> None:
+def told(run: Run, rows: Rows, took_s: float) -> None:
     """Say how far it is."""
     for row, figures in rows.items():
         shown = f"{MAIN} {figures[MAIN]:.1f}, {R1} {figures[R1]:.1f}"
@@ -214,12 +207,6 @@ def told(run: Run, rows: Mapping[str, Figures], took_s: float) -> None:
             file=sys.stderr,
             flush=True,
         )
-
-
-def note(path: Path, run: Run, rows: Mapping[str, Figures]) -> None:
-    """Add a line."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"run": asdict(run), "rows": rows}) + "\n")
 
 
 def material_of(run: Run) -> StudyMaterial:
@@ -250,7 +237,7 @@ def beside_motion(texts: TextFeatures, videos: VideoFeatures, corpus: Corpus) ->
     return with_graphs(texts, corpus), replace(videos, frames=both.astype(np.float16))
 
 
-def rows_of_run(run: Run, material: StudyMaterial) -> dict[str, Figures]:
+def rows_of_run(run: Run, material: StudyMaterial) -> Rows:
     """Train once, and measure the rows that come of it."""
     recipe = recipe_for(run)
     splits = splits_of(recipe, material)
@@ -300,11 +287,11 @@ def encoding_s(matcher: Matcher, test: Part) -> float:
     return min(taken)
 
 
-Rows = dict[tuple[float, str], list[Figures]]
+Seeds = dict[tuple[float, str], list[Figures]]
 """Figures of each strength and row, seed by seed."""
 
 
-def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Mapping[str, Figures]]) -> Rows:
+def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Rows]) -> Seeds:
     """The rows of a matcher that every seed has.
 
     Args:
@@ -315,7 +302,7 @@ def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Mapping[str, Fi
     return {key: [one[key] for one in by_seed] for key in by_seed[0] if all(key in one for one in by_seed)}
 
 
-def tables_of(matcher: str, rows: Rows) -> tuple[str, bool]:
+def tables_of(matcher: str, rows: Seeds) -> tuple[str, bool]:
     """All that is printed of a matcher, and whether every claim on it holds."""
     biased = next(strength for strength, _ in rows)
     oracle, baseline = rows[FREE, BASELINE], rows[biased, BASELINE]
@@ -333,7 +320,7 @@ def tables_of(matcher: str, rows: Rows) -> tuple[str, bool]:
     return "\n".join(lines), gap.low > 0 and not harmful
 
 
-def at_strength(rows: Rows, strength: float, oracle: Sequence[Figures] | None) -> str:
+def at_strength(rows: Seeds, strength: float, oracle: Sequence[Figures] | None) -> str:
     """A row for each method at a strength, beside the baseline."""
     baseline = rows[strength, BASELINE]
     head = ("mAP V2T", "mAP T2V", MAIN, "nDCG AVG", R1)
@@ -357,51 +344,10 @@ def line(name: str, figures: Sequence[Figures], baseline: Sequence[Figures], ora
     cost = median(one[COST] / of[COST] for one, of in zip(figures, baseline, strict=True))
     if name != BASELINE:
         shown += "".join(f"{words(difference(figures, baseline, one)):>24}" for one in (MAIN, "nDCG AVG"))
-        shown += f"{closed(figures, baseline, oracle):>26}"
+        shown += f"{'' if oracle is None else closed(figures, baseline, oracle, MAIN):>26}"
     else:
         shown += " " * 74
     return f"{shown}{mean(figures, ENCODED):10.0f}{cost:8.2f}x"
-
-
-def closed(figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequence[Figures] | None) -> str:
-    """The share of the gap that a method closes, in percent."""
-    if oracle is None:
-        return ""
-    ratio = fieller(differences(figures, baseline, MAIN), differences(oracle, baseline, MAIN))
-    return words(Gap(*(100 * value for value in ratio))) if np.isfinite(ratio.low) else "no sure gap"
-
-
-def fieller(numerators: NDArray[np.float64], denominators: NDArray[np.float64], confidence: float = 0.95) -> Gap:
-    """The ratio of two means of pairs with its interval (Fieller 1954); without bounds where the lower may be 0."""
-    count = len(numerators)
-    over, under = float(numerators.mean()), float(denominators.mean())
-    factor = float(student.ppf(0.5 + confidence / 2, count - 1)) ** 2 / count
-    (var_over, cov), (_, var_under) = factor * np.cov(numerators, denominators)
-    a, b, c = under**2 - var_under, over * under - cov, over**2 - var_over
-    if a <= 0 or b**2 < a * c:
-        return Gap(over / under, -np.inf, np.inf)
-    root = float(np.sqrt(b**2 - a * c))
-    return Gap(over / under, (b - root) / a, (b + root) / a)
-
-
-def mean(figures: Sequence[Figures], name: str) -> float:
-    """Over the seeds."""
-    return float(np.mean([one[name] for one in figures]))
-
-
-def differences(figures: Sequence[Figures], others: Sequence[Figures], name: str) -> NDArray[np.float64]:
-    """Seed by seed."""
-    return np.array([one[name] - other[name] for one, other in zip(figures, others, strict=True)])
-
-
-def difference(figures: Sequence[Figures], others: Sequence[Figures], name: str) -> Gap:
-    """By how much a figure is above another, with its interval."""
-    return gap_of(differences(figures, others, name), 0.95)
-
-
-def words(figure: Gap) -> str:
-    """A figure with its interval."""
-    return f"{figure.mean:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
 
 
 if __name__ == "__main__":

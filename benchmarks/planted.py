@@ -35,8 +35,8 @@ import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
+from benchmarks.over_seeds import Gap, gap_of
 from evenreel.config import usable_cores
 from evenreel.corpus import own_clip, select
 from evenreel.encoders import load_encoder
@@ -92,14 +92,6 @@ class Split(NamedTuple):
     corpus: Corpus
     texts: TextFeatures
     videos: VideoFeatures
-
-
-class Gap(NamedTuple):
-    """Oracle less baseline over the seeds, with the ends of its interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -195,7 +187,7 @@ def figures_of(run: Run, sizes: Sizes) -> tuple[Figures, float]:
 def row_of(bias: str, figures: Sequence[Figures]) -> Row:
     """The figures of the seeds as one row."""
     baseline, oracle, without, other = np.array(figures).T
-    gap, gap_without = gap_of(oracle - baseline, 0.95), gap_of(other - without, 1 - 0.05 / len(BIASES))
+    gap, gap_without = gap_of(oracle - baseline), gap_of(other - without, 1 - 0.05 / len(BIASES))
     return Row(bias, baseline.mean(), oracle.mean(), gap, gap_without, tuple(figures))
 
 
@@ -278,13 +270,6 @@ def classes_of(table: pl.DataFrame, id_column: str) -> dict[str, frozenset[int]]
     """The verb and noun classes of each row; no number is both."""
     rows = table.select(id_column, pl.concat_list("verb_classes", "noun_classes")).iter_rows()
     return {name: frozenset(classes) for name, classes in rows}
-
-
-def gap_of(gaps: np.ndarray, confidence: float) -> Gap:
-    """Mean with an interval by Student's t."""
-    mean = float(gaps.mean())
-    half = float(student.ppf(0.5 + confidence / 2, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
-    return Gap(mean, mean - half, mean + half)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -37,7 +37,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.planted import Gap, Sizes, gap_of
+from benchmarks.over_seeds import Gap, gap_of, words
+from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditSettings
@@ -198,13 +199,13 @@ Runs = Mapping[Training, Sequence[Figures]]
 
 def mean(runs: Sequence[Figures], name: str) -> Gap:
     """A figure over the seeds."""
-    return gap_of(np.array([one[name] for one in runs]), 0.95)
+    return gap_of(np.array([one[name] for one in runs]))
 
 
 def change(runs: Runs, training: Training, other: Training, name: str) -> Gap:
     """How much a figure of a training is above that of another, seed by seed."""
     pairs = zip(runs[training], runs[other], strict=True)
-    return gap_of(np.array([one[name] - before[name] for one, before in pairs]), 0.95)
+    return gap_of(np.array([one[name] - before[name] for one, before in pairs]))
 
 
 def sweep_table(runs: Runs) -> str:
@@ -237,11 +238,6 @@ def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:
     lines = [f"{head:28}" + "".join(f"{name:>26}" for name in names)]
     lines += [f"{label:28}" + "".join(f"{words(mean(found, name)):>26}" for name in names) for label, found in rows]
     return "\n".join(lines)
-
-
-def words(figure: Gap) -> str:
-    """A figure with its interval."""
-    return f"{figure.mean:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
 
 
 def claims(runs: Runs) -> Iterator[tuple[str, bool]]:

@@ -29,8 +29,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.planted import Gap, Sizes, gap_of
-from benchmarks.source import BIASED, arguments, part, words
+from benchmarks.over_seeds import Gap, gap_of, words
+from benchmarks.planted import Sizes
+from benchmarks.source import BIASED, arguments, part
 from evenreel.audits.frame_order import FrameOrder, reordered
 from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditSettings
@@ -210,12 +211,12 @@ def leads(matcher: Matcher, test: Part) -> dict[str, float]:
 
 def over(runs: Sequence[Figures], row: str, name: str) -> Gap:
     """A figure over the seeds."""
-    return gap_of(np.array([one[row][name] for one in runs]), 0.95)
+    return gap_of(np.array([one[row][name] for one in runs]))
 
 
 def change(runs: Sequence[Figures], row: str, other: str) -> Gap:
     """How much the preference of a row is above that of another, seed by seed."""
-    return gap_of(np.array([one[row][PREFERENCE] - one[other][PREFERENCE] for one in runs]), 0.95)
+    return gap_of(np.array([one[row][PREFERENCE] - one[other][PREFERENCE] for one in runs]))
 
 
 def table(runs: Sequence[Figures]) -> str:
@@ -239,7 +240,7 @@ def findings(runs: Sequence[Figures]) -> Iterator[str]:
         for preset in P_PRESETS:
             more = change(runs, *(label(name, preset, kind) for kind in KINDS))
             yield f"{name} {preset}: the debiased model's does {words(more)} more than the control's"
-    nearer = gap_of(np.array([abs(one[AS_IT_IS][PREFERENCE]) - abs(one[WITHOUT][PREFERENCE]) for one in runs]), 0.95)
+    nearer = gap_of(np.array([abs(one[AS_IT_IS][PREFERENCE]) - abs(one[WITHOUT][PREFERENCE]) for one in runs]))
     yield f"{WITHOUT}, the preference is nearer to zero by {words(nearer)}"
 
 
