@@ -22,6 +22,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "x_clip": {"temporal_layers": 1, "heads": 2, "max_words": 12},
     "t_mass": {"trials": 5},
     "hgr": {"size": 12, "word_size": 6, "vocabulary": KNOWN},
+    "bima": {
+        "entities": ("a ball", "a dog", "two men", "grass"),
+        "activities": ("throwing", "running", "sleeping", "jumping", "singing"),
+        "kappa": 3,
+        "vocabulary": KNOWN,
+        "max_words": 6,
+        "decoder_layers": 1,
+        "heads": 2,
+    },
 }
 """What keeps the matchers small; one without a line has its defaults."""
 
@@ -106,7 +115,8 @@ def video_features(video: VideoBatch) -> VideoFeatures:
 
 def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:
     """Caption i with video i, no caption of which describes another."""
-    return PairBatch(text, video, torch.eye(len(text.ids), dtype=torch.bool))
+    texts = None if text.graphs is None else tuple(" ".join(graph.words) for graph in text.graphs)
+    return PairBatch(text, video, torch.eye(len(text.ids), dtype=torch.bool), texts=texts)
 
 
 def small(name: str) -> Any:

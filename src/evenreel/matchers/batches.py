@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenreel.similarity.pooling import masked_mean
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
@@ -109,7 +110,7 @@ def seen_by_tower(video: VideoBatch) -> Tensor:
     """(V, D) the mean of each video's real frames as a tower saw them that learns nothing, of any length."""
     if video.seen is not None:
         return video.seen
-    return video.frames.sum(1) / video.frame_mask.sum(1, keepdim=True)
+    return masked_mean(video.frames, video.frame_mask)
 
 
 def text_batch(features: TextFeatures, rows: NDArray[np.int64] | slice = slice(None)) -> TextBatch:

@@ -20,7 +20,7 @@ class Allowed(NamedTuple):
 def number(words: str, holds: Callable[[float], bool]) -> Allowed:
     """Finite numbers for which something holds; no text, no truth value and no NaN is one."""
     return Allowed(
-        f"a number {words}",
+        f"a number {words}".strip(),
         lambda value: (
             isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and holds(float(value))
         ),
@@ -44,6 +44,8 @@ def one_of(*names: str) -> Allowed:
     return Allowed(" or ".join(names), lambda value: value in names)
 
 
+TRUE_OR_FALSE = Allowed("true or false", lambda value: isinstance(value, bool))
+FINITE = number("", lambda value: True)
 ABOVE_0 = number("above 0", lambda value: value > 0)
 AT_LEAST_0 = number("of at least 0", lambda value: value >= 0)
 ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
@@ -73,3 +75,16 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
             raise UsageError(f"The setting {name} of {owner} is {given!r}; it must be {values.words}.")
+
+
+def check_heads(dimension: int, heads: int) -> None:
+    """Hold a number of attention heads to what divides the features.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if dimension % heads:
+        raise UsageError(
+            f"Features of length {dimension} cannot be split among {heads} attention heads; "
+            f"choose a number of heads that divides {dimension}."
+        )

@@ -19,7 +19,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import Rows
-from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, whole
+from evenreel.matchers.ranges import ABOVE_0, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -63,11 +63,7 @@ class TemporalTransformer(nn.Module):
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
         super().__init__()
-        if dimension % settings.heads:
-            raise UsageError(
-                f"Features of length {dimension} cannot be split among {settings.heads} attention heads; "
-                f"choose a number of heads that divides {dimension}."
-            )
+        check_heads(dimension, settings.heads)
         self.scale = math.sqrt(dimension)
         self.positions = nn.Embedding(settings.max_frames, dimension)
         self.blocks = nn.ModuleList(_block(dimension, settings) for _ in range(settings.layers))

@@ -75,15 +75,21 @@ class Wti(nn.Module):
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> Tokens:
-        """Unit words with their weights, (Q, W, D) and (Q, W)."""
-        return _tokens(F.normalize(text.words, dim=-1), text.word_mask, self.word_weights)
+        """Words with their weights, (Q, W, D) and (Q, W)."""
+        return weighted_tokens(self.words_of(text), text.word_mask, self.word_weights)
 
     def encode_video(self, video: VideoBatch) -> Tokens:
-        """Unit frames, after the temporal blocks if there are any, with their weights, (V, T, D) and (V, T)."""
+        """Frames with their weights, (V, T, D) and (V, T)."""
+        return weighted_tokens(self.frames_of(video), video.frame_mask, self.frame_weights)
+
+    def words_of(self, text: TextBatch) -> Tensor:
+        """Words as they are compared, (Q, W, D), rows of unit length."""
+        return F.normalize(text.words, dim=-1)
+
+    def frames_of(self, video: VideoBatch) -> Tensor:
+        """Frames as they are compared, after the temporal blocks if there are any, (V, T, D), rows of unit length."""
         frames = F.normalize(video.frames, dim=-1)
-        if self.temporal is not None:
-            frames = self.temporal(frames, video.frame_mask)
-        return _tokens(frames, video.frame_mask, self.frame_weights)
+        return frames if self.temporal is None else self.temporal(frames, video.frame_mask)
 
     def score(self, text: Tokens, video: Tokens) -> Tensor:
         """Token interaction, (Q, V), in [-1, 1]."""
@@ -108,8 +114,11 @@ def token_weights(dimension: int, layers: int) -> nn.Sequential:
     return nn.Sequential(*hidden, last)
 
 
-def _tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> Tokens:
-    """Unit vectors have entries of size 1 / sqrt(D); the network sees them at size one, as layers are made for."""
+def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) -> Tokens:
+    """Unit vectors (N, L, D) with the weights that the network gives them, or equal ones.
+
+    Entries of unit vectors are of size 1 / sqrt(D); the network sees them at size one, as layers are made for.
+    """
     if network is None:
         return Tokens(vectors, mask, masked_softmax(torch.zeros_like(vectors[..., 0]), mask))
     logits = network(vectors * math.sqrt(vectors.shape[-1])).squeeze(-1)

@@ -39,4 +39,5 @@ def _made_up(dimension: int) -> PairBatch:
         torch.eye(2, dtype=torch.bool),
         relevance=torch.eye(2),
         strata=torch.zeros(2, dtype=torch.int64),
+        texts=("cut", "the tomato"),
     )

@@ -1,0 +1,90 @@
+"""Scene elements of videos: which phrases of a dictionary their frames are most like, and what these add up to.
+
+BiMa (arXiv 2506.03589), section 3.1: selection, balance (equation 4) and aggregation (equation 5).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Selected(NamedTuple):
+    """The phrases that each video is most like, the most like first.
+
+    Attributes:
+        entities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
+        activities: likewise.
+        entity_places: (V, k) rows of the dictionary.
+        activity_places: likewise.
+    """
+
+    entities: Tensor
+    activities: Tensor
+    entity_places: Tensor
+    activity_places: Tensor
+
+
+def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Selected:
+    """The kappa entities and activities of greatest cosine; among equals those that stand first in the dictionary.
+
+    As many of the one as of the other, for equation 5 adds them up in pairs: no more than the smaller list has, where
+    neither is empty. It is frozen: nothing learns through it, and autocast does not make its products coarser.
+
+    Args:
+        seen: (V, D) mean frame of each video, of any length.
+        entities: (N_e, D), rows of unit length.
+        activities: (N_a, D), likewise.
+        kappa: of each.
+    """
+    count = min([kappa, *(len(phrases) for phrases in (entities, activities) if len(phrases))])
+    with torch.no_grad(), torch.autocast(seen.device.type, enabled=False):
+        unit = F.normalize(seen.to(entities.dtype), dim=-1)
+        entity_places, activity_places = _nearest(unit, entities, count), _nearest(unit, activities, count)
+    return Selected(entities[entity_places], activities[activity_places], entity_places, activity_places)
+
+
+def balance(entities: Tensor, activities: Tensor) -> Tensor:
+    """How much of the entities the activities lack: `g = 1 - 1/k sum_l max_j cos(a_l, e_j)` (equation 4).
+
+    Args:
+        entities: (V, k, D) of any length.
+        activities: likewise.
+
+    Returns:
+        (V,), from 0 to 2.
+
+    >>> up, right = torch.tensor([[[0.0, 1.0]]]), torch.tensor([[[1.0, 0.0]]])
+    >>> [balance(up, other).item() for other in (up, right, -up)]
+    [0.0, 1.0, 2.0]
+    """
+    alike = F.normalize(activities, dim=-1) @ F.normalize(entities, dim=-1).mT
+    return 1 - alike.amax(-1).mean(-1)
+
+
+def aggregate(selected: Selected, g: float | None = None) -> Tensor:
+    """`c_l = a_l + g e_l` (equation 5), or the one kind that was selected where there is but one.
+
+    Args:
+        selected: entities and activities.
+        g: the same for all videos; None for each video's own, that of equation 4.
+
+    Returns:
+        (V, k, D).
+    """
+    entities, activities = selected.entities, selected.activities
+    if not entities.shape[1]:
+        return activities
+    if not activities.shape[1]:
+        return entities
+    if g is not None:
+        return activities + g * entities
+    return activities + balance(entities, activities)[:, None, None] * entities
+
+
+def _nearest(unit: Tensor, phrases: Tensor, count: int) -> Tensor:
+    """(V, k) rows of the dictionary."""
+    return (unit @ phrases.T).sort(dim=1, descending=True, stable=True).indices[:, :count]
