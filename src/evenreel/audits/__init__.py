@@ -3,12 +3,16 @@
 from evenreel.audits.length import audit_length
 from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.length_tail import TailClasses, read_tail_classes
-from evenreel.audits.registry import AUDITS, OF_SOURCE, audit
+from evenreel.audits.perturbed_measures import PerturbedMeasures, measure_perturbed
+from evenreel.audits.registry import AUDITS, OF_EDITS, OF_SOURCE, audit
 from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Effect
 from evenreel.audits.source import SourceMeasures, audit_source, measure_source
+from evenreel.audits.textual import audit_textual
+from evenreel.audits.visual import audit_visual
 
 __all__ = [
     "AUDITS",
+    "OF_EDITS",
     "OF_SOURCE",
     "AuditFigure",
     "AuditResult",
@@ -16,12 +20,16 @@ __all__ = [
     "AuditTable",
     "Effect",
     "LengthMeasures",
+    "PerturbedMeasures",
     "SourceMeasures",
     "TailClasses",
     "audit",
     "audit_length",
     "audit_source",
+    "audit_textual",
+    "audit_visual",
     "measure_length",
+    "measure_perturbed",
     "measure_source",
     "read_tail_classes",
 ]

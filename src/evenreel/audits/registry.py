@@ -8,15 +8,26 @@ from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.length import audit_length
 from evenreel.audits.result import AuditResult, AuditSettings
 from evenreel.audits.source import audit_source
+from evenreel.audits.textual import audit_textual
+from evenreel.audits.visual import audit_visual
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus, ScoreBlocks
 
 Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
 
-AUDITS: dict[str, Audit] = {"source": audit_source, "confounds": audit_confounds, "length": audit_length}
+AUDITS: dict[str, Audit] = {
+    "source": audit_source,
+    "confounds": audit_confounds,
+    "length": audit_length,
+    "visual": audit_visual,
+    "textual": audit_textual,
+}
 
 OF_SOURCE = frozenset({"source", "confounds"})
 """Audits that ask of each clip where it is from; the others do without."""
+
+OF_EDITS = frozenset({"visual", "textual"})
+"""Audits that hold scores against those after an edit (`AuditSettings.edited`), one of the two at a time."""
 
 
 def audit(
@@ -33,7 +44,7 @@ def audit(
         names: one key of `AUDITS`, or several.
         scores: of captions and clips, of any system.
         corpus: whose they are; select the split first.
-        settings: samples, seed, confidence, how much is read at once, and what was learned from.
+        settings: samples, seed, confidence, how much is read at once, what was learned from, and edited scores.
         not_made: told, in a sentence, of each audit for which the corpus lacks something, and the others go on; None:
             the first such audit raises.
 
@@ -41,7 +52,7 @@ def audit(
         A result for each name, in their order, without those of which `not_made` was told.
 
     Raises:
-        UsageError: there is no such audit, or none is named.
+        UsageError: there is no such audit, or none is named; or one of edits has no edited scores.
         CorpusError: the corpus lacks what an audit is about, and there is no `not_made`.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
 

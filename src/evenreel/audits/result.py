@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from evenreel.audits.length_tail import TailClasses
-    from evenreel.types import Corpus
+    from evenreel.types import Corpus, ScoreBlocks
 
 Cell = str | int | float | None
 """One field of a table: None is shown as a dash."""
@@ -33,6 +33,8 @@ class AuditSettings:
         band_bytes: about how many bytes of scores are asked for at once.
         train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
+        edited: for the audits `visual` and `textual`, scores of the same captions and clips after an edit of the one or
+            the other, by the name of the edit; the effect is of the first, and `control` is what they are held against.
     """
 
     resamples: int = 1000
@@ -41,6 +43,7 @@ class AuditSettings:
     band_bytes: int = 64 * 2**20
     train: Corpus | None = None
     tail: TailClasses | None = None
+    edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:

@@ -53,12 +53,22 @@ def interval_of(drawn: Figures, settings: AuditSettings) -> Interval:
 
 def mean_interval(values: Figures, groups: Groups, settings: AuditSettings) -> Interval:
     """The mean of (Q,) values, of those that are known (not NaN); at least one is."""
+    (found,) = mean_intervals(values[None], groups, settings)
+    return found
+
+
+def mean_intervals(values: Figures, groups: Groups, settings: AuditSettings) -> list[Interval]:
+    """The means of (C, Q) columns, of what is known (not NaN) in each, on the same samples; NaN where nothing is."""
     known = ~np.isnan(values)
-    counted, zeroed = known.astype(np.float64), np.where(known, values, 0.0)
-    parts = [np.array([zeroed.sum() / counted.sum()])]
-    with np.errstate(invalid="ignore"):  # a sample without a known value has no mean
-        parts += [(times @ zeroed) / (times @ counted) for times in _samples(groups, settings)]
-    return interval_of(np.concatenate(parts), settings)
+    return ratio_intervals(np.where(known, values, 0.0), known.astype(np.float64), groups, settings)
+
+
+def ratio_intervals(above: Figures, below: Figures, groups: Groups, settings: AuditSettings) -> list[Interval]:
+    """Ratios of the sums of (C, Q) columns, all on the same samples; NaN where the sum below is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a sample without a known value has no ratio
+        parts = [(above.sum(axis=1) / below.sum(axis=1))[None]]
+        parts += [(times @ above.T) / (times @ below.T) for times in _samples(groups, settings)]
+    return [interval_of(drawn, settings) for drawn in np.concatenate(parts).T]
 
 
 def auc_interval(first: NDArray[Any], second: NDArray[Any], groups: Groups, settings: AuditSettings) -> Interval:

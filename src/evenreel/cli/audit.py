@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +27,10 @@ NAMES_HELP = "Audits, such as source; a wrong one lists them all."
 TRAIN = "train"
 TRAIN_HELP = "Part of the corpus that was learned from, for the audit length; train where the corpus has it."
 TAIL_HELP = "csv of verbs or nouns with few training clips, for the audit length; again for another file."
+EDITED_HELP = (
+    "For visual or textual: scores after an edit, such as background-swapped=bg.npz; again for another edit. With "
+    "several --scores, each edit once for each, in their order."
+)
 QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
 
 
@@ -38,6 +43,7 @@ def audit(
     split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
     train_split: Annotated[str | None, typer.Option("--train-split", help=TRAIN_HELP)] = None,
     tail_classes: Annotated[list[Path] | None, typer.Option("--tail-classes", help=TAIL_HELP)] = None,
+    edited: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help=EDITED_HELP)] = None,
     library: Annotated[Path | None, typer.Option("--library", "-l", help="Audit the search of this library.")] = None,
     queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP)] = None,
     neutral_source: Annotated[
@@ -56,6 +62,7 @@ def audit(
     _check_names(names)
     if (train_split or tail_classes) and (library is not None or "length" not in names):
         raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
+    _check_edits(names, edited, library)
     settings = AuditSettings(resamples, seed, confidence, tail=_tail(tail_classes))
     not_made: list[str] = []
     if report:
@@ -71,8 +78,9 @@ def audit(
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
-        parts = Parts(whole, split, train_split)
-        results = _of_scores(names, system_names(scores or []), parts, settings, not_made.append)
+        parts, systems = Parts(whole, split, train_split), system_names(scores or [])
+        files = _edited_files(edited or [], len(systems))
+        results = _of_scores(names, systems, files, parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
     show_audits(results, report, as_json, not_made)
@@ -124,6 +132,44 @@ def _check_names(names: Sequence[str]) -> None:
         raise UsageError(f"The audit {max(names, key=names.count)} is named twice; name each once.")
 
 
+def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Path | None) -> None:
+    from evenreel.audits import OF_EDITS
+
+    asked = [name for name in names if name in OF_EDITS]
+    if len(asked) > 1:
+        raise UsageError(
+            f"{' and '.join(asked)} hold scores against those of other edits, one of clips and one of captions; give "
+            "each a command of its own."
+        )
+    if edited and not asked:
+        raise UsageError("--edited goes with the audit visual or textual; leave it out.")
+    if asked and (library is not None or not edited):
+        raise UsageError(
+            f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
+        )
+
+
+def _edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
+    """Files of edited scores by the name of the edit, of each system.
+
+    Raises:
+        UsageError: one has no name, or an edit is not there once for each system.
+    """
+    files: dict[str, list[Path]] = {}
+    for word in words:
+        name, sign, path = word.partition("=")
+        if not (name.strip() and sign and path):
+            raise UsageError(f"--edited {word!r} is not of the form NAME=FILE, such as background-swapped=bg.npz.")
+        files.setdefault(name.strip(), []).append(Path(path))
+    for name, given in files.items():
+        if len(given) != systems:
+            raise UsageError(
+                f"--edited {name}=FILE is given {len(given)} times and --scores {systems} times; give it once for each "
+                "of these, in their order."
+            )
+    return [{name: given[number] for name, given in files.items()} for number in range(systems)]
+
+
 def _named(path: Path | None, one: str, other: str) -> Path:
     if path is None:
         raise UsageError(f"{one} goes with {other}; give both.")
@@ -133,6 +179,7 @@ def _named(path: Path | None, one: str, other: str) -> Path:
 def _of_scores(
     names: Sequence[str],
     paths: Mapping[str, Path],
+    edited: Sequence[Mapping[str, Path]],
     parts: Parts,
     settings: AuditSettings,
     not_made: Callable[[str], None],
@@ -140,16 +187,18 @@ def _of_scores(
     """Every audit of every file; the corpus is read once."""
     from evenreel.evaluation import load_scores
 
-    if missing := [path for path in paths.values() if not path.is_file()]:
+    every = [*paths.values(), *(path for files in edited for path in files.values())]
+    if missing := [path for path in every if not path.is_file()]:
         raise ScoresError(f"There is no file {missing[0]}.")
     part, learned = parts.read()
     settings = replace(settings, train=learned)
     results = []
-    for system, path in paths.items():
+    for (system, path), files in zip(paths.items(), edited, strict=True):
         notices: list[str] = []
         lacking: list[str] = []
-        scores = load_scores(path, part, partial=True, notice=notices.append)
-        found = _audited(names, scores, part, settings, path.name, lacking.append)
+        read = partial(load_scores, corpus=part, partial=True, notice=notices.append)
+        own = replace(settings, edited={name: read(file) for name, file in files.items()})
+        found = _audited(names, read(path), part, own, path.name, lacking.append)
         for sentence in lacking:
             not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)
         results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
