@@ -17,6 +17,7 @@ from evenreel.cli import overview as _overview  # noqa: F401 -- likewise
 from evenreel.cli.audit import audit
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.cost import cost
+from evenreel.cli.elements import elements
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
 from evenreel.cli.options import (
@@ -64,6 +65,7 @@ app.add_typer(corpus_app, name="corpus")
 app.command()(evaluate)
 app.command()(audit)
 app.command()(features)
+app.command()(elements)
 app.command()(train)
 app.command()(cost)
 app.command()(score)

@@ -122,13 +122,18 @@ def top_elements(
         FeaturesError: the frames have another dimension, or those of a clip cancel out.
         UsageError: `count` is less than 1.
     """
+    return top_of_means(clip_means(videos), embedded, count, videos.ids, progress)
+
+
+def clip_means(videos: VideoFeatures) -> FloatArray:
+    """(V, D) means of the frames that each clip has, some clips at a time."""
     means = np.empty((len(videos.ids), videos.frames.shape[2]), np.float32)
     step = max(1, _AT_ONCE_BYTES // max(1, 4 * videos.frames.shape[1] * videos.frames.shape[2]))
     for start in range(0, len(means), step):
         part = slice(start, start + step)
         mask = videos.frame_mask[part, :, None]
         means[part] = (videos.frames[part].astype(np.float32) * mask).sum(axis=1) / mask.sum(axis=1)
-    return top_of_means(means, embedded, count, videos.ids, progress)
+    return means
 
 
 def top_of_means(

@@ -1,0 +1,72 @@
+"""Figures of counts: shares, the difference of two of them with its interval, and how unequal counts are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+Counts = NDArray[Any]
+Column = NDArray[np.float64]
+
+FIRST = 10
+"""How many of the largest counts are looked at together."""
+
+
+def share(part: Counts, whole: Counts) -> Column:
+    """NaN where there is no whole."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(whole > 0, part / whole, np.nan), np.float64)
+
+
+def difference_ends(
+    hits: Counts, of: Counts, other_hits: Counts, others: Counts, confidence: float
+) -> tuple[Column, Column]:
+    """Ends of the interval of hits / of - other_hits / others, from those of Wilson of both shares (Newcombe 1998).
+
+    >>> low, high = difference_ends(np.array([56]), np.array([70]), np.array([48]), np.array([80]), 0.95)
+    >>> low.round(4).tolist(), high.round(4).tolist()  # his example (a), method 10
+    ([0.0524], [0.3339])
+    """
+    first, second = share(hits, of), share(other_hits, others)
+    low, high = _wilson(first, of, confidence)
+    other_low, other_high = _wilson(second, others, confidence)
+    difference = first - second
+    return (
+        difference - np.hypot(first - low, other_high - second),
+        difference + np.hypot(high - first, second - other_low),
+    )
+
+
+def _wilson(of_them: Column, of: Counts, confidence: float) -> tuple[Column, Column]:
+    """Ends of the score interval of a share (Wilson 1927)."""
+    z = float(special.ndtri((1 + confidence) / 2))
+    number = np.maximum(np.asarray(of, np.float64), 1.0)  # a share of nothing is NaN already
+    middle = of_them + z**2 / (2 * number)
+    half = z * np.sqrt(of_them * (1 - of_them) / number + z**2 / (4 * number**2))
+    return (middle - half) / (1 + z**2 / number), (middle + half) / (1 + z**2 / number)
+
+
+def gini(counts: NDArray[Any]) -> float:
+    """How unequally mentions are shared out: 0 where all phrases have as many, near 1 where one has all (Gini 1912).
+
+    >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
+    (0.0, 0.75)
+    """
+    ordered, total = np.sort(counts), counts.sum()
+    if not total:
+        return float("nan")
+    places = np.arange(1, len(counts) + 1)
+    return float(2 * (places * ordered).sum() / (len(counts) * total) - (len(counts) + 1) / len(counts))
+
+
+def first_share(counts: NDArray[Any]) -> float:
+    """The share of all mentions that the `FIRST` most frequent phrases hold, in percent."""
+    return float(100 * np.sort(counts)[::-1][:FIRST].sum() / counts.sum()) if counts.sum() else float("nan")
+
+
+def skewness(counts: NDArray[Any]) -> float:
+    """Third standardised moment, as hubs are found by (Radovanović et al. 2010); NaN where all are equal."""
+    return float(stats.skew(counts)) if np.ptp(counts) else float("nan")
