@@ -131,12 +131,27 @@ class TextHit:
 
 
 @dataclass(frozen=True)
+class Element:
+    """What a clip shows, in a phrase of a scene dictionary.
+
+    Attributes:
+        phrase: as the dictionary has it.
+        kind: `entity` or `activity`.
+        score: by how many standard deviations it is nearer to the clip than nonsense is.
+    """
+
+    phrase: str
+    kind: str
+    score: float
+
+
+@dataclass(frozen=True)
 class Hit:
     """One clip of a result, with the reason it is there.
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `confidence` is the share of
-    nonsense queries that this clip beats.
+    nonsense queries that this clip beats. `elements` say what else the clip shows, where the library has a dictionary.
     """
 
     clip_id: str
@@ -149,6 +164,7 @@ class Hit:
     duration_s: float | None
     metadata: Metadata = field(default_factory=dict)
     other_paths: tuple[str, ...] = ()
+    elements: tuple[Element, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evenreel.library.rebuild import repair
     from evenreel.library.report import IndexReport
     from evenreel.library.stats import LibraryStats
+    from evenreel.library.tagging import TagReport, tag_library, untag_library
 
 __all__ = [
     "IndexReport",
@@ -21,9 +22,12 @@ __all__ = [
     "Problem",
     "Progress",
     "SetAside",
+    "TagReport",
     "index_folders",
     "open_library",
     "repair",
+    "tag_library",
+    "untag_library",
     "verify",
 ]
 
@@ -33,6 +37,7 @@ _MODULE_OF = {
     "library.report": ("IndexReport",),
     "library.library": ("Library", "open_library"),
     "library.stats": ("LibraryStats",),
+    "library.tagging": ("TagReport", "tag_library", "untag_library"),
     "library.integrity": ("Problem", "verify"),
     "library.rebuild": ("repair",),
 }

@@ -87,6 +87,13 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
     set_meta(connection, {"null_best": json.dumps(stored), "null_clips": str(measured)})
 
 
+def null_scores_hold(connection: sqlite3.Connection) -> bool:
+    """Whether the scores of nonsense were measured on the very clips that the library has now."""
+    (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
+    (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()
+    return bool(clips == measured and get_meta(connection).get("null_clips", "0") == str(clips))
+
+
 def load_null_best(connection: sqlite3.Connection) -> FloatArray:
     """(N,) the best z of each nonsense query in this library, sorted; (0,) where it was not measured."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'null_best'").fetchone()

@@ -16,8 +16,8 @@ from functools import partial
 from typing import NamedTuple
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.library.catalog import load_metadata, loaded_path, printable
-from evenreel.types import Metadata, TextHit
+from evenreel.library.catalog import has_elements, load_metadata, loaded_path, printable
+from evenreel.types import Element, Metadata, TextHit
 
 STATES = ("indexed", "set_aside", "missing")
 
@@ -47,6 +47,7 @@ class ClipDetail:
         moments: how many frames were encoded or read.
         signs: what is written on screen, in order of time, at most `MAX_SIGNS`; the texts are as they were read.
         metadata: of its first indexed file.
+        elements: what it shows, the entities first; empty where the library has no scene dictionary.
     """
 
     clip_id: str
@@ -62,6 +63,7 @@ class ClipDetail:
     signs: tuple[TextHit, ...]
     notes: tuple[str, ...]
     metadata: Metadata = field(default_factory=dict)
+    elements: tuple[Element, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,18 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
         signs=_signs(connection, clip_id),
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
+        elements=clip_elements(connection, clip_id),
     )
+
+
+def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element, ...]:
+    """What a clip shows, entities first, of each kind the surest; empty where the library has no scene dictionary."""
+    if not has_elements(connection):
+        return ()
+    rows = connection.execute(
+        "SELECT phrase, kind, score FROM clip_elements WHERE clip_id = ? ORDER BY kind DESC, rank", (clip_id,)
+    )
+    return tuple(Element(*row) for row in rows)
 
 
 def list_files(connection: sqlite3.Connection, asked: FileQuery) -> Files:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from evenreel.errors import UsageError
-from evenreel.library.catalog import load_metadata, printable
-from evenreel.library.filters import parse_filter
+from evenreel.library.catalog import has_elements, load_metadata, printable
+from evenreel.library.filters import ELEMENT, parse_filter
 
 MAX_VALUES = 30
 """A column with more different values is told by its range, or not at all where it is text."""
@@ -39,7 +39,7 @@ class Facet:
     Attributes:
         column: as a filter writes it, in double quotes or with `metadata.` before it where it must be.
         label: the same for people.
-        values: the most frequent first; empty where there are more than `MAX_VALUES`.
+        values: the most frequent first; empty where there are more than `MAX_VALUES`, but of scene elements the first.
         low: the smallest number where there are more, None where the values are listed.
         high: the largest, likewise.
     """
@@ -52,20 +52,20 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """Length, whether on-screen text was read, and every metadata column that can be filtered by.
+    """Length, whether on-screen text was read, scene elements, and every metadata column that can be filtered by.
 
     Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
     filter can write. Counts are of clips with a file that is there.
     """
-    counts = _metadata_counts(connection)
-    found = [*_length(connection), *_text_read(connection)]
+    counts, elements = _metadata_counts(connection), has_elements(connection)
+    found = [*_length(connection), *_text_read(connection), *(_elements(connection) if elements else ())]
     for key in sorted(counts.keys() - NO_CHOICE):
-        if column := written_column(key, counts):
+        if column := written_column(key, counts, elements=elements):
             found += _facet(column, printable(key), counts[key])
     return found
 
 
-def written_column(key: str, keys: Collection[str]) -> str | None:
+def written_column(key: str, keys: Collection[str], *, elements: bool = False) -> str | None:
     """A metadata key as a filter writes it, the shortest way that is understood; None where there is none.
 
     Example:
@@ -76,7 +76,7 @@ def written_column(key: str, keys: Collection[str]) -> str | None:
     quoted = '"' + key.replace('"', '""') + '"'
     plain = [key] if _is_plain(key) else []
     ways = [*plain, quoted, *(f"metadata.{way}" for way in (*plain, quoted))]
-    return next((way for way in ways if _names(way, key, keys)), None)
+    return next((way for way in ways if _names(way, key, keys, elements)), None)
 
 
 def _is_plain(key: str) -> bool:
@@ -89,10 +89,10 @@ def _is_plain(key: str) -> bool:
     return [token.token_type for token in sqlglot.tokenize(key, read="sqlite")] == [TokenType.VAR]
 
 
-def _names(written: str, key: str, keys: Collection[str]) -> bool:
+def _names(written: str, key: str, keys: Collection[str], elements: bool) -> bool:
     """Whether a filter understands this to be the key, for other columns come first."""
     try:
-        return parse_filter(f"{written} = ''", keys).parameters == (f'$."{key}"', "")
+        return parse_filter(f"{written} = ''", keys, elements=elements).parameters == (f'$."{key}"', "")
     except UsageError:
         return False
 
@@ -106,6 +106,15 @@ def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
 def _text_read(connection: sqlite3.Connection) -> Iterator[Facet]:
     rows = connection.execute(f"SELECT has_text, count(*) FROM clips WHERE {_THERE} GROUP BY has_text")
     yield from _facet("has_text", "on-screen text was read", Counter({bool(read): clips for read, clips in rows}))
+
+
+def _elements(connection: sqlite3.Connection) -> Iterator[Facet]:
+    rows = connection.execute(
+        "SELECT phrase, count(DISTINCT clip_id) AS clips FROM clip_elements JOIN clips USING (clip_id)"
+        f" WHERE {_THERE} GROUP BY phrase ORDER BY clips DESC, phrase LIMIT ?",
+        (MAX_VALUES,),
+    )
+    yield from _facet(ELEMENT, "scene element", Counter(dict(rows)))
 
 
 def _metadata_counts(connection: sqlite3.Connection) -> dict[str, Counter[Scalar]]:

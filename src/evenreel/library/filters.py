@@ -7,16 +7,21 @@ Comparisons follow the kind of the other side. Against a number, a metadata valu
 and false, as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown'
 out. Against text, a metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL,
 a comparison with a missing value is neither true nor false, and `like` ignores the case of English letters.
+
+`element` is there where the library has scene elements. A clip has several or none, so a comparison is true where one
+of them is such; `!=` is true where none is equal, `is null` where there is none.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.library.catalog import has_elements, metadata_keys
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
@@ -40,6 +45,12 @@ COLUMNS: dict[str, tuple[str, Kind]] = {
     "has_text": ("clips.has_text", "number"),
 }
 """What can be filtered by in every library, with its SQL over `files` joined with `clips`."""
+
+ELEMENT = "element"
+"""What a clip shows, in phrases of a dictionary."""
+
+_PHRASE = "clip_elements.phrase"
+_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
 
 ALLOWED = "=, !=, <, <=, >, >=, in (...), between ... and ..., like, is null, and, or, not, ( )"
 
@@ -72,14 +83,24 @@ class _Operand:
         return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
 
 
-def parse_filter(text: str, metadata_keys: Collection[str] = ()) -> Filter:
+def read_filter(connection: sqlite3.Connection, text: str) -> Filter:
+    """A filter as the library of this catalog understands it, see `parse_filter`.
+
+    Raises:
+        UsageError: the text is no filter of this library.
+    """
+    return parse_filter(text, metadata_keys(connection), elements=has_elements(connection))
+
+
+def parse_filter(text: str, keys: Collection[str] = (), *, elements: bool = False) -> Filter:
     """Turn what a person wrote into a condition with bound values.
 
     Args:
         text: comparisons of columns with literals, joined by and, or, not. A column is one of `COLUMNS` or a
             metadata key (`metadata.name` where a key has the name of a column; in double quotation marks
             where it has spaces).
-        metadata_keys: the keys that the library's metadata has.
+        keys: those that the library's metadata has.
+        elements: whether the library has scene elements.
 
     Raises:
         UsageError: the text is not such a filter; the sentence says what was not understood.
@@ -88,7 +109,7 @@ def parse_filter(text: str, metadata_keys: Collection[str] = ()) -> Filter:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
     try:
         text.encode()
-        return _Walker(metadata_keys).filter(_parse(text))
+        return _Walker(keys, elements).filter(_parse(text))
     except UnicodeEncodeError as error:
         raise UsageError("The filter holds bytes that are not text; write it in UTF-8.") from error
     except RecursionError as error:
@@ -118,8 +139,10 @@ def _example() -> str:
 class _Walker:
     """Writes the SQL of a tree, refusing every node that is not listed."""
 
-    def __init__(self, metadata_keys: Collection[str]) -> None:
-        self._keys = metadata_keys
+    def __init__(self, keys: Collection[str], elements: bool) -> None:
+        self._keys = keys
+        columns = {**COLUMNS, ELEMENT: (_PHRASE, "text")} if elements else COLUMNS
+        self._columns: dict[str, tuple[str, Kind]] = columns
         self._conditions = 0
 
     def filter(self, tree: Expression) -> Filter:
@@ -153,7 +176,13 @@ class _Walker:
         if operator is None:
             raise self._refused(tree)
         left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
-        return Filter(f"({left.sql} {operator} {right.sql})", left.parameters + right.parameters)
+        values = left.parameters + right.parameters
+        if _PHRASE not in {left.sql, right.sql}:
+            return Filter(f"({left.sql} {operator} {right.sql})", values)
+        if operator not in {"=", "!="}:
+            raise _no_order()
+        found = _OF_CLIP.format(f"{left.sql} = {right.sql}")
+        return Filter(f"({found})" if operator == "=" else f"(NOT {found})", values)
 
     def _test(self, tree: Expression) -> Filter:
         """between, in and like."""
@@ -174,6 +203,10 @@ class _Walker:
         if isinstance(tree, nodes.Like) and operands[1].kind == "number":
             raise UsageError(f"like compares text; write it as {operands[0].name} like '%...%'.")
         sql = template.format(*(operand.sql for operand in operands))
+        if any(operand.sql == _PHRASE for operand in operands):
+            if isinstance(tree, nodes.Between):
+                raise _no_order()
+            sql = f"({_OF_CLIP.format(sql)})"
         return Filter(sql, tuple(value for operand in operands for value in operand.parameters))
 
     def _is_null(self, tree: Expression) -> Filter:
@@ -182,6 +215,8 @@ class _Walker:
         if not isinstance(tree.args["expression"], nodes.Null):
             raise self._refused(tree)
         operand = self._operand(tree.this)
+        if operand.sql == _PHRASE:
+            return Filter(f"(NOT {_OF_CLIP.format('TRUE')})")
         return Filter(f"({operand.sql} IS NULL)", operand.parameters)
 
     def _operand(self, tree: Expression) -> _Operand:
@@ -206,8 +241,8 @@ class _Walker:
         name, table = tree.name, tree.args.get("table")
         if (table and table.name.lower() != "metadata") or tree.args.get("db"):
             raise self._unknown(f"{table.name}.{name}")
-        if not table and (column := _spelled(name, COLUMNS)):
-            sql, kind = COLUMNS[column]
+        if not table and (column := _spelled(name, self._columns)):
+            sql, kind = self._columns[column]
             return _Operand(sql, (), kind, column)
         if (key := _spelled(name, self._keys)) is None:
             raise self._unknown(name)
@@ -217,7 +252,11 @@ class _Walker:
         return _Operand("json_extract(files.metadata, ?)", (f'$."{key}"',), "any", key)
 
     def _unknown(self, name: str) -> UsageError:
-        known = ", ".join([*COLUMNS, *sorted(self._keys)])
+        if name.casefold() == ELEMENT:
+            return UsageError(
+                "The library has no scene elements to filter by; find them with: evenreel elements --library LIBRARY."
+            )
+        known = ", ".join([*self._columns, *sorted(self._keys)])
         return UsageError(
             f"There is no column {name!r} to filter by; there are: {known}. "
             "(Text goes into single quotation marks: 'camera'.)"
@@ -225,6 +264,12 @@ class _Walker:
 
     def _refused(self, tree: Expression) -> UsageError:
         return UsageError(f"A filter cannot hold {tree.sql(dialect='sqlite')[:80]!r}; {_example()}")
+
+
+def _no_order() -> UsageError:
+    return UsageError(
+        f"A clip has several scene elements, which have no order; compare {ELEMENT} with =, !=, in (...) or like."
+    )
 
 
 def _aligned(operands: list[_Operand]) -> list[_Operand]:

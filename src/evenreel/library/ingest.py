@@ -19,6 +19,7 @@ from evenreel.features.progress import NoProgress, Progress, SetAside
 from evenreel.features.shards import Shard
 from evenreel.files import TEMPORARY_SUFFIX
 from evenreel.library import catalog
+from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
@@ -110,6 +111,7 @@ class IndexJob:
         self._report.metadata_changed = self._store.update_metadata()
         self._store.drop_replaced()
         self._update_null_scores()
+        self._update_elements()
         self._report.set_aside.sort(key=lambda aside: aside.path)
         self._report.notes.sort()
         self._report.seconds = time.monotonic() - started
@@ -230,6 +232,16 @@ class IndexJob:
         if self._model and not self._store.null_scores_hold():
             self._progress.stage("measuring how nonsense scores")
             self._store.update_null_scores(self._model.encoder())
+
+    def _update_elements(self) -> None:
+        """Find scene elements anew, where the library has a dictionary and its clips are others than before."""
+        if self._store.elements_hold():
+            return
+        self._progress.stage("finding scene elements")
+        try:
+            self._store.update_elements()
+        except DamagedElementsError as error:
+            log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:

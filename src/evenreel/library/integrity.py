@@ -16,6 +16,13 @@ from evenreel.errors import LibraryError
 from evenreel.features.shards import DamagedShardError, NewerShardError, Shard, read_shard, shard_files, shard_path
 from evenreel.library import catalog
 from evenreel.library.catalog import SHARDS
+from evenreel.library.elements import (
+    FIND_AGAIN,
+    DamagedElementsError,
+    changed_elements,
+    named_elements,
+    read_elements,
+)
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
@@ -99,6 +106,7 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem
             f"{RUN_REPAIR}, then {SET_AGAIN}",
         )
     yield from _text_problems(connection, broken)
+    yield from _element_problems(library, connection)
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
@@ -173,6 +181,20 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
         ):
             if difference := _difference(connection, fresh, query):
                 yield Problem(f"full text of {what}", difference, RUN_REPAIR)
+
+
+def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    path = named_elements(connection, library)
+    if path is None:
+        return
+    try:
+        read_elements(path, catalog.get_meta(connection).get("weights_hash"))
+    except DamagedElementsError as error:
+        yield Problem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
+    except LibraryError as error:
+        yield Problem("scene elements", str(error).rstrip("."), AGAIN)
+    if changed_elements(connection):
+        yield Problem("scene elements", "those of the clips are not what was written", RUN_REPAIR)
 
 
 def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, query: str) -> str | None:

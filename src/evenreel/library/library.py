@@ -15,7 +15,7 @@ from evenreel.config import RERANK_DEPTH, MediaLimits
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
-from evenreel.library.filters import Filter, parse_filter
+from evenreel.library.filters import Filter, read_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
 from evenreel.library.search import Searcher
@@ -179,8 +179,7 @@ class Library:
         """Say that a filter is wrong before a model is loaded for it."""
         if where is not None:
             with catalog.readable(self.path):
-                keys = catalog.metadata_keys(self._connection)
-            parse_filter(where, keys)
+                read_filter(self._connection, where)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
@@ -349,7 +348,7 @@ class Library:
 
         if where is None:
             return read_population(self._connection, Filter())
-        return read_population(self._connection, parse_filter(where, catalog.metadata_keys(self._connection)))
+        return read_population(self._connection, read_filter(self._connection, where))
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:

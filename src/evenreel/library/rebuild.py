@@ -21,11 +21,22 @@ from evenreel.errors import LibraryError
 from evenreel.features.shards import DamagedShardError, read_shard, shard_files, shard_path
 from evenreel.library import catalog
 from evenreel.library.catalog import SHARDS
+from evenreel.library.confidence import null_scores_hold
+from evenreel.library.elements import (
+    FILES,
+    FIND_AGAIN,
+    DamagedElementsError,
+    drop_elements,
+    name_elements,
+    named_elements,
+    read_elements,
+    update_elements,
+)
 from evenreel.library.fulltext import clear_full_text, fill_full_text
 from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, integrity_messages
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
-from evenreel.library.store import closing_error, vectors_path
+from evenreel.library.store import closing_error, open_vectors, vectors_path
 from evenreel.library.vectors import ExactVectors
 
 BROKEN = ".broken"
@@ -77,12 +88,12 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
     _remove_catalog(library / REBUILT)
     with closing(catalog.open_for_writing(library, REBUILT if damage else catalog.CATALOG)) as connection:
         work = _restore(library, connection, drop_missing)
-        matrix = vectors_path(library, catalog.get_meta(connection))
+        derived = {vectors_path(library, catalog.get_meta(connection)), named_elements(connection, library)}
     swapped = [_put_in_place(library, damage)] if damage else []
-    for shard in work.put_aside:
-        if shard.exists():
-            shard.replace(shard.with_name(shard.name + BROKEN))
-    for path in (*work.forgotten, *(path for path in library.glob("vectors.*.f16") if path != matrix)):
+    for path in work.put_aside:
+        if path.exists():
+            path.replace(path.with_name(path.name + BROKEN))
+    for path in (*work.forgotten, *{*library.glob("vectors.*.f16"), *library.glob(FILES)} - derived):
         path.unlink(missing_ok=True)
     return swapped + work.done
 
@@ -151,6 +162,7 @@ def _restore(library: Path, connection: sqlite3.Connection, drop_missing: bool) 
             _restore_clips(library, connection, work)
             fill_full_text(connection)
             _rebuild_vectors(library, connection, generation, work)
+            _restore_elements(library, connection, work)
     except BaseException:
         vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
         raise
@@ -255,6 +267,27 @@ def _rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: 
         connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
     catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
     work.done.append(f"rebuilt the vector matrix ({end} rows)")
+
+
+def _restore_elements(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Find the scene elements of all clips anew; a catalog made anew takes a dictionary that is there."""
+    path = named_elements(connection, library) or next(iter(sorted(library.glob(FILES))), None)
+    vectors = open_vectors(library, meta := catalog.get_meta(connection))
+    if path is None or vectors is None:
+        return
+    try:
+        embedded = read_elements(path, meta.get("weights_hash"))
+    except DamagedElementsError as error:
+        drop_elements(connection)
+        work.put_aside.add(path)
+        work.done.append(f"dropped the scene elements, {str(error).rstrip('.')}; {FIND_AGAIN}")
+        return
+    name_elements(connection, embedded.dictionary.digest)
+    if null_scores_hold(connection):
+        update_elements(connection, vectors, embedded)
+        work.done.append("found the scene elements anew")
+    else:
+        work.done.append("kept the dictionary of scene elements; the next evenreel index finds those of the clips")
 
 
 def _frames(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:

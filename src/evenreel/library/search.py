@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.library.catalog import get_meta, is_damage, loaded_path, metadata_keys, snapshot
+from evenreel.library.catalog import get_meta, is_damage, loaded_path, snapshot
 from evenreel.library.confidence import CONFIDENT
-from evenreel.library.contents import no_clip
-from evenreel.library.filters import Filter, parse_filter
+from evenreel.library.contents import clip_elements, no_clip
+from evenreel.library.filters import Filter, read_filter
 from evenreel.library.gallery import Gallery, Opened, Seen, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.query import Asked, Query, understand, unit
@@ -225,7 +225,8 @@ class Searcher:
         gallery = self._gallery
         if query.neutral_source:
             gallery, vector = self._neutral_to_source(vector, notices)
-        paths = self._paths if query.where is None else self._filtered(query.where)
+        where = query.where
+        paths = self._paths if where is None else _indexed_paths(self._connection, read_filter(self._connection, where))
         found: dict[str, _Found] = {}
         if text is not None:
             _add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
@@ -273,9 +274,6 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
-    def _filtered(self, where: str) -> dict[str, str]:
-        return _indexed_paths(self._connection, parse_filter(where, metadata_keys(self._connection)))
-
     def _hit(self, clip: _Found, path: str, vector: FloatArray | None) -> Hit:
         duration_s = self._connection.execute(
             "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
@@ -299,6 +297,7 @@ class Searcher:
             duration_s=duration_s,
             metadata=json.loads(files[path]),
             other_paths=tuple(other for other in files if other != path),
+            elements=clip_elements(self._connection, clip.clip_id),
         )
 
     def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:

@@ -27,6 +27,8 @@ class LibraryStats:
     rule: str | None
     metadata: tuple[str, ...]
     set_aside: tuple[SetAside, ...]
+    with_elements: int | None = None
+    """Clips with scene elements; None where the library has no dictionary of them."""
 
     def to_json(self) -> dict[str, Any]:
         """The figures as plain data, the form that `--json` prints."""
@@ -58,4 +60,12 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         set_aside=tuple(
             SetAside(catalog.printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
+        with_elements=_with_elements(connection),
     )
+
+
+def _with_elements(connection: sqlite3.Connection) -> int | None:
+    if not catalog.has_elements(connection):
+        return None
+    (clips,) = connection.execute("SELECT count(DISTINCT clip_id) FROM clip_elements").fetchone()
+    return int(clips)

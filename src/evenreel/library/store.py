@@ -20,6 +20,7 @@ from evenreel.library.catalog import (
     delete_clips,
     dump_metadata,
     get_meta,
+    has_elements,
     load_metadata,
     loaded_path,
     printable,
@@ -27,7 +28,8 @@ from evenreel.library.catalog import (
     stored_path,
     transaction,
 )
-from evenreel.library.confidence import update_null_scores
+from evenreel.library.confidence import null_scores_hold, update_null_scores
+from evenreel.library.elements import elements_hold, named_elements, read_elements, update_elements
 from evenreel.library.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
 from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
@@ -191,12 +193,31 @@ class Store:
     def null_scores_hold(self) -> bool:
         """Whether the scores of nonsense were measured on the very clips that the library has now."""
         with self._lock:
-            (clips,) = self.connection.execute("SELECT count(*) FROM vector_rows").fetchone()
-            (measured,) = self.connection.execute(
-                "SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)"
-            ).fetchone()
-            stated = get_meta(self.connection).get("null_clips", "0")
-        return bool(clips == measured and stated == str(clips))
+            return null_scores_hold(self.connection)
+
+    def elements_hold(self) -> bool:
+        """Whether nothing is to be done about scene elements: there are none, or those of the clips are up to date.
+
+        They are left as they are while nobody has measured how nonsense scores on the clips that are there.
+        """
+        with self._lock:
+            wanted = has_elements(self.connection) and self.null_scores_hold()
+            return not wanted or elements_hold(self.connection)
+
+    def update_elements(self) -> None:
+        """Find the scene elements of all clips anew.
+
+        Raises:
+            LibraryError: the dictionary cannot be read.
+        """
+        with self._lock:
+            meta = get_meta(self.connection)
+            path, vectors = named_elements(self.connection, self.library), open_vectors(self.library, meta)
+            if path is None or vectors is None:
+                return
+            embedded = read_elements(path, meta.get("weights_hash"))
+            with transaction(self.connection):
+                update_elements(self.connection, vectors, embedded)
 
     def drop_replaced(self) -> int:
         """Delete the clips of files that were edited, where no other file has them; returns how many.

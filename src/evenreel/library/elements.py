@@ -1,0 +1,245 @@
+"""The scene elements of a library: what its clips show, in phrases of a dictionary, to be read and filtered by.
+
+Some phrase is always the nearest one, so being near says nothing. A phrase is an element of a clip where
+
+- the clip would answer a search for it: it is seen with a confidence of `CONFIDENT`, which a phrase of nonsense
+  reaches on any clip of the library at all in 5.5 % of cases (`evenreel.library.confidence`);
+- it lies `least_above(N)` standard deviations above nonsense, N being the phrases that are asked for: were nonsense
+  normal, no more than 1 of 20 clips would be given one of N phrases of it (Bonferroni). In a library of few clips this
+  asks for more than the first condition, in one of many clips for less;
+- not more than half of the clips are such, where there are `FEW` or more: else it tells none from another.
+
+Of these a clip has those that lie furthest above nonsense, at most `MOST`, and often none.
+
+The dictionary and its vectors lie beside the catalog in a sealed file, which is there before the catalog names it. The
+elements of the clips are derived from it, from the frames and from how nonsense scores. All are made anew whenever
+clips have come or gone, for the confidence of each depends on all; no model is needed for that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import LibraryError
+from evenreel.features.scene_elements import EmbeddedDictionary
+from evenreel.features.sealed import seal, unseal
+from evenreel.files import write_durably
+from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.library.catalog import get_meta, set_meta
+from evenreel.library.confidence import CONFIDENT, confidence
+from evenreel.library.gallery import DECIMALS, Gallery, load_gallery
+from evenreel.library.vectors import VectorIndex
+from evenreel.types import FloatArray
+
+FORMAT = 1
+"""Of the file; a reader refuses a larger one."""
+
+FILES = "elements.*.safetensors"
+
+MOST = {"entity": 5, "activity": 3}
+"""Kind of a phrase -> how many a clip has at most."""
+
+FEW = 30
+"""With fewer clips than this, a phrase that fits most of them may still be what they are about."""
+
+EVERYWHERE = 0.5
+
+BY_CHANCE = 0.05
+"""Share of clips that would be given one of N phrases of nonsense, were its scores normal."""
+
+LOOKED_AT = 32
+"""Phrases of a kind that are looked at in a clip: those of them that are everywhere may come first."""
+
+CLIPS_AT_ONCE = 1024
+
+FIND_AGAIN = "run: evenreel elements --library LIBRARY"
+
+_NAMED, _MADE_FROM, _ROWS = "elements", "elements_made_from", "elements_rows"
+"""Entries of `meta`: digest of the dictionary, digest of all that the elements follow from, digest of their rows."""
+
+
+class DamagedElementsError(LibraryError):
+    """The file of the dictionary is gone, or what is left of it is not what was written."""
+
+
+class _Furthest(NamedTuple):
+    """The phrases that lie furthest above nonsense, in descending order.
+
+    `places` and `above` are (C, K), the place in the dictionary and z, -inf where the clip would not answer; `clips`
+    (N,) counts the clips that would answer each phrase.
+    """
+
+    places: NDArray[np.int64]
+    above: FloatArray
+    clips: NDArray[np.int64]
+
+
+def elements_path(library: Path, digest: str) -> Path:
+    """Where the dictionary with this digest lies, with its vectors."""
+    return library / FILES.replace("*", digest)
+
+
+def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:
+    """Keep a dictionary with its vectors; the catalog does not name it yet.
+
+    Raises:
+        OSError: the disk is full or cannot be written.
+    """
+    path = elements_path(library, embedded.dictionary.digest)
+    about = {"format": FORMAT, "encoder_id": embedded.encoder_id, "weights_hash": embedded.weights_hash}
+    dictionary = embedded.dictionary
+    phrases = {"entities": dictionary.entities, "activities": dictionary.activities, "source": dictionary.source}
+    arrays = {"entities": embedded.entities, "activities": embedded.activities}
+    write_durably(path, seal(arrays, about | phrases))
+    return path
+
+
+def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
+    """A dictionary that was kept.
+
+    Args:
+        path: see `elements_path`.
+        weights_hash: of the library's model.
+
+    Raises:
+        DamagedElementsError: the file is missing or damaged, or of another model.
+        LibraryError: it cannot be read just now, or was written by a later version.
+    """
+    try:
+        arrays, record = unseal(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DamagedElementsError(f"{path} is missing.") from error
+    except OSError as error:
+        raise LibraryError(f"{path} cannot be read ({error.strerror or error}); check the disk.") from error
+    except Exception as error:  # a damaged header can fail in any way in the parser
+        raise DamagedElementsError(f"{path} is damaged ({error}).") from error
+    if record["format"] > FORMAT:
+        raise LibraryError(f"{path} has format {record['format']}; update evenreel to read it.")
+    if record["weights_hash"] != weights_hash:
+        raise DamagedElementsError(f"{path} was made with {record['encoder_id']}, not with the library's model.")
+    dictionary = SceneDictionary(tuple(record["entities"]), tuple(record["activities"]), source=record["source"])
+    return EmbeddedDictionary(dictionary, **arrays, encoder_id=record["encoder_id"], weights_hash=weights_hash)
+
+
+def named_elements(connection: sqlite3.Connection, library: Path) -> Path | None:
+    """The file that the catalog names, None where the library has no dictionary."""
+    digest = get_meta(connection).get(_NAMED)
+    return None if digest is None else elements_path(library, digest)
+
+
+def name_elements(connection: sqlite3.Connection, digest: str) -> None:
+    """Let the catalog name a dictionary; what its clips show is not known yet."""
+    drop_elements(connection)
+    set_meta(connection, {_NAMED: digest})
+
+
+def drop_elements(connection: sqlite3.Connection) -> None:
+    """Forget the dictionary and the elements of all clips; the file is the caller's."""
+    connection.execute("DELETE FROM clip_elements")
+    connection.executemany("DELETE FROM meta WHERE key = ?", [(_NAMED,), (_MADE_FROM,), (_ROWS,)])
+
+
+def elements_hold(connection: sqlite3.Connection) -> bool:
+    """Whether the elements follow from the very clips that the library has now."""
+    meta = get_meta(connection)
+    return meta.get(_MADE_FROM) == _made_from(connection)
+
+
+def changed_elements(connection: sqlite3.Connection) -> bool:
+    """Whether the elements of clips are not those that were written."""
+    return elements_hold(connection) and get_meta(connection).get(_ROWS) != _rows_digest(connection)
+
+
+def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
+    """Find the elements of every clip anew; the caller's transaction holds it all.
+
+    Args:
+        connection: the catalog; how nonsense scores was measured on the clips that it has.
+        vectors: of their frames.
+        embedded: the dictionary that the catalog names.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    gallery = load_gallery(connection)
+    connection.execute("DELETE FROM clip_elements")
+    dictionary = embedded.dictionary
+    least = least_above(len(dictionary.entities) + len(dictionary.activities))
+    for kind, phrases, queries in (
+        ("entity", dictionary.entities, embedded.entities),
+        ("activity", dictionary.activities, embedded.activities),
+    ):
+        if phrases:
+            rows = _rows(gallery, kind, phrases, _furthest(gallery, vectors, queries, least))
+            connection.executemany("INSERT INTO clip_elements VALUES (?, ?, ?, ?, ?)", rows)
+    set_meta(connection, {_MADE_FROM: _made_from(connection), _ROWS: _rows_digest(connection)})
+
+
+def least_above(phrases: int) -> float:
+    """By how many standard deviations a phrase has to be above nonsense where so many are asked for.
+
+    Example:
+        >>> [round(least_above(phrases), 2) for phrases in (1, 100, 1000)]
+        [1.64, 3.29, 3.89]
+    """
+    return NormalDist().inv_cdf(1 - BY_CHANCE / phrases)
+
+
+def _furthest(gallery: Gallery, vectors: VectorIndex, queries: FloatArray, least: float) -> _Furthest:
+    """The phrases (N, D) that each of a gallery's C clips would answer."""
+    kept = min(LOOKED_AT, len(queries))
+    places = np.empty((len(gallery.clip_ids), kept), np.int64)
+    above = np.empty((len(gallery.clip_ids), kept), np.float32)
+    clips = np.zeros(len(queries), np.int64)
+    for start in range(0, len(places), CLIPS_AT_ONCE):
+        part = slice(start, start + CLIPS_AT_ONCE)
+        z = _above_nonsense(gallery, vectors, queries, part)
+        z[z < least] = -np.inf
+        clips += np.isfinite(z).sum(axis=0)
+        places[part] = np.argsort(-z, axis=1, kind="stable")[:, :kept]
+        above[part] = np.take_along_axis(z, places[part], axis=1)
+    return _Furthest(places, above, clips)
+
+
+def _above_nonsense(gallery: Gallery, vectors: VectorIndex, queries: FloatArray, part: slice) -> FloatArray:
+    """How far phrases are above nonsense on some clips, (C, N), as `gallery.look` has it; -inf where that is unsure."""
+    found = vectors.best_per_clip(queries, gallery.first_rows[part], gallery.counts[part]).T
+    z = (np.round(found, DECIMALS) - gallery.means[part, None]) / gallery.deviations[part, None]
+    return np.where(confidence(z, gallery.null_best) >= CONFIDENT, z, -np.inf)
+
+
+def _rows(
+    gallery: Gallery, kind: str, phrases: tuple[str, ...], found: _Furthest
+) -> Iterator[tuple[str, str, int, str, float]]:
+    """The rows of the catalog's table."""
+    clips = len(gallery.clip_ids)
+    tells = found.clips <= EVERYWHERE * clips if clips >= FEW else np.ones(len(phrases), np.bool_)
+    wanted = np.isfinite(found.above) & tells[found.places]
+    for clip_id, places, above, chosen in zip(gallery.clip_ids, found.places, found.above, wanted, strict=True):
+        first = np.flatnonzero(chosen)[: MOST[kind]]
+        for rank, (place, z) in enumerate(zip(places[first], above[first], strict=True), start=1):
+            yield clip_id, kind, rank, phrases[place], round(float(z), 3)
+
+
+def _made_from(connection: sqlite3.Connection) -> str:
+    """A digest of all that elements follow from: a clip's id is one of its content, and its rows are never changed."""
+    meta = get_meta(connection)
+    digest = hashlib.sha256(f"{meta.get(_NAMED)} {meta.get('null_bank')} {meta.get('null_clips')}".encode())
+    for (clip_id,) in connection.execute("SELECT clip_id FROM vector_rows ORDER BY clip_id"):
+        digest.update(f"\n{clip_id}".encode())
+    return digest.hexdigest()
+
+
+def _rows_digest(connection: sqlite3.Connection) -> str:
+    digest = hashlib.sha256()
+    for row in connection.execute("SELECT * FROM clip_elements ORDER BY clip_id, kind, rank"):
+        digest.update(repr(row).encode())
+    return digest.hexdigest()
