@@ -63,8 +63,8 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_videos
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
 from evenreel.studies.length_measures import MAP, NDCG, length_figures
-from evenreel.studies.length_training import learning_of, splits_of
 from evenreel.studies.material import Part, StudyMaterial, part_of
+from evenreel.studies.trainings import learning_of, splits_of
 from evenreel.training.members import train_recipe
 from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
 from evenreel.training.run import Outside, Trained

@@ -24,12 +24,13 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
 from evenreel.studies import STUDIES, StudySettings, run_study
+from evenreel.studies.kinds import BASELINE
 from evenreel.studies.length_class import End, OneClass, picked_class, without_end
-from evenreel.studies.length_kinds import BACKDOOR, BASELINE, ENSEMBLE, RMV_ALL, RMV_RAND
+from evenreel.studies.length_kinds import BACKDOOR, ENSEMBLE, RMV_ALL, RMV_RAND
 from evenreel.studies.length_measures import MAP, NDCG, RANKS, length_figures
 from evenreel.studies.length_samples import compared, drawn
 from evenreel.studies.length_streams import with_streams
-from evenreel.studies.length_training import splits_of
+from evenreel.studies.trainings import splits_of
 from evenreel.training.member_runs import seeded_runs
 from evenreel.training.milestones import Progress
 from evenreel.training.recipe import Recipe
@@ -89,7 +90,7 @@ def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> StudySettings:
     """Trainings that are none."""
-    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", untrained)
+    monkeypatch.setattr("evenreel.studies.trainings.train_recipe", untrained)
     return replace(quick_settings(*TRIM), bases=("wti", "temporal"))
 
 
@@ -136,7 +137,7 @@ def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch:
         folders.append(folder.parent.name)
         return untrained(recipe, material, folder, outside)
 
-    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", told)
+    monkeypatch.setattr("evenreel.studies.trainings.train_recipe", told)
     found = run_study("length/t4", class_material(), quick)
     assert folders == ["baseline", "equal-2", "adjusted-2", "adjusted-3", "adjusted-4"]
     clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
@@ -153,7 +154,7 @@ def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyP
             taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
         return untrained(recipe, material, folder, outside)
 
-    monkeypatch.setattr("evenreel.studies.length_training.train_recipe", told)
+    monkeypatch.setattr("evenreel.studies.trainings.train_recipe", told)
     run_study("length/t10", class_material(), replace(quick, seeds=2))
     assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
 

@@ -22,10 +22,11 @@ from evenreel.corpus.actions import Actions, action_names, actions_of
 from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
-from evenreel.studies.length_kinds import Kind, Kinds, plain
-from evenreel.studies.length_training import Outcome, each_outcome, few_seeds, training_told
+from evenreel.studies.kinds import Kind, Kinds
+from evenreel.studies.length_kinds import plain
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
+from evenreel.studies.trainings import Outcome, each_outcome, few_seeds, training_told
 from evenreel.types import Corpus
 
 Pair = tuple[int, int]

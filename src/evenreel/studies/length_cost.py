@@ -11,10 +11,11 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.batches import row_lengths
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
-from evenreel.studies.length_kinds import BACKDOOR, BASELINE, ENSEMBLE, backdoor, ensemble, plain
-from evenreel.studies.length_training import learning_of, splits_of
+from evenreel.studies.kinds import BASELINE
+from evenreel.studies.length_kinds import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
+from evenreel.studies.trainings import learning_of, splits_of
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.run import Material
 from evenreel.training.specs import learned_from

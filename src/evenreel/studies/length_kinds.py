@@ -6,58 +6,26 @@ adjustment are done in the rows that do them; the baseline has neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Literal
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
+from evenreel.studies.kinds import BASELINE, Kind, Kinds, MemberOf, beside
 from evenreel.studies.material import StudyMaterial, StudySettings
 from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
-from evenreel.types import Corpus
 
-BASELINE, RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "baseline", "RmvRand", "RmvAll", "ensemble", "backdoor"
+RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
 MINED = {"RAN": "ran", "RANP": "ranp"}
 """How the paper calls a hinge that knows degrees of relevance, and the setting `mining`."""
-
-
-class MemberOf(NamedTuple):
-    """A member of the training of another row.
-
-    Attributes:
-        row: which.
-        number: of the member, from 1.
-    """
-
-    row: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A row of a table.
-
-    Attributes:
-        recipe: how it is trained.
-        against: the row that it is compared with; None for a row that others are compared with.
-        narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
-        member: of which row it is a member, so that it is not trained again; None for a training of its own.
-    """
-
-    recipe: Recipe
-    against: str | None = None
-    narrowed: Callable[[Corpus], Corpus] | None = None
-    member: MemberOf | None = None
-
-
-Kinds = dict[str, Kind]
 
 
 def against_trimming(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 1: every correction beside the baseline."""
     recipe = settings.recipe
     rows = {RMV_RAND: trimmed(recipe, "random"), RMV_ALL: trimmed(recipe, "all")}
-    return _beside(recipe, rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
+    return beside(plain(recipe), rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def against_mining(material: StudyMaterial, settings: StudySettings) -> Kinds:
@@ -78,7 +46,7 @@ def divisions(material: StudyMaterial, settings: StudySettings) -> Kinds:
     equal = replace(chosen, count=2, split="equal", fraction=None, thresholds=(), longest_first=False)
     adjusted = [replace(chosen, count=count, split="adjusted", thresholds=()) for count in (2, 3, 4)]
     rows = {"equal 2": equal} | {f"adjusted {one.count}": one for one in adjusted}
-    kinds = _beside(recipe, {name: replace(recipe, trim=None, members=members) for name, members in rows.items()})
+    kinds = beside(plain(recipe), {name: replace(recipe, trim=None, members=members) for name, members in rows.items()})
     whole = "adjusted 2"
     alone = {
         f"{word} of {whole}": replace(kinds[whole], member=MemberOf(whole, number))
@@ -100,7 +68,7 @@ def without_streams(material: StudyMaterial, settings: StudySettings) -> Kinds:
         f"without {one}": replace(recipe, data=replace(recipe.data, streams=tuple(s for s in streams if s != one)))
         for one in streams
     }
-    return _beside(recipe, rows)
+    return beside(plain(recipe), rows)
 
 
 def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
@@ -117,21 +85,21 @@ def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
 def with_ensemble(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 10: the backdoor adjustment beside as many models that learn from all clips."""
     recipe = settings.recipe
-    return _beside(recipe, {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
+    return beside(plain(recipe), {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def fine_tuned_strata(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """The failure method (section C.4): members that begin with a model of all clips."""
     recipe = settings.recipe
     tuned = replace(backdoor(recipe), members=replace(_members(recipe), begin="full"))
-    return _beside(recipe, {BACKDOOR: backdoor(recipe), "fine-tuned strata": tuned})
+    return beside(plain(recipe), {BACKDOOR: backdoor(recipe), "fine-tuned strata": tuned})
 
 
 def shared_encoder(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Not in the paper: what a single encoder with a head for each stratum keeps of the gain, with one gallery."""
     recipe = settings.recipe
     heads = replace(backdoor(recipe), members=replace(_members(recipe), form="heads", at_once=1))
-    return _beside(recipe, {BACKDOOR: backdoor(recipe), "shared encoder": heads})
+    return beside(plain(recipe), {BACKDOOR: backdoor(recipe), "shared encoder": heads})
 
 
 def plain(recipe: Recipe) -> Recipe:
@@ -180,10 +148,6 @@ def _members(recipe: Recipe) -> Members:
             "to length, or members to null."
         )
     return replace(members, only=None, form="models", begin="fresh")
-
-
-def _beside(recipe: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
-    return {BASELINE: Kind(plain(recipe))} | {name: Kind(row, BASELINE) for name, row in rows.items()}
 
 
 def _each_with_backdoor(bases: Mapping[str, Recipe]) -> Kinds:

@@ -13,10 +13,11 @@ from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.result import AuditTable
 from evenreel.errors import CorpusError
 from evenreel.studies.findings import Findings, effect_of, shown
-from evenreel.studies.length_kinds import BASELINE, RMV_ALL, RMV_RAND, Kind, plain, trimmed
-from evenreel.studies.length_training import Outcome, each_outcome, few_seeds, training_told
+from evenreel.studies.kinds import BASELINE, Kind
+from evenreel.studies.length_kinds import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
+from evenreel.studies.trainings import Outcome, each_outcome, few_seeds, training_told
 
 MOST = 60
 """Captions that are drawn of those that are suspected."""

@@ -20,11 +20,10 @@ from evenreel.studies.length_tables import (
     TABLE_6,
     TABLE_7,
     TABLE_10,
-    Comparison,
-    compared_trainings,
 )
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.study import Need, Study
+from evenreel.studies.training_tables import Comparison, compared_trainings
 
 RECIPE = "length.yaml"
 

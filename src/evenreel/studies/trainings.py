@@ -1,4 +1,4 @@
-"""Training of the rows of a table on frame length, with the splits and the selection that `evenreel train` has."""
+"""Training of the rows of a table, with the splits and the selection that `evenreel train` has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenreel.encoders.towers import usable_device
 from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.matcher import Matcher
 from evenreel.studies.fine_tuning import run_name, runs_folder
-from evenreel.studies.length_kinds import Kind
+from evenreel.studies.kinds import Kind
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
 from evenreel.studies.selection import SelectionMeasure, higher_is_better

@@ -1,0 +1,49 @@
+"""The rows of a table of trainings: one recipe again and again, with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evenreel.training.recipe import Recipe
+from evenreel.types import Corpus
+
+BASELINE = "baseline"
+
+
+class MemberOf(NamedTuple):
+    """A member of the training of another row.
+
+    Attributes:
+        row: which.
+        number: of the member, from 1.
+    """
+
+    row: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row of a table.
+
+    Attributes:
+        recipe: how it is trained.
+        against: the row that it is compared with; None for a row that others are compared with.
+        narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
+        member: of which row it is a member, so that it is not trained again; None for a training of its own.
+    """
+
+    recipe: Recipe
+    against: str | None = None
+    narrowed: Callable[[Corpus], Corpus] | None = None
+    member: MemberOf | None = None
+
+
+Kinds = dict[str, Kind]
+
+
+def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
+    """Rows that are each compared with the baseline."""
+    return {BASELINE: Kind(baseline)} | {name: Kind(row, BASELINE) for name, row in rows.items()}
