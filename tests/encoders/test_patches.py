@@ -1,4 +1,4 @@
-"""Features of patches: what the frame's would be if the last attention saw that patch alone."""
+"""Features of patches: what the last attention of the tower gives if it may look at one of them only."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def frames(count: int, height: int, width: int) -> Pixels:
 
 
 def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor:
-    """The frame's feature by the tower itself, whose last attention may look at one patch only."""
+    """By the tower's own attention, from which all other tokens are hidden."""
     if hasattr(model, "visual_projection"):
-        vision = model.vision_model
+        vision, layer = model.vision_model, model.vision_model.encoder.layers[-1]
         tokens = vision(pixel_values=inputs, output_hidden_states=True).hidden_states[-2]
         hidden = torch.full((1, 1, *[tokens.shape[1]] * 2), -torch.inf)
         hidden[..., patch + 1] = 0.0
-        pooled = vision.post_layernorm(vision.encoder.layers[-1](tokens, hidden)[:, 0])
-        return model.visual_projection(pooled)  # type: ignore[no-any-return]
+        attended = layer.self_attn(layer.layer_norm1(tokens), hidden)[0][:, 0]
+        return model.visual_projection(  # type: ignore[no-any-return]
+            vision.post_layernorm(attended + layer.mlp(layer.layer_norm2(attended)))
+        )
     tokens, head = model.vision_model(pixel_values=inputs).last_hidden_state, model.vision_model.head
     hidden = torch.arange(tokens.shape[1])[None].expand(len(tokens), -1) != patch
     attended = head.attention(head.probe.expand(len(tokens), -1, -1), tokens, tokens, key_padding_mask=hidden)[0]
@@ -42,7 +44,7 @@ def one_patch_left(model: Any, inputs: torch.Tensor, patch: int) -> torch.Tensor
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_patch_is_the_frame_if_nothing_else_is_looked_at(encoder: TowerEncoder, whole: bool) -> None:
+def test_a_patch_is_what_attention_gives_that_sees_nothing_else(encoder: TowerEncoder, whole: bool) -> None:
     pixels = frames(3, 40, 56)
     towers = encoder._towers
     preprocessing = towers.checkpoint.preprocessing

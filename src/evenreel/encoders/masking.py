@@ -27,7 +27,8 @@ class MaskSettings:
 
     Attributes:
         share: most of a clip's patches that go, those that show it best; frames need not give equally many.
-        others: what stays; a patch that one of these phrases fits at least as well stays too.
+        others: what stays; a patch that one of these phrases fits at least as well stays too. How well a phrase fits is
+            counted from its mean over the clip, for some phrases fit everything better than others do.
     """
 
     share: float = 0.25
@@ -72,16 +73,23 @@ def patches_of(
         raise UsageError("Name at least one thing to take out of the frames.")
     settings = settings or MaskSettings()
     patches = encoder.encode_patches(pixels, whole=True)
-    fit = similarity(patches, encoder.encode_text(phrases).sentence)
+    vectors = encoder.encode_text(phrases).sentence
     if not settings.others:
-        return best_patches(fit, settings.share)
-    margin = fit - similarity(patches, encoder.encode_text(settings.others).sentence)
+        return best_patches(similarity(patches, vectors), settings.share)
+    margin = above_mean(patches, vectors) - above_mean(patches, encoder.encode_text(settings.others).sentence)
     return best_patches(margin, settings.share) & (margin > 0)
 
 
 def similarity(patches: FloatArray, vectors: FloatArray) -> FloatArray:
     """(T, rows, columns, D) unit patches and (K, D) unit vectors -> (T, rows, columns) cosine with the nearest one."""
     nearest: FloatArray = (patches @ vectors.T).max(axis=-1)
+    return nearest
+
+
+def above_mean(patches: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Likewise, of cosines from which the mean over all patches of the clip was taken, vector by vector."""
+    cosines = patches @ vectors.T
+    nearest: FloatArray = (cosines - cosines.mean(axis=(0, 1, 2))).max(axis=-1)
     return nearest
 
 

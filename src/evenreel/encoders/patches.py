@@ -1,12 +1,11 @@
 """What each patch of a frame shows, in the space of captions.
 
 The last tokens of CLIP's patches lie elsewhere: only the class token was ever trained to meet captions. MaskCLIP (Zhou
-et al., ECCV 2022, arXiv 2112.01071, section 3.3) takes what the last attention reads of each patch instead, its value.
-Here the rest of the way is gone too: a patch's feature is what the frame's would be if the last attention of the tower
-looked at this patch alone. For CLIP that is the last layer, for SigLIP the head that pools. Features of patches and of
-frames then have one scale, and a patch without content does not become as long as any other. On rendered scenes the
-built-in tower finds the named thing so more often than by the value alone, with MaskCLIP's own residual or without
-(docs/bima.md).
+et al., ECCV 2022, arXiv 2112.01071, section 3.3) takes what the last attention of a tower would read of each patch, its
+value, instead. Here this is what the attention gives if it looks at that patch alone, and what follows it in the tower
+is kept. The head of SigLIP is just that, so there a patch's feature is what the frame's would be. In CLIP's last layer
+the token that attends is added; it is left out here, for it says what the whole frame shows, and every patch would
+show that. docs/bima.md has what each of these choices finds in rendered scenes.
 """
 
 from __future__ import annotations
@@ -43,12 +42,11 @@ def patch_grid(towers: Towers) -> tuple[int, int]:
 
 
 def _clip_patches(model: Any, pixels: Tensor) -> Tensor:
-    """(N, P, D): the class token attends to one patch and to nothing else, itself included."""
+    """(N, P, D): the value of each patch through the rest of the last layer."""
     vision = model.vision_model
     layer = vision.encoder.layers[-1]
-    tokens = _input_of(layer.layer_norm1, vision, pixels)
-    value = layer.self_attn.v_proj(layer.layer_norm1(tokens[:, 1:]))
-    attended = tokens[:, :1] + layer.self_attn.out_proj(value)
+    tokens = _input_of(layer.layer_norm1, vision, pixels)[:, 1:]
+    attended = layer.self_attn.out_proj(layer.self_attn.v_proj(layer.layer_norm1(tokens)))
     pooled = attended + layer.mlp(layer.layer_norm2(attended))
     features: Tensor = model.visual_projection(vision.post_layernorm(pooled))
     return features

@@ -1,0 +1,48 @@
+"""The untrusted half of looking at clips, run in a killable worker: the frames at some moments, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evenreel.config import MediaLimits
+from evenreel.media import open_video
+from evenreel.media.workers import Message
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The sampling rule that asks for given moments, rising, in seconds of the file.
+
+    >>> list(Moments((0.5, 2.0)).times(0.0, 8.0))
+    [0.5, 2.0]
+    """
+
+    needs_end: ClassVar[bool] = False
+    at_s: Sequence[float]
+
+    def times(self, start_s: float, end_s: float) -> Iterator[float]:
+        """The moments."""
+        return iter(self.at_s)
+
+    def capped(self, duration_s: float, max_frames: int) -> Moments:
+        """Itself: whoever names moments wants these."""
+        return self
+
+
+class MomentReader:
+    """Answers `{"path", "at_s"}` with a message for each frame that is on screen then, its pixels (H, W, 3).
+
+    Args:
+        limits: fields of `MediaLimits`.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read one clip."""
+        with open_video(task["path"], self._limits) as video:
+            for frame in video.frames(Moments(task["at_s"])):
+                yield {"time_s": frame.time_s}, frame.pixels
