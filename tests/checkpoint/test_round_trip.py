@@ -24,7 +24,13 @@ from .conftest import ENCODER, scores, trained
 
 SMALL = {
     **{"heads": 2, "weight_layers": 1, "max_frames": 3, "max_words": 6, "layers": 1, "temporal_layers": 1},
-    **{"size": 8, "word_size": 4, "vocabulary": ("red", "ball")},
+    **{
+        "size": 8,
+        "word_size": 4,
+        "vocabulary": ("red", "ball"),
+        "entities": ("a dog", "grass"),
+        "activities": ("run",),
+    },
 }
 
 

@@ -43,6 +43,26 @@ BAD: dict[str, tuple[Any, ...]] = {
     "max_nouns": (0, *NO_NUMBERS),
     "sharpness": (-1, *NO_NUMBERS),
     "graph_dropout": (1.0, -0.1, *NO_NUMBERS),
+    "elements": ("", 3, True),
+    "embeddings": ("", 3, True),
+    "entities": ("dog", ("dog", "dog"), (1,), None),
+    "activities": ("run", ("run", "run"), (1,), None),
+    "g": ("fixed", *NO_NUMBERS),
+    "use_entities": (1, "true", None),
+    "use_activities": (1, "true", None),
+    "residual": (1, "true", None),
+    "captioning": (1, "true", None),
+    "disentangle": (1, "true", None),
+    "lambda_cap": (-0.1, *NO_NUMBERS),
+    "lambda_rec": (-0.1, *NO_NUMBERS),
+    "lambda_kl": (-0.1, *NO_NUMBERS),
+    "kl_on": ("content", None),
+    "reduction": ("max", None),
+    "kappa": (0, 1.5, *NO_NUMBERS),
+    "samples": (0, 1.5, *NO_NUMBERS),
+    "free_nats": (-1, *NO_NUMBERS),
+    "decoder_layers": (0, 1.5, *NO_NUMBERS),
+    "vocabulary_size": (0, 1.5, *NO_NUMBERS),
 }
 """Every setting of every matcher is here: one that is added without a range fails the test."""
 
@@ -81,6 +101,9 @@ def test_the_ends_of_the_ranges(entry: Any) -> None:
         "layers": 1, "weight_layers": 1, "heads": 1, "max_frames": 1, "max_words": 1, "trials": 1,
         "margin": 0, "margin_pos": 2, "tau_neg": 1, "tau_pos": 1, "size": 2, "word_size": 1, "words_at_least": 1,
         "max_verbs": 1, "max_nouns": 1, "sharpness": 0, "graph_dropout": 0, "vocabulary": (), "vectors": None,
+        "elements": None, "embeddings": None, "entities": (), "activities": (), "g": -1, "lambda_cap": 0,
+        "lambda_rec": 0, "lambda_kl": 0, "kappa": 1, "samples": 1, "free_nats": 0, "decoder_layers": 1,
+        "vocabulary_size": 1,
     }  # fmt: skip
     given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
     built = entry.settings(**given)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
+from evenreel.matchers.bima import Bima
+from evenreel.matchers.bima_settings import BimaSettings, with_dictionary_and_words
 from evenreel.matchers.fitting import Fit
 from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
@@ -41,6 +43,7 @@ MATCHERS: dict[str, Entry] = {
     "x_pool": Entry(XPool, XPoolSettings),
     "t_mass": Entry(TMass, TMassSettings),
     "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
+    "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words),
 }
 
 

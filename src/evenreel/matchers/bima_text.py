@@ -1,0 +1,82 @@
+"""What the words of a caption say and how its writer put it: BiMa's content and bias (arXiv 2506.03589, section 3.3).
+
+The paper splits the text encoder in two and says no more of it. Here both parts are heads of its words. That of the
+content is a residual map whose last layer starts at zero (`evenreel.matchers.adapter.ResidualMap`), so that training
+starts at the words of the tower; that of the bias is here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+LARGEST_LOG_VARIANCE = 10.0
+"""Of either sign: past it a step too far would be no number any more."""
+
+
+class Gaussian(NamedTuple):
+    """Independent normal numbers: `mu` and `log_variance`, log sigma^2, both (..., D)."""
+
+    mu: Tensor
+    log_variance: Tensor
+
+    @property
+    def sigma(self) -> Tensor:
+        """(..., D) standard deviations."""
+        return (0.5 * self.log_variance).exp()
+
+    def draw(self) -> Tensor:
+        """(..., D) `mu + sigma * epsilon` (equation 10); the noise is of the global random state."""
+        return self.mu + self.sigma * torch.randn_like(self.mu)
+
+
+class BiasHead(nn.Module):
+    """Words, entries of size one -> the distribution of their bias (equation 9); at the start it is the prior.
+
+    Args:
+        dimension: D.
+        dropout: of the hidden units.
+    """
+
+    def __init__(self, dimension: int, dropout: float) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(nn.Linear(dimension, dimension), nn.GELU(), nn.Dropout(dropout))
+        self.mu, self.log_variance = nn.Linear(dimension, dimension), nn.Linear(dimension, dimension)
+        for last in (self.mu, self.log_variance):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def forward(self, words: Tensor) -> Gaussian:
+        """(..., D) -> mean and log variance (..., D)."""
+        hidden = self.hidden(words)
+        log_variance = self.log_variance(hidden).clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
+        return Gaussian(self.mu(hidden), log_variance)
+
+
+def mean_draw(bias: Gaussian, ids: Sequence[str], draws: int, seed: int) -> Tensor:
+    """The mean of several draws, each caption's own: whatever captions stand beside it, it gets the same.
+
+    Args:
+        bias: of Q captions, (Q, W, D).
+        ids: of the captions.
+        draws: n of them; 0 for `mu`, their mean in the end.
+        seed: of the draws.
+
+    Returns:
+        (Q, W, D).
+    """
+    if not draws:
+        return bias.mu
+    words, dimension = bias.mu.shape[1:]
+    # By word first: the noise of a word does not depend on how far other captions make this one be padded.
+    noise = [_stream(seed, one).standard_normal((words, draws, dimension)).mean(1) for one in ids]
+    return bias.mu + bias.sigma * torch.from_numpy(np.stack(noise)).to(bias.mu)
+
+
+def _stream(seed: int, caption_id: str) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(caption_id.encode())])

@@ -1,0 +1,151 @@
+"""Frames that look at the scene elements of their video: BiMa's visual half (arXiv 2506.03589, sections 3.1, 3.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.features.sealed import unseal
+from evenreel.similarity.scene_elements import Selected, aggregate, select
+
+KINDS = ("entities", "activities")
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """Which elements there are, and how frames take them in.
+
+    Attributes:
+        entities: N_e, phrases of the dictionary.
+        activities: N_a, likewise.
+        kappa: phrases of each kind that a video has.
+        g: the weight of entities; None for that of equation 4.
+        residual: frames keep what they are and add what they attend to, both normalised before; else they become what
+            they attend to, which is how the paper prints it.
+    """
+
+    entities: int
+    activities: int
+    kappa: int = 20
+    g: float | None = None
+    residual: bool = True
+
+
+class ElementAttention(NamedTuple):
+    """What frames attend to.
+
+    Attributes:
+        weights: (V, T, k), summing to one over the elements of a video; those of padding mean nothing.
+        entity_places: (V, k) rows of the dictionary that make element l, with ...
+        activity_places: ... (V, k) these; of width 0 where there are none of a kind.
+    """
+
+    weights: Tensor
+    entity_places: Tensor
+    activity_places: Tensor
+
+
+class SceneElements(nn.Module):
+    """Attention of frames to scene elements, one head of width D.
+
+    Queries and keys start as the identity, so that frames attend at first to what their tower finds them most like.
+    Values start at zero where what they give is added to the frames (training starts at the frames), else as the
+    identity. The elements themselves never learn.
+
+    Args:
+        dimension: D.
+        settings: the sizes.
+    """
+
+    entities: Tensor
+    activities: Tensor
+
+    def __init__(self, dimension: int, settings: SceneSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.scale = math.sqrt(dimension)
+        self.query, self.key, self.value = (_identity(dimension) for _ in range(3))
+        if settings.residual:
+            nn.init.zeros_(self.value.weight)
+        self.frame_norm, self.element_norm = (
+            nn.LayerNorm(dimension) if settings.residual else nn.Identity() for _ in range(2)
+        )
+        for kind in KINDS:  # of no meaning until `read` or a checkpoint brings those of the dictionary
+            phrases = torch.randn(getattr(settings, kind), dimension)
+            self.register_buffer(kind, F.normalize(phrases, dim=-1))
+
+    def forward(self, frames: Tensor, frame_mask: Tensor, seen: Tensor) -> Tensor:
+        """Frames after one look at the elements of their video (section 3.2, the equation without a number).
+
+        Args:
+            frames: (V, T, D), rows of unit length.
+            frame_mask: (V, T) True = real.
+            seen: (V, D) mean frame of each video, in the space of the phrases.
+
+        Returns:
+            (V, T, D), rows of unit length, zero where there is no frame.
+        """
+        given, elements = self.frame_norm(self.scale * frames), self._elements(self.selected(seen))
+        found = self._weights(given, elements) @ self.value(elements)
+        mixed = self.scale * frames + found if self.settings.residual else found
+        return F.normalize(mixed, dim=-1).masked_fill(~frame_mask[..., None], 0.0)
+
+    def attention(self, frames: Tensor, seen: Tensor) -> ElementAttention:
+        """The weights of `forward`, and whose they are; arguments as there."""
+        selected = self.selected(seen)
+        weights = self._weights(self.frame_norm(self.scale * frames), self._elements(selected))
+        return ElementAttention(weights, selected.entity_places, selected.activity_places)
+
+    def selected(self, seen: Tensor) -> Selected:
+        """The phrases that each video is most like."""
+        return select(seen, self.entities, self.activities, self.settings.kappa)
+
+    @torch.no_grad()
+    def read(self, path: Path) -> None:
+        """Take the vectors of the phrases from a file that `evenreel elements` wrote.
+
+        Raises:
+            UsageError: it cannot be read, or is of another dictionary or encoder.
+        """
+        try:
+            arrays, _ = unseal(path.read_bytes())
+        except Exception as error:  # a damaged header can fail in any way in the parser
+            raise UsageError(
+                f"The vectors of scene elements in {path} cannot be read ({error}); make them again with "
+                "`evenreel elements`."
+            ) from error
+        for kind in KINDS:
+            own, given = getattr(self, kind), arrays.get(kind)
+            if not len(own):
+                continue
+            if given is None or given.shape != own.shape:
+                raise UsageError(
+                    f"{path} has no vectors of length {own.shape[1]} for the {len(own):,} {kind} that frames are to "
+                    "look at; make them again with `evenreel elements`, by the encoder of the features."
+                )
+            own.copy_(torch.from_numpy(given))
+
+    def _elements(self, selected: Selected) -> Tensor:
+        """(V, k, D) `c` of equation 5, entries of size one, normalised where frames are."""
+        with torch.autocast(selected.entities.device.type, enabled=False):
+            elements = self.scale * aggregate(selected, self.settings.g)
+        normed: Tensor = self.element_norm(elements)
+        return normed
+
+    def _weights(self, frames: Tensor, elements: Tensor) -> Tensor:
+        """(V, T, k)."""
+        return (self.query(frames) @ self.key(elements).mT / self.scale).softmax(-1)
+
+
+def _identity(dimension: int) -> nn.Linear:
+    layer = nn.Linear(dimension, dimension)
+    nn.init.eye_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
