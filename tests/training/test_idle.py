@@ -11,6 +11,7 @@ from evenreel.debias.length import PerStratum
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.training.idle import rest_idle_parameters
+from tests.matchers.examples import SETTINGS
 
 
 def resting(module: nn.Module) -> set[str]:
@@ -20,7 +21,7 @@ def resting(module: nn.Module) -> set[str]:
 
 @pytest.mark.parametrize("name", MATCHERS)
 def test_the_matchers_have_no_idle_parameter(name: str) -> None:
-    matcher = build_matcher(name, 8, {"size": 8} if name == "hgr" else None)
+    matcher = build_matcher(name, 8, SETTINGS.get(name))
     assert isinstance(matcher, nn.Module)
     assert resting(matcher) == set()
     assert all(parameter.grad is None for parameter in matcher.parameters())

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenreel.errors import UsageError
-from evenreel.features.scene_elements import embeddings_path, load_dictionary, load_embedded
 from evenreel.losses.variational import Reduction
 from evenreel.matchers.caption_words import vocabulary_of
 from evenreel.matchers.fitting import LearnedFrom
@@ -137,6 +136,8 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Any]
             "bima looks at scene elements, and the setting elements names no folder of them; give elements=DIR, the "
             "folder that `evenreel elements` wrote, or set use_entities=false and use_activities=false."
         )
+    from evenreel.features.scene_elements import embeddings_path, load_dictionary, load_embedded
+
     folder = Path(settings.elements)
     if weights_hash is None:
         dictionary, found = load_dictionary(folder), {}
