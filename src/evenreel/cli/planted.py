@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from evenreel.planted import BiasName, PlantedCorpus, PlantedStatistics, PlantSettings
 
 LEAST_S, MOST_S = 0.5, 30.0
+EDIT_HELP = (
+    "Write only the test split, after this edit and under the same ids, for the audits visual and textual: "
+    "background-swapped or -removed, entity-..., motion-..., control; of 'textual' also style-..., content-..., "
+    "caption-control."
+)
 
 
 def planted(
@@ -37,6 +42,7 @@ def planted(
         bool,
         typer.Option("--mirrors", help="Every clip of 'source' beside its mirror, in all splits; needs --strength 0."),
     ] = False,
+    edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,16 +51,17 @@ def planted(
 
     from evenreel.cli.show import print_json
     from evenreel.cli.waiting import share_bar
-    from evenreel.planted import page_of, plan_corpus, write_corpus
+    from evenreel.planted import described, page_of, plan_corpus, write_corpus
 
     settings = replace(_settings(bias, short, long), mirrors=mirrors)
     plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
-    with share_bar(f"rendering {len(plan.clips):,} clips") as report:
-        rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total))
+    told = described(plan, edit) if edit else plan
+    with share_bar(f"rendering {len(told.clips):,} clips") as report:
+        rendered = write_corpus(plan, out, workers, lambda there, total: report(there / total), edit)
     if as_json:
-        print_json({"corpus": str(out), "rendered": rendered, **page_of(plan)})
+        print_json({"corpus": str(out), "rendered": rendered, **page_of(told, edit)})
     else:
-        _show(plan, out, rendered)
+        _show(told, out, rendered)
 
 
 def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None) -> PlantSettings:

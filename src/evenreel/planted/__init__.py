@@ -3,6 +3,7 @@
 from evenreel.planted.biases import BIASES, BiasName
 from evenreel.planted.captions import ATTRIBUTES, caption
 from evenreel.planted.draw import Renderer, draw_clip, draw_frame
+from evenreel.planted.edits import CAPTION_EDITS, CLIP_EDITS, described, edited
 from evenreel.planted.features import text_features, video_features
 from evenreel.planted.folder import page_of, write_corpus
 from evenreel.planted.look import Look
@@ -16,6 +17,8 @@ from evenreel.planted.write import write_clip, write_scene
 __all__ = [
     "ATTRIBUTES",
     "BIASES",
+    "CAPTION_EDITS",
+    "CLIP_EDITS",
     "BiasName",
     "Entity",
     "Look",
@@ -29,8 +32,10 @@ __all__ = [
     "Sign",
     "caption",
     "corpus_of",
+    "described",
     "draw_clip",
     "draw_frame",
+    "edited",
     "page_of",
     "plan_corpus",
     "planted_statistics",

@@ -28,6 +28,8 @@ from evenreel.types import Pixels
 
 OVERSAMPLING = 3
 """Shapes are filled this much larger and reduced, which makes their edges smooth."""
+GREY: Colour = (128, 128, 128)
+"""What a background is replaced with that is left out."""
 RIM: Colour = (252, 252, 252)
 RIM_WIDTH = 0.13
 """A light rim around each entity, in radii: a green star stays visible on a green meadow."""
@@ -47,10 +49,13 @@ class Renderer:
 
     def picture(self, time_s: float) -> Image.Image:
         """The picture at `time_s` seconds."""
+        if "motion" in self.scene.without:
+            time_s = self.scene.duration_s / 2
         dx, dy = shake_offset(self.scene, time_s)
         left, top = self._margin - dx, self._margin - dy
         picture = self._backdrop.crop((left, top, left + self.scene.width, top + self.scene.height))
-        _paste_entity(picture, self.scene.subject, subject_pose(self.scene, time_s), (dx, dy))
+        if "entity" not in self.scene.without:
+            _paste_entity(picture, self.scene.subject, subject_pose(self.scene, time_s), (dx, dy))
         for sign in self.scene.signs:
             if sign.is_up(time_s):
                 _paste_sign(picture, sign, (dx, dy))
@@ -83,6 +88,8 @@ def _backdrop(scene: Scene, margin: int) -> Image.Image:
     for rule in background.things:
         _scatter(draw, rule, size, rng)
     picture = canvas.reduce(2)
+    if "background" in scene.without:  # only now: the small things below are drawn as before
+        picture.paste(GREY, (0, 0, *picture.size))
     for _ in range(scene.distractors):
         _paste_distractor(picture, scene.height, rng)
     for entity in scene.entities[1:]:

@@ -26,6 +26,7 @@ from evenreel.media.encode import clip_bytes
 from evenreel.planted import vocabulary
 from evenreel.planted.biases import BIASES
 from evenreel.planted.draw import draw_clip
+from evenreel.planted.edits import described, edited
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Scene, Sign
 from evenreel.planted.statistics import planted_statistics
@@ -41,7 +42,13 @@ RENDERER = 1
 """Version of the renderer: clips of another one are not mixed with these."""
 
 
-def write_corpus(plan: PlantedCorpus, folder: str | Path, workers: int = 0, progress: Progress | None = None) -> int:
+def write_corpus(
+    plan: PlantedCorpus,
+    folder: str | Path,
+    workers: int = 0,
+    progress: Progress | None = None,
+    edit: str | None = None,
+) -> int:
     """Render a planned corpus into a folder; a clip that is there already is not rendered again.
 
     The folder is a corpus (`evenreel.corpus.load_corpus`) whose clips lie in `clips`. `planted.json` says what was
@@ -53,17 +60,21 @@ def write_corpus(plan: PlantedCorpus, folder: str | Path, workers: int = 0, prog
         folder: is made where it is missing.
         workers: processes; 0 means one for each core.
         progress: called with the clips that are there and all clips.
+        edit: write the test split after this edit (`evenreel.planted.edits`), under the same ids.
 
     Returns:
         How many clips were rendered.
 
     Raises:
         CorpusError: the folder holds another corpus, or cannot be written; or a process that renders died.
+        UsageError: there is no such edit of such a corpus.
     """
-    folder = Path(folder)
+    folder, shown = Path(folder), plan
+    if edit is not None:
+        shown, plan = edited(plan, edit), described(plan, edit)
     try:
-        _claim(folder, plan)
-        missing = [clip for clip in plan.clips if not (folder / clip_path(clip)).is_file()]
+        _claim(folder, page_of(plan, edit))
+        missing = [clip for clip in shown.clips if not (folder / clip_path(clip)).is_file()]
         _render(missing, folder, workers or usable_cores(), _counting(progress, len(plan.clips), len(missing)))
     except OSError as error:
         raise CorpusError(
@@ -81,8 +92,8 @@ def write_corpus(plan: PlantedCorpus, folder: str | Path, workers: int = 0, prog
     return len(missing)
 
 
-def page_of(plan: PlantedCorpus) -> dict[str, Any]:
-    """What was planted, in plain values: the content of `planted.json`."""
+def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
+    """What was planted, in plain values: the content of `planted.json`, with the name of an edit where there is one."""
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
@@ -93,13 +104,14 @@ def page_of(plan: PlantedCorpus) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": asdict(plan.settings),
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + vocabulary.data_text()).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + (edit or "") + vocabulary.data_text()).encode()).hexdigest(),
+        **({"edit": edit} if edit else {}),
     }
 
 
-def _claim(folder: Path, plan: PlantedCorpus) -> None:
+def _claim(folder: Path, content: dict[str, Any]) -> None:
     """Write the page first, so that clips of two plans are never mixed."""
-    page, content = folder / PAGE, page_of(plan)
+    page = folder / PAGE
     if page.exists():
         _check_page(page, content)
     elif there := [name for name in CONTENT if (folder / name).exists()]:
@@ -116,7 +128,7 @@ def _check_page(page: Path, content: dict[str, Any]) -> None:
         found = json.loads(page.read_bytes())
     if not isinstance(found, dict) or any(found.get(key) != content[key] for key in ("renderer", "digest")):
         raise CorpusError(
-            f"{page.parent} holds a planted corpus of another bias, strength, seed, size or version; "
+            f"{page.parent} holds a planted corpus of another bias, strength, seed, size, edit or version; "
             "choose another folder, or delete this one first."
         )
 

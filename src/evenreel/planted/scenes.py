@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from evenreel.planted import vocabulary
 from evenreel.planted.look import PLAIN, Look
 
 Item = TypeVar("Item")
+Part = Literal["background", "entity", "motion"]
 Face = Literal["plain", "bold", "typewriter"]
 FACES: tuple[Face, ...] = get_args(Face)
 
@@ -82,6 +83,9 @@ class Scene:
         height: of the picture in pixels, even.
         seed: of what no field says: where the trees stand, how the camera trembles.
         look: what the camera or a generator makes of the pictures.
+        without: what the pictures leave out: `background` is then grey, the `entity` that captions name is not there,
+            and all is as in the middle of the clip without `motion`. It is not in the `repr`, of which the digests of
+            written corpora are made.
     """
 
     entities: tuple[Entity, ...]
@@ -96,6 +100,7 @@ class Scene:
     height: int = 240
     seed: int = 0
     look: Look = PLAIN
+    without: frozenset[Part] = field(default=frozenset(), repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn or written.

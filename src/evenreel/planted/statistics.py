@@ -40,14 +40,14 @@ class PlantedStatistics:
 
 
 def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
-    """The planted thing, counted in each split.
+    """The planted thing, counted in each split that has clips.
 
     >>> from evenreel.planted import plan_corpus
     >>> train, val, test = planted_statistics(plan_corpus("visual", 1.0, clips=400))
     >>> train.planted_share, train.association, round(test.planted_share, 1)
     (1.0, 1.0, 0.1)
     """
-    return tuple(_of_split(plan, name) for name in SPLITS)
+    return tuple(_of_split(plan, name) for name in SPLITS if plan.split(name))
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:

@@ -1,0 +1,169 @@
+"""One thing in the clips or captions of a planted corpus changed, and everything else left as it was.
+
+What an edit replaces goes with nothing: another background, shape, activity or annotator is drawn at random, so that an
+edited clip is as likely as any other of the test split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from zlib import crc32
+
+import numpy as np
+
+from evenreel.errors import UsageError
+from evenreel.language.style import SOMETHING
+from evenreel.planted import vocabulary
+from evenreel.planted.captions import any_of
+from evenreel.planted.plan import PlantedClip, PlantedCorpus
+from evenreel.planted.scenes import Part, Scene
+from evenreel.planted.shots import Sentence
+
+_SEEDS = 2**32
+
+
+def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
+    """The test split of a plan after an edit; ids stay, so that scores before and after belong together.
+
+    Args:
+        plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
+            change what annotators wrote.
+        edit: its name. `control` draws a clip's scene once more: things stand elsewhere in the background, and the
+            camera trembles otherwise. `caption-control` puts a caption into any habit of its own annotator.
+
+    Raises:
+        UsageError: there is no such edit, or the captions have no annotators.
+    """
+    clips = plan.split("test")
+    if edit in CLIP_EDITS:
+        return replace(plan, clips=tuple(_with_scene(clip, edit, plan.seed) for clip in clips))
+    if edit not in CAPTION_EDITS:
+        known = ", ".join((*CLIP_EDITS, *CAPTION_EDITS))
+        raise UsageError(f"{edit!r} is no edit of planted corpora; there are: {known}.")
+    if any(caption.annotator is None for clip in clips for caption in clip.shot.captions):
+        raise UsageError(
+            f"The edit {edit!r} changes what annotators write, and captions of {plan.bias!r} have none; take 'textual'."
+        )
+    return replace(plan, clips=tuple(_with_captions(clip, clips, edit, plan.seed) for clip in clips))
+
+
+def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
+    """The test split as the tables of an edited corpus say it: captions after the edit, and of clips what they showed.
+
+    Raises:
+        UsageError: as `edited`.
+    """
+    return replace(plan, clips=plan.split("test")) if edit in CLIP_EDITS else edited(plan, edit)
+
+
+def _with_scene(clip: PlantedClip, edit: str, seed: int) -> PlantedClip:
+    scene = CLIP_EDITS[edit](clip.scene, _chance(seed, edit, clip.clip_id))
+    return replace(clip, shot=replace(clip.shot, scene=scene))
+
+
+def _with_captions(clip: PlantedClip, clips: Sequence[PlantedClip], edit: str, seed: int) -> PlantedClip:
+    random = _chance(seed, edit, clip.clip_id)
+    others = [other for other in clips if other.clip_id != clip.clip_id]
+    lender = others[int(random.integers(len(others)))] if others else clip
+    captions = tuple(
+        CAPTION_EDITS[edit](caption, random, any_of(random, lender.shot.captions)) for caption in clip.shot.captions
+    )
+    return replace(clip, shot=replace(clip.shot, captions=captions))
+
+
+def _chance(seed: int, edit: str, clip_id: str) -> np.random.Generator:
+    return np.random.default_rng([seed, crc32(f"{edit} {clip_id}".encode())])
+
+
+def _another(random: np.random.Generator, names: Sequence[str], own: str) -> str:
+    return any_of(random, [name for name in names if name != own])
+
+
+def _swap_background(scene: Scene, random: np.random.Generator) -> Scene:
+    return replace(scene, background=_another(random, tuple(vocabulary.backgrounds()), scene.background))
+
+
+def _swap_entity(scene: Scene, random: np.random.Generator) -> Scene:
+    """Another shape in another colour, where it was."""
+    subject = scene.subject
+    shape = _another(random, vocabulary.shapes(), subject.shape)
+    colour = _another(random, tuple(vocabulary.colours()), subject.colour)
+    return replace(scene, entities=(replace(subject, shape=shape, colour=colour), *scene.entities[1:]))
+
+
+def _swap_motion(scene: Scene, random: np.random.Generator) -> Scene:
+    return replace(scene, activity=_another(random, tuple(vocabulary.activities()), scene.activity))
+
+
+def _leave_out(scene: Scene, _: np.random.Generator, part: Part) -> Scene:
+    return replace(scene, without=scene.without | {part})
+
+
+def _take_again(scene: Scene, random: np.random.Generator) -> Scene:
+    return replace(scene, seed=int(random.integers(_SEEDS)))
+
+
+def _parts(caption: Sentence) -> tuple[str, str, str]:
+    """What stands before the content, the content, and what stands after it."""
+    for habit in vocabulary.annotators()[_annotator(caption)]:
+        before, after = habit.split("{caption}")
+        if caption.text.startswith(before) and caption.text.endswith(after):
+            return before, caption.text[len(before) : len(caption.text) - len(after)], after
+    raise UsageError(f"The caption {caption.text!r} is in no habit of {caption.annotator!r}; plan the corpus anew.")
+
+
+def _annotator(caption: Sentence) -> str:
+    return caption.annotator or ""
+
+
+def _around(caption: Sentence, content: str) -> Sentence:
+    before, _, after = _parts(caption)
+    return replace(caption, text=f"{before}{content}{after}")
+
+
+def _written(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
+    habit = any_of(random, vocabulary.annotators()[annotator])
+    return replace(caption, text=habit.format(caption=_parts(caption)[1]), annotator=annotator)
+
+
+def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
+    return replace(caption, text=_parts(caption)[1])
+
+
+def _swap_style(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
+    return _written(caption, random, _another(random, tuple(vocabulary.annotators()), _annotator(caption)))
+
+
+def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
+    return _around(caption, SOMETHING)
+
+
+def _swap_content(caption: Sentence, _: np.random.Generator, lender: Sentence) -> Sentence:
+    return _around(caption, _parts(lender)[1])
+
+
+def _write_again(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
+    return _written(caption, random, _annotator(caption))
+
+
+CLIP_EDITS: dict[str, Callable[[Scene, np.random.Generator], Scene]] = {
+    "background-swapped": _swap_background,
+    "background-removed": partial(_leave_out, part="background"),
+    "entity-swapped": _swap_entity,
+    "entity-removed": partial(_leave_out, part="entity"),
+    "motion-swapped": _swap_motion,
+    "motion-removed": partial(_leave_out, part="motion"),
+    "control": _take_again,
+}
+"""What becomes of a scene, by the name of the edit."""
+
+CAPTION_EDITS: dict[str, Callable[[Sentence, np.random.Generator, Sentence], Sentence]] = {
+    "style-removed": _remove_style,
+    "style-swapped": _swap_style,
+    "content-removed": _remove_content,
+    "content-swapped": _swap_content,
+    "caption-control": _write_again,
+}
+"""What becomes of a caption, by the name of the edit; it may borrow of one of another clip."""
