@@ -36,6 +36,7 @@ from evenreel.cli.options import (
     media_limits,
 )
 from evenreel.cli.output import as_utf8
+from evenreel.cli.perturb import perturb
 from evenreel.cli.planted import planted
 from evenreel.cli.score import score
 from evenreel.cli.serve import serve
@@ -71,6 +72,7 @@ app.command()(cost)
 app.command()(score)
 app.command()(study)
 app.command()(planted)
+app.command()(perturb)
 app.command()(serve)
 
 ModelOption = Annotated[

@@ -1,0 +1,116 @@
+"""`evenreel perturb`: a corpus with edited captions under the same ids, for `evenreel audit textual`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from evenreel.cli.options import JsonOption
+from evenreel.errors import CorpusError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.language.taggers import TaggerName
+    from evenreel.types import Corpus
+
+CONTROL, PARAPHRASED = "control", "paraphrased"
+EDIT_HELP = "style-removed, style-swapped, content-removed, content-swapped, paraphrased or control."
+PATTERN_HELP = "For paraphrased: words around {caption}, such as 'in this video, {caption}'; again for another pattern."
+TABLE_HELP = "For paraphrased: csv, parquet or the like with the columns caption_id and paraphrase."
+EXAMPLES = 3
+
+
+def perturb(
+    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    edit: Annotated[str, typer.Option(help=EDIT_HELP)],
+    out: Annotated[Path, typer.Option(help="Folder of the corpus with the edited captions.")],
+    split: Annotated[str | None, typer.Option(help="Only this part of the corpus, such as test.")] = None,
+    pattern: Annotated[list[str] | None, typer.Option(help=PATTERN_HELP)] = None,
+    paraphrases: Annotated[Path | None, typer.Option(help=TABLE_HELP)] = None,
+    tagger: Annotated[
+        str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn: lenders, patterns.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare."""
+    import polars as pl
+
+    from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
+    from evenreel.corpus.annotation import copy_class_names
+
+    _check(edit, pattern, paraphrases)
+    _check_place(folder, out)
+    whole = load_corpus(folder)
+    corpus = whole if split is None else select(whole, split=split)
+    if edit == PARAPHRASED:
+        texts = _paraphrased(corpus, pattern, paraphrases, seed)
+    else:
+        texts = _edited(corpus, edit, tagger, seed)
+    edited = corpus.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
+    save_corpus(make_corpus(corpus.clips, edited), out)
+    copy_class_names(folder, out)
+    _show(folder, corpus, texts, out, as_json)
+
+
+def _check(edit: str, pattern: Sequence[str] | None, paraphrases: Path | None) -> None:
+    from evenreel.language.style import EDITS
+
+    known = (*EDITS, PARAPHRASED, CONTROL)
+    if edit not in known:
+        raise UsageError(f"{edit!r} is no edit of captions; there are: {', '.join(known)}.")
+    if edit == PARAPHRASED and (not pattern) == (paraphrases is None):
+        raise UsageError("--edit paraphrased goes with either --pattern or --paraphrases; give one of the two.")
+    if edit != PARAPHRASED and (pattern or paraphrases):
+        raise UsageError("--pattern and --paraphrases go with --edit paraphrased; leave them out.")
+
+
+def _check_place(folder: Path, out: Path) -> None:
+    """Refuse to write over a corpus: the one that is read, or another."""
+    if any((out / name).exists() for name in ("clips.parquet", "captions.parquet")):
+        what = "is the corpus itself" if out.resolve() == folder.resolve() else "holds a corpus already"
+        raise CorpusError(f"{out} {what}; give --out another folder.")
+
+
+def _edited(corpus: Corpus, edit: str, tagger: str, seed: int) -> list[str]:
+    from evenreel.language import load_tagger
+    from evenreel.language.style import restyled, turned_marks
+
+    texts = corpus.captions["text"].to_list()
+    if edit == CONTROL:
+        return [*map(turned_marks, texts)]
+    chosen = load_tagger(cast("TaggerName", tagger))
+    return restyled(edit, texts, corpus.captions["clip_id"].to_list(), chosen, seed)
+
+
+def _paraphrased(corpus: Corpus, pattern: Sequence[str] | None, paraphrases: Path | None, seed: int) -> list[str]:
+    from evenreel.corpus.paraphrases import read_paraphrases
+    from evenreel.language.style import paraphrased
+
+    if paraphrases is None:
+        return paraphrased(corpus.captions["text"].to_list(), pattern or [], seed)
+    given = read_paraphrases(paraphrases, corpus)
+    return [given.get(caption, text) for caption, text in corpus.captions.select("caption_id", "text").iter_rows()]
+
+
+def _show(folder: Path, corpus: Corpus, texts: Sequence[str], out: Path, as_json: bool) -> None:
+    from evenreel.cli.show import console, print_json, safe
+    from evenreel.library.report import count
+
+    before = corpus.captions["text"].to_list()
+    changed = [(old, new) for old, new in zip(before, texts, strict=True) if old != new]
+    if as_json:
+        print_json({"corpus": str(out), "captions": len(texts), "changed": len(changed)})
+        return
+    terminal = console()
+    terminal.print(f"Wrote {safe(out)}: {count(len(texts), 'caption')}, {len(changed):,} of them changed.")
+    for old, new in changed[:EXAMPLES]:
+        terminal.print(f"  {safe(old)}\n  [dim]became[/] {safe(new)}")
+    if len(changed) < len(texts):
+        terminal.print("  The others stay as they were: nothing in them is to be changed, or no paraphrase is given.")
+    terminal.print(
+        f"Its videos are those of {safe(folder)}: evenreel features {safe(out)} --videos {safe(folder)} --out "
+        "FEATURES, where FEATURES are those of the latter, adds the new captions and reads no video again."
+    )
