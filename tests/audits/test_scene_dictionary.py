@@ -12,7 +12,7 @@ from evenreel.audits.counts import first_share, gini, skewness
 from evenreel.audits.page import audit_page
 from evenreel.audits.result import AuditSettings, AuditTable
 from evenreel.audits.scene_dictionary import audit_dictionary
-from evenreel.audits.scene_dictionary_measures import ChosenElements, NamedCaptions, mean_gain, measure
+from evenreel.audits.scene_dictionary_measures import ChosenElements, NamedCaptions, gain_of_named, measure
 from evenreel.errors import UsageError
 from evenreel.evaluation.stats import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means
@@ -105,7 +105,7 @@ def test_coverage_by_split() -> None:
     assert [(one.covered, one.phrases, one.held) for one in activity.coverage] == [(0, 1, 0), (0, 0, 0)]
 
 
-def test_the_interval_of_the_mean_gain_is_of_samples_of_clips() -> None:
+def test_the_interval_of_the_gain_is_of_samples_of_clips() -> None:
     own, captions, chosen = small_world(1)
     found = [one.gains for one in measure(own, captions, chosen, SETTINGS)]
     gains = [one for one in found if one is not None]
@@ -113,15 +113,15 @@ def test_the_interval_of_the_mean_gain_is_of_samples_of_clips() -> None:
     means = []
     for times in np.concatenate(list(resampled_weights(np.arange(len(described)), 40, 3))):
         drawn = [described[n] for n, count in enumerate(times) for _ in range(int(count))]
-        means.append(np.mean([gain for gain in _gains_of(drawn, captions, chosen) if gain is not None]))
-    interval = mean_gain(gains, 0.9)
+        means.append(np.mean(_gains_of(drawn, captions, chosen)))
+    interval = gain_of_named(gains, 0.9)
     assert [interval.low, interval.high] == pytest.approx(np.quantile(means, [0.05, 0.95]))
-    every = [gain for gain in _gains_of(described, captions, chosen) if gain is not None]
-    assert interval.value == pytest.approx(np.mean(every))
+    assert interval.value == pytest.approx(np.mean(_gains_of(described, captions, chosen)))
 
 
-def _gains_of(clips: list[int], captions: NamedCaptions, chosen: ChosenElements) -> list[float | None]:
-    found: list[float | None] = []
+def _gains_of(clips: list[int], captions: NamedCaptions, chosen: ChosenElements) -> list[float]:
+    """The gain of a phrase once for each clip that names it."""
+    found: list[float] = []
     for kind, phrases, places in (
         ("entities", ENTITIES, chosen.top.entities),
         ("activities", ACTIVITIES, chosen.top.activities),
@@ -138,7 +138,8 @@ def _gains_of(clips: list[int], captions: NamedCaptions, chosen: ChosenElements)
             hits = [place in places[clip] for clip in clips]
             with_it = [hit for hit, said in zip(hits, says, strict=True) if said]
             without = [hit for hit, said in zip(hits, says, strict=True) if not said]
-            found.append(100 * (np.mean(with_it) - np.mean(without)) if with_it and without else None)
+            if with_it and without:
+                found += [float(100 * (np.mean(with_it) - np.mean(without)))] * len(with_it)
     return found
 
 

@@ -17,10 +17,10 @@ from evenreel.audits.scene_dictionary_measures import (
     KindMeasures,
     NamedCaptions,
     Share,
-    mean_gain,
+    gain_of_named,
     measure,
 )
-from evenreel.audits.scene_dictionary_tables import NAMES, coverage_of, dictionary_tables, hubs_of, mean_share
+from evenreel.audits.scene_dictionary_tables import NAMES, coverage_of, dictionary_tables, hubs_of, named_share
 from evenreel.audits.words import figure_words
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
@@ -29,7 +29,7 @@ from evenreel.language.scene_dictionary import SceneDictionary
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-EFFECT = "mean gain of a phrase, points"
+EFFECT = "gain of the phrases that captions name, points"
 
 _METHOD = (
     "A caption names a phrase where the same rules that make a dictionary of captions find it there, in its base form "
@@ -37,9 +37,9 @@ _METHOD = (
     "to the mean of its frames, by cosine (BiMa, section 3.1).",
     "The gain of a phrase is the share of clips that got it among those with a caption that names it, less the share "
     "among the other clips that have captions, in points. Its interval is Newcombe's (1998, method 10) from Wilson's; "
-    "that of the mean over phrases is of percentiles of bootstrap samples of clips (Efron 1979), phrases fixed. People "
-    "do not name everything that a clip shows, so the other clips show some of it too, and gains are too small rather "
-    "than too large.",
+    "the gain of all is the mean over pairs of a clip and a phrase that it is named by, with percentiles of bootstrap "
+    "samples of clips (Efron 1979). People do not name everything that a clip shows, so the other clips show some of "
+    "it too, and gains are too small rather than too large.",
     "Average precision ranks all those clips by their cosine with the phrase and looks for the named ones; equal "
     "scores count in expectation. Beside it stands the share of named clips, about what a random order reaches.",
     "Gini is 0 where all phrases count alike and near 1 where one has all (Gini 1912). Hubs are phrases that very many "
@@ -55,7 +55,7 @@ def audit_dictionary(
     *,
     progress: Share = lambda share: None,
 ) -> AuditResult:
-    """What captions and clips say of a dictionary; the effect is the mean gain of its phrases.
+    """What captions and clips say of a dictionary; the effect is the gain of the phrases that captions name.
 
     Args:
         dictionary: mined, given or packaged.
@@ -71,7 +71,7 @@ def audit_dictionary(
         raise UsageError("A scene dictionary is audited by captions, by clips or by both; give some of them.")
     settings = settings or AuditSettings()
     found = measure(dictionary, captions, chosen, settings, progress)
-    gain = mean_gain([one.gains for one in found if one.gains], settings.confidence)
+    gain = gain_of_named([one.gains for one in found if one.gains], settings.confidence)
     return AuditResult(
         name="scene_dictionary",
         title="Can the scene dictionary be relied on?",
@@ -94,10 +94,10 @@ def _sentences(found: Sequence[KindMeasures], gain: Interval, settings: AuditSet
         yield f"Too few clips have captions ({_described(found)}) to conclude anything from gains."
     measured = [one.gains for one in found if one.gains]
     if measured and gain.value == gain.value:  # not NaN
-        with_it, without = (mean_share(measured, named=named) for named in (True, False))
+        with_it, without = (named_share(measured, named=named) for named in (True, False))
         yield (
-            f"On average over phrases, {with_it:.1f}% of the clips whose captions name a phrase get it, and "
-            f"{without:.1f}% of the others: a gain of {figure_words(gain, settings.confidence, ' points')}."
+            f"Clips get {with_it:.1f}% of the phrases that their captions name, and other clips {without:.1f}% of the "
+            f"same: a gain of {figure_words(gain, settings.confidence, ' points')}."
         )
     covered = [
         f"{coverage_of(one):.1f}% of captions name one of its {NAMES[one.kind]}" for one in found if one.coverage

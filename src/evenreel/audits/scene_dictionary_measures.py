@@ -93,7 +93,7 @@ class Gains:
         other_hits: (P,) of the other clips, those that got it.
         low, high: (P,) ends of the interval of `gain`, NaN where it is.
         precision: (P,) average precision of all clips ranked by the phrase, percent; NaN where none is named.
-        drawn: (2, B) sums and numbers of the gains of all phrases, on B bootstrap samples of clips.
+        drawn: (2, B) sums of gains, each as often as clips are named, and of these clips, on B samples of clips.
     """
 
     clips: int
@@ -259,26 +259,30 @@ def _gains(
 def _drawn(
     named: sparse.csr_array, both: sparse.csr_array, got: sparse.csr_array, settings: AuditSettings
 ) -> NDArray[np.float64]:
-    """(2, B) sums and numbers of the gains of phrases that both groups of a sample have clips for."""
+    """(2, B) of the phrases that both groups of a sample have clips for; see `Gains.drawn`."""
     parts = [np.empty((2, 0))]
     for times in resampled_weights(np.arange(named.shape[0]), settings.resamples, settings.seed):
         counts, hits, chosen = times @ named, times @ both, times @ got
         others = times.sum(axis=1, keepdims=True) - counts
         gain = 100 * (share(hits, counts) - share(chosen - hits, others))
-        parts.append(np.stack([np.nansum(gain, axis=1), (~np.isnan(gain)).sum(axis=1)]))
+        parts.append(np.stack([np.nansum(gain * counts, axis=1), (counts * ~np.isnan(gain)).sum(axis=1)]))
     return np.concatenate(parts, axis=1)
 
 
-def mean_gain(some: Sequence[Gains], confidence: float) -> Interval:
-    """The mean gain of all phrases that have one, with its percentile interval over samples of clips, in points."""
-    gains = np.concatenate([one.gain for one in some]) if some else np.empty(0)
-    known = gains[~np.isnan(gains)]
-    if not len(known):
-        return Interval(float("nan"))
+def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
+    """The mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
+
+    A phrase so counts as often as clips are named by it: in the mean over phrases, those of a single clip would be in
+    one bootstrap sample and not in the next. The interval is of percentiles over samples of clips.
+    """
+    known = [~np.isnan(one.gain) for one in some]
+    total = sum(float((one.gain * one.named)[there].sum()) for one, there in zip(some, known, strict=True))
+    pairs = sum(int(one.named[there].sum()) for one, there in zip(some, known, strict=True))
+    value = total / pairs if pairs else float("nan")
+    if not pairs or not some[0].drawn.shape[1]:
+        return Interval(value)
     sums, numbers = np.sum([one.drawn for one in some], axis=0)
-    if not len(sums):
-        return Interval(float(known.mean()))
-    return Interval(float(known.mean()), *percentile_ends(share(sums, numbers), confidence))
+    return Interval(value, *percentile_ends(share(sums, numbers), confidence))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenreel.audits.counts import FIRST, Column, first_share, gini, share, skewness
 from evenreel.audits.result import AuditSettings, AuditTable, Cell
-from evenreel.audits.scene_dictionary_measures import Gains, Kind, KindMeasures, Whole, mean_gain
+from evenreel.audits.scene_dictionary_measures import Gains, Kind, KindMeasures, Whole, gain_of_named
 from evenreel.audits.words import figure_words
 
 Row = tuple[Cell, ...]
@@ -66,14 +66,20 @@ def hubs_of(one: KindMeasures) -> Iterator[Hub]:
         yield Hub(place, float(100 * one.chosen[place] / one.clips), named, gain)
 
 
-def mean_share(some: Sequence[Gains], *, named: bool) -> float:
-    """Mean over the phrases that have a gain: the share of named clips, or of others, that got it, percent."""
-    both = [
-        (share(one.hits, one.named) if named else share(one.other_hits, one.clips - one.named), one.gain)
-        for one in some
-    ]
-    values = np.concatenate([shares[~np.isnan(gain)] for shares, gain in both])
-    return float(100 * values.mean())
+def named_share(some: Sequence[Gains], *, named: bool) -> float:
+    """Over pairs of a clip and a phrase that it is named by, of phrases that have a gain, percent.
+
+    Args:
+        some: of each kind.
+        named: the share that clips got, or the share that other clips got of the same phrases.
+    """
+    total = pairs = 0.0
+    for one in some:
+        known = ~np.isnan(one.gain)
+        got = share(one.hits, one.named) if named else share(one.other_hits, one.clips - one.named)
+        total += float((got * one.named)[known].sum())
+        pairs += float(one.named[known].sum())
+    return 100 * total / pairs
 
 
 def _coverage_table(found: Sequence[KindMeasures]) -> AuditTable:
@@ -108,7 +114,8 @@ def _short_table(found: Sequence[KindMeasures], settings: AuditSettings) -> Audi
         figures["skewness of it"] = lambda one: _of(skewness, one.chosen)
     if any(one.gains is not None for one in found):
         figures["phrases with a gain"] = _known
-        figures["mean gain, points"] = lambda one: _gain(one, settings)
+        figures["gain of named phrases, points"] = lambda one: _gain(one, settings)
+        figures["gain, mean over phrases, points"] = lambda one: _mean(one, lambda gains: gains.gain)
         figures["interval above 0, % of phrases"] = _told
         figures["average precision, mean, %"] = lambda one: _mean(one, lambda gains: gains.precision)
         figures["chance, mean, %"] = lambda one: _mean(one, lambda gains: gains.chance)
@@ -163,7 +170,9 @@ def _known(one: KindMeasures) -> int | None:
 
 
 def _gain(one: KindMeasures, settings: AuditSettings) -> str | None:
-    return None if one.gains is None else figure_words(mean_gain([one.gains], settings.confidence), settings.confidence)
+    if one.gains is None:
+        return None
+    return figure_words(gain_of_named([one.gains], settings.confidence), settings.confidence)
 
 
 def _told(one: KindMeasures) -> float | None:

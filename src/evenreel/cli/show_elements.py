@@ -103,7 +103,8 @@ def _show_dictionary(out: Console, made: Made) -> None:
 
 def _show_clips(out: Console, clips: LookedAt) -> None:
     top = clips.chosen.top
-    sizes = f"{top.entities.shape[1]} entities and {top.activities.shape[1]} activities"
+    kept = ((top.entities.shape[1], "entities"), (top.activities.shape[1], "activities"))
+    sizes = " and ".join(f"{number} {kind}" for number, kind in kept if number)
     out.print(f"The nearest {sizes} of {count(len(top.clip_ids), 'clip')}: {safe(clips.path)}")
     if aside := clips.set_aside:
         out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
