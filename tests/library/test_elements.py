@@ -270,6 +270,11 @@ def test_a_damaged_file_is_never_read(folder: Path, damage: Callable[[Path], Non
         read_elements(path, "words-1")
 
 
+def test_a_phrase_of_both_kinds_is_an_entity(folder: Path) -> None:
+    tag(folder, given(["bus"], ["drive bus", "bus"]))
+    assert phrases(folder)["c0"] == ["bus", "drive bus"]
+
+
 def test_a_dictionary_of_one_kind_and_equal_frames(tmp_path: Path) -> None:
     make(tmp_path, {"c0": ["red bus"], "c1": ["red bus"] * 600, "c2": ["snow"]}).connection.close()
     tag(tmp_path, given([], ["drive bus"]))

@@ -10,6 +10,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.element_sources import TRAIN, Sources, groups, mined, read_captions
 from evenreel.cli.evaluation_files import check_place
+from evenreel.cli.library_elements import check_library_alone, tell_library
 from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.errors import FeaturesError, UsageError
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 KAPPA = 20
 
-MINED, LISTED = "Phrases from captions", "Phrases from elsewhere"
+MINED, LISTED, LIBRARY = "Phrases from captions", "Phrases from elsewhere", "In a library"
 CORPUS_HELP = "Folder of the corpus: its captions are mined, and its clips looked at."
 OUT_HELP = "Where the dictionary goes, with its embeddings and the phrases of each clip."
 SPLIT_HELP = (
@@ -38,6 +39,7 @@ FEATURES_HELP = "Folder of the corpus's features: their encoder embeds the phras
 MODEL_HELP = "CLIP or SigLIP that embeds the phrases, where no features say which one."
 FORMS_HELP = "all: of 'big red ball' also 'red ball' and 'ball'; whole: the first alone; bare: the last."
 OBJECTS_HELP = "all: of 'kick ball' also 'kick'; whole: the first alone; bare: the last."
+LIBRARY_HELP = "Find what the clips of this library show, in place of a CORPUS."
 GROUPS_HELP = "Words that count as one, lines such as 'noun: sofa, couch'."
 
 
@@ -73,21 +75,37 @@ def elements(
         bool, typer.Option("--packaged", help="Everyday things, for clips without captions.", rich_help_panel=LISTED)
     ] = False,
     dictionary: Annotated[Path | None, typer.Option(help=KEPT_HELP, rich_help_panel=LISTED)] = None,
+    library: Annotated[Path | None, typer.Option("--library", "-l", help=LIBRARY_HELP, rich_help_panel=LIBRARY)] = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="The library's clips are to show nothing.", rich_help_panel=LIBRARY)
+    ] = False,
 ) -> None:
-    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside."""
+    """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been set aside.
+
+    With --library, find what the clips of a library show, to be read on search results and filtered by; where no
+    phrases are named, those that come with evenreel are looked for.
+    """
     from evenreel.audits.page import audit_page
     from evenreel.cli.show_elements import Made, show_elements
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
+    from evenreel.language.scene_dictionary import packaged as packaged_dictionary
     from evenreel.language.scene_elements import MiningSettings
     from evenreel.report import write_page
 
     sources = Sources(text, entities, activities, packaged, dictionary)
     sources.check()
-    place = _place(corpus, out, features, report)
+    if library is None and forget:
+        raise UsageError("--forget is about the elements of a library; name it with --library.")
     forms = cast("Forms", modifiers), cast("Forms", objects)
     limits = (min_captions, max_entities, max_activities)
     settings = MiningSettings(cast("TaggerName", tagger), *limits, *forms, groups(synonyms))
+    if library is not None:
+        check_library_alone(corpus, out, features, model, report)
+        wanted = None if forget else sources.dictionary(settings) or packaged_dictionary()
+        tell_library(library, wanted, device, as_json)
+        return
+    place = _place(corpus, out, features, report)
     found = sources.dictionary(settings)
     whole = None if corpus is None else load_corpus(corpus)
     encoder = _encoder(features, model, device)

@@ -122,6 +122,8 @@ def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
+    if hit.elements:
+        out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
     confidence = f"confidence {hit.confidence:.0%}  " if measured else ""  # a picture's is not measured
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
@@ -153,6 +155,8 @@ def show_stats(stats: LibraryStats, as_json: bool) -> None:
     out.print(f"  model: {safe(stats.model or 'none (words only)')}   sampling: {safe(stats.rule)}")
     if stats.metadata:
         out.print(f"  metadata: {safe(', '.join(stats.metadata))}")
+    if stats.with_elements is not None:
+        out.print(f"  scene elements: {count(stats.with_elements, 'clip')} (filter by element)")
     if stats.missing:
         out.print(f"  {count(stats.missing, 'file')} missing (evenreel repair --drop-missing forgets them)")
     _show_aside(out, stats.set_aside)

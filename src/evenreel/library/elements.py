@@ -171,16 +171,22 @@ def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedd
     """
     gallery = load_gallery(connection)
     connection.execute("DELETE FROM clip_elements")
-    dictionary = embedded.dictionary
-    least = least_above(len(dictionary.entities) + len(dictionary.activities))
-    for kind, phrases, queries in (
-        ("entity", dictionary.entities, embedded.entities),
-        ("activity", dictionary.activities, embedded.activities),
-    ):
+    kinds = _kinds(embedded)
+    least = least_above(sum(len(phrases) for phrases, _ in kinds.values()))
+    for kind, (phrases, queries) in kinds.items():
         if phrases:
             rows = _rows(gallery, kind, phrases, _furthest(gallery, vectors, queries, least))
             connection.executemany("INSERT INTO clip_elements VALUES (?, ?, ?, ?, ?)", rows)
     set_meta(connection, {_MADE_FROM: _made_from(connection), _ROWS: _rows_digest(connection)})
+
+
+def _kinds(embedded: EmbeddedDictionary) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+    """The phrases of each kind and their vectors; one that is of both, such as 'dance', is an entity."""
+    entities, activities = embedded.dictionary.entities, embedded.dictionary.activities
+    known = set(entities)
+    others = [place for place, phrase in enumerate(activities) if phrase not in known]
+    only = tuple(activities[place] for place in others)
+    return {"entity": (entities, embedded.entities), "activity": (only, embedded.activities[others])}
 
 
 def least_above(phrases: int) -> float:

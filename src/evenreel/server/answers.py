@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from evenreel import types
 from evenreel.library import contents, facets
 from evenreel.library.catalog import is_printable, printable
 from evenreel.library.favours import SOURCE
@@ -18,6 +19,7 @@ from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
     Clip,
     ClipFile,
+    Element,
     Examples,
     Facet,
     Favours,
@@ -74,6 +76,7 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
         fps=finite(detail.fps),
         moments=detail.moments,
         signs=[Sign(text=clean(sign.text), start_s=sign.start_s, end_s=sign.end_s) for sign in detail.signs],
+        elements=_elements(detail.elements),
         notes=[clean(note) for note in detail.notes],
         metadata=clean_metadata(detail.metadata),
         media=media_address(detail.clip_id),
@@ -150,9 +153,14 @@ def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
         scores=_finite_scores(hit.scores),
         moments=[_moment(hit.clip_id, moment) for moment in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
+        elements=_elements(hit.elements),
         metadata=clean_metadata(hit.metadata),
         other_files=[clean(PurePath(other).name) for other in hit.other_paths],
     )
+
+
+def _elements(found: Sequence[types.Element]) -> list[Element]:
+    return [Element(phrase=clean(element.phrase), kind=element.kind, score=element.score) for element in found]
 
 
 def _facet(facet: facets.Facet) -> Facet:

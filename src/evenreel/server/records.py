@@ -42,6 +42,17 @@ class Sign(BaseModel):
     marks: list[tuple[int, int]] = []
 
 
+class Element(BaseModel):
+    """What a clip shows, in a phrase of the library's scene dictionary; `kind` is `entity` or `activity`.
+
+    `score` is by how many standard deviations the phrase is nearer to the clip than nonsense is.
+    """
+
+    phrase: str
+    kind: str
+    score: float
+
+
 class FoundClip(BaseModel):
     """One clip of a result. `confidence` is None where it is not measured (pictures, 'more like this')."""
 
@@ -55,6 +66,7 @@ class FoundClip(BaseModel):
     scores: dict[str, float]
     moments: list[Moment]
     on_screen: list[Sign]
+    elements: list[Element]
     metadata: dict[str, MetadataValue]
     other_files: list[str]
 
@@ -139,6 +151,7 @@ class Clip(BaseModel):
     fps: float | None
     moments: int
     signs: list[Sign]
+    elements: list[Element]
     notes: list[str]
     metadata: dict[str, MetadataValue]
     media: str
@@ -156,7 +169,8 @@ class FacetValue(BaseModel):
 class Facet(BaseModel):
     """A column that can be filtered by: its values where they are few, its range where they are numbers.
 
-    `column` is what a filter writes, in double quotes where it has spaces.
+    `column` is what a filter writes, in double quotes where it has spaces. Of `element`, which a clip has several of,
+    these are the most frequent values.
     """
 
     column: str

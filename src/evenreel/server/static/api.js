@@ -5,15 +5,16 @@
  *
  * @typedef {{time_s: number, start_s: number, end_s: number, score: number, still: string}} Moment
  * @typedef {{text: string, start_s: number, end_s: number, marks: [number, number][]}} Sign
+ * @typedef {{phrase: string, kind: string, score: number}} SceneElement
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, confidence: number | null, scores: Record<string, number>, moments: Moment[], on_screen: Sign[],
- *   metadata: Record<string, any>, other_files: string[]}} FoundClip
+ *   elements: SceneElement[], metadata: Record<string, any>, other_files: string[]}} FoundClip
  * @typedef {{query: string, fits: boolean, notices: string[], hits: FoundClip[], favours: object,
  *   took_ms: number}} SearchAnswer
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
- *   moments: number, signs: Sign[], notes: string[], metadata: Record<string, any>, media: string,
- *   media_type: string, preview_part_s: number}} Clip
+ *   moments: number, signs: Sign[], elements: SceneElement[], notes: string[], metadata: Record<string, any>,
+ *   media: string, media_type: string, preview_part_s: number}} Clip
  * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
  *   high: number | null}} Facet
  */

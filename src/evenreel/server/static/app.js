@@ -2,6 +2,7 @@
 
 import { asks, here, put, write, START } from "./address.js";
 import { ApiError, patiently, stats, stillAddress } from "./api.js";
+import { same } from "./conditions.js";
 import { byId, element, fill } from "./dom.js";
 import { FilterPanel } from "./filters.js";
 import { LibraryView } from "./library.js";
@@ -31,6 +32,7 @@ const results = new Results({
     get like() {
       return vision ? goLike : null;
     },
+    narrow,
   },
   refusedFilter: (sentence) => filters.refuse(sentence),
   answered: explainClip,
@@ -146,6 +148,12 @@ function explainClip() {
 
 function goLike(clipId, time) {
   go({ ...NO_QUESTION, view: "search", like: clipId, likeTime: time });
+  toResults();
+}
+
+function narrow(condition) {
+  if (!place.conditions.some((one) => same(one, condition)))
+    go({ conditions: [...place.conditions, condition], k: START.k });
   toResults();
 }
 

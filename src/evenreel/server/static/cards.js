@@ -12,10 +12,11 @@ const CHANNELS = {
 };
 
 /**
- * What a card asks for: to open a clip at a time, or to find clips like it.
+ * What a card asks for: to open a clip at a time, to find clips like it, or only such that show the same.
  *
  * @typedef {{address: (clipId: string, time: number) => string, open: (clipId: string, time: number) => void,
- *   like: ((clipId: string, time: number) => void) | null}} Actions
+ *   like: ((clipId: string, time: number) => void) | null,
+ *   narrow: (condition: import("./conditions.js").Condition) => void}} Actions
  */
 
 /**
@@ -34,6 +35,7 @@ export function card(hit, actions) {
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
     hit.on_screen.length ? signs(hit.on_screen) : null,
+    hit.elements.length ? elements(hit.elements, actions) : null,
     element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
   );
 }
@@ -143,6 +145,19 @@ function signs(found) {
     { class: "signs", "aria-label": "Words on screen" },
     found.slice(0, SIGNS_SHOWN).map((sign) => element("li", { dir: "auto" }, marked(sign.text, sign.marks))),
     more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
+  );
+}
+
+function elements(found, actions) {
+  const chip = (phrase) => {
+    const narrow = () => actions.narrow({ column: "element", value: phrase });
+    const title = `Only clips that show ${phrase}`;
+    return element("li", {}, element("button", { type: "button", onclick: narrow, title, dir: "auto" }, phrase));
+  };
+  return element(
+    "ul",
+    { class: "elements", "aria-label": "Shows" },
+    found.map((one) => chip(one.phrase)),
   );
 }
 
