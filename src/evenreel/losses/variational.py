@@ -71,8 +71,9 @@ def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, redu
     if len(parts) == 1:
         costs = _costs(*parts[0], words)
     else:
-        again = {"use_reentrant": False, "preserve_rng_state": False}
-        costs = torch.cat([checkpoint(_costs, *part, words, **again) for part in parts])
+        costs = torch.cat(
+            [checkpoint(_costs, *part, words, use_reentrant=False, preserve_rng_state=False) for part in parts]
+        )
     return _reduced(costs.new_zeros(mask.shape).masked_scatter(mask, costs), mask, reduction)
 
 

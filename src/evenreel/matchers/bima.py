@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -70,12 +70,14 @@ class Bima(Wti):
     """Token interaction of content and of frames that looked at scene elements.
 
     A part for which there is nothing (a dictionary without phrases, a vocabulary without words) is left out.
+    `reading` says what stands for a caption wherever one is encoded, but in the loss; `captions_read` changes it.
 
     Raises:
         UsageError: D is no multiple of the number of heads of temporal blocks or decoders.
     """
 
-    training_only = ("captioner", "text_decoder")
+    training_only: tuple[str, ...] = ("captioner", "text_decoder")
+    """See `evenreel.matchers.matcher.LearnsMore`. The head of the bias stays: what it holds can be looked at."""
 
     def __init__(self, dimension: int, settings: BimaSettings) -> None:
         super().__init__(dimension, settings)
@@ -136,8 +138,9 @@ class Bima(Wti):
             UsageError: this matcher was built without them.
         """
         bias = self._bias_of(text.sentence).mu
-        content = text.sentence if self.content is None else self.content(text.sentence, _all_real(text.sentence))
-        return TextParts(self.scale * content, bias)
+        real = torch.ones_like(text.sentence[:, :1], dtype=torch.bool)
+        wholes = replace(text, words=text.sentence[:, None], word_mask=real)
+        return TextParts(self.scale * self.words_of(wholes)[:, 0], bias)
 
     def words_of(self, text: TextBatch) -> Tensor:
         """Content of the words (section 3.3), (Q, W, D), rows of unit length."""
@@ -186,7 +189,8 @@ class Bima(Wti):
         self, content: Tensor, bias: Gaussian, mask: Tensor, captions: WrittenCaptions | None
     ) -> dict[str, Tensor]:
         """Captions that are written from `z = content + bias` (equation 8), and the divergence of the bias."""
-        settings, terms = self.settings, {}
+        settings = self.settings
+        terms: dict[str, Tensor] = {}
         if self.text_decoder is not None and captions is not None:
             draws = (content + bias.draw() for _ in range(settings.samples))
             costs = [self.text_decoder.nll(captions, z, mask, settings.reduction) for z in draws]
@@ -241,9 +245,5 @@ def _scene(dimension: int, settings: BimaSettings) -> SceneElements | None:
     activities = len(settings.activities) if settings.use_activities else 0
     if not entities + activities:
         return None
-    g = {"adaptive": None, "none": 1.0}.get(settings.g, settings.g)  # type: ignore[arg-type]
-    return SceneElements(dimension, SceneSettings(entities, activities, settings.kappa, g, settings.residual))
-
-
-def _all_real(sentences: Tensor) -> Tensor:
-    return torch.ones_like(sentences[..., 0], dtype=torch.bool)
+    sizes = SceneSettings(entities, activities, settings.kappa, settings.fixed_g, settings.residual)
+    return SceneElements(dimension, sizes)

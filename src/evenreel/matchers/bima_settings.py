@@ -110,6 +110,13 @@ class BimaSettings(WtiSettings):
         return self.use_entities or self.use_activities
 
     @property
+    def fixed_g(self) -> float | None:
+        """The weight of entities, the same for all videos; None where each has its own."""
+        if isinstance(self.g, str):
+            return 1.0 if self.g == "none" else None
+        return self.g
+
+    @property
     def writes_captions(self) -> bool:
         """Whether the loss has a term of captions that are written."""
         return bool((self.captioning and self.lambda_cap) or (self.disentangle and self.lambda_rec))
@@ -138,12 +145,12 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Any]
         )
     from evenreel.features.scene_elements import embeddings_path, load_dictionary, load_embedded
 
-    folder = Path(settings.elements)
+    folder, found = Path(settings.elements), dict[str, Any]()
     if weights_hash is None:
-        dictionary, found = load_dictionary(folder), {}
+        dictionary = load_dictionary(folder)
     else:
         dictionary = load_embedded(folder, weights_hash).dictionary
-        found = {"embeddings": str(embeddings_path(folder, weights_hash))}
+        found["embeddings"] = str(embeddings_path(folder, weights_hash))
     entities = dictionary.entities if settings.use_entities else ()
     return {**found, "entities": entities, "activities": dictionary.activities if settings.use_activities else ()}
 

@@ -141,7 +141,8 @@ class SceneElements(nn.Module):
 
     def _weights(self, frames: Tensor, elements: Tensor) -> Tensor:
         """(V, T, k)."""
-        return (self.query(frames) @ self.key(elements).mT / self.scale).softmax(-1)
+        weights: Tensor = (self.query(frames) @ self.key(elements).mT / self.scale).softmax(-1)
+        return weights
 
 
 def _identity(dimension: int) -> nn.Linear:

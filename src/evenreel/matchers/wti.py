@@ -89,7 +89,9 @@ class Wti(nn.Module):
     def frames_of(self, video: VideoBatch) -> Tensor:
         """Frames as they are compared, after the temporal blocks if there are any, (V, T, D), rows of unit length."""
         frames = F.normalize(video.frames, dim=-1)
-        return frames if self.temporal is None else self.temporal(frames, video.frame_mask)
+        if self.temporal is not None:
+            frames = self.temporal(frames, video.frame_mask)
+        return frames
 
     def score(self, text: Tokens, video: Tokens) -> Tensor:
         """Token interaction, (Q, V), in [-1, 1]."""
