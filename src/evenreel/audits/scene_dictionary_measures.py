@@ -154,20 +154,16 @@ def measure(
     progress: Share = lambda share: None,
 ) -> tuple[KindMeasures, ...]:
     """The measures of the kinds that the dictionary has phrases of, entities first."""
-    found = []
-    for kind in _kinds(dictionary):
-        done = len(found)
-        whole = len(_kinds(dictionary))
+    found: list[KindMeasures] = []
+    for kind in (kinds := _kinds(dictionary)):
         found.append(_measured(kind, dictionary, captions, chosen, settings))
-        progress((done + 1) / whole)
+        progress(len(found) / len(kinds))
     return tuple(found)
 
 
 def _kinds(dictionary: SceneDictionary) -> list[Kind]:
-    kinds: list[Kind] = []
-    kinds += ["entity"] if dictionary.entities else []
-    kinds += ["activity"] if dictionary.activities else []
-    return kinds
+    of_kind: dict[Kind, tuple[str, ...]] = {"entity": dictionary.entities, "activity": dictionary.activities}
+    return [kind for kind, phrases in of_kind.items() if phrases]
 
 
 def _measured(

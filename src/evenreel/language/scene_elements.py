@@ -25,7 +25,7 @@ from evenreel.language.synonyms import (
     stop_verbs,
 )
 from evenreel.language.taggers import TaggerName, load_tagger
-from evenreel.language.tokens import Tagged, Tagger, Token
+from evenreel.language.tokens import Tagged, Token
 
 Forms = Literal["all", "whole", "bare"]
 """What is noted of a phrase with words that may be left away: the whole phrase and all shorter ones, or one of them."""
@@ -106,25 +106,22 @@ def read_elements(
     >>> read_elements(["A man kicks a red ball."], settings=MiningSettings(tagger="pattern"))
     [Elements(entities=('man', 'red ball', 'ball'), activities=('kick red ball', 'kick ball', 'kick'))]
     """
-    settings = settings or MiningSettings()
-    tagger = None if extract else load_tagger(settings.tagger)
+    find = _reader(extract, settings or MiningSettings())
     distinct = list(dict.fromkeys(captions))
     found: dict[str, Elements] = {}
     for start in range(0, len(distinct), _BATCH):
         batch = distinct[start : start + _BATCH]
-        found.update(zip(batch, _read(batch, extract, tagger, settings), strict=True))
+        found.update(zip(batch, find(batch), strict=True))
         progress(len(found) / len(distinct))
     return [found[caption] for caption in captions]
 
 
-def _read(
-    captions: Sequence[str], extract: Extractor | None, tagger: Tagger | None, settings: MiningSettings
-) -> list[Elements]:
+def _reader(extract: Extractor | None, settings: MiningSettings) -> Callable[[Sequence[str]], list[Elements]]:
+    """What finds the elements of some captions."""
     if extract is not None:
-        return _checked(extract(captions), captions)
-    if tagger is None:
-        raise UsageError("There is neither a tagger nor a function to find phrases with; give one of them.")
-    return [elements_of(tokens, settings) for tokens in tagger.tag(captions)]
+        return lambda captions: _checked(extract(captions), captions)
+    tagger = load_tagger(settings.tagger)
+    return lambda captions: [elements_of(tokens, settings) for tokens in tagger.tag(captions)]
 
 
 def elements_of(tokens: Tagged, settings: MiningSettings) -> Elements:
@@ -150,17 +147,19 @@ def _entity_forms(tokens: Tagged, entity: Phrase, settings: MiningSettings) -> l
     of = entity.stop < len(tokens) and tokens[entity.stop].lemma == "of"
     if not words or entity.head in _no_entities() or (of and entity.head in amounts()) or not _named(words[-1]):
         return []
-    known, forms = settings.synonyms.nouns, _shorter(words)
-    return list(dict.fromkeys(known.get(form, form) for form in _chosen(forms, settings.modifiers)))
+    return list(_chosen(_shorter(words, settings.synonyms.nouns), settings.modifiers))
 
 
-def _shorter(words: Sequence[Token]) -> list[str]:
-    """A noun phrase, and what is left of it without its first modifier, then without its second."""
+def _shorter(words: Sequence[Token], known: Mapping[str, str]) -> list[str]:
+    """A noun phrase, and what is left of it without its first modifier, then without its second; synonyms as one."""
+    nouns = _nouns_from(words)
+    modifiers, thing = [token.text.lower() for token in words[:nouns]], _base(words[nouns:])
     forms = []
-    for start in range(_nouns_from(words) + 1):
-        forms.append(_base(words[start:]))
-        if forms[-1] in _compounds():
-            break  # a hot dog is no dog
+    for start in range(nouns + 1):
+        whole = _base(words[start:])
+        if whole in _compounds():  # a hot dog is no dog
+            return [*forms, known.get(whole, whole)]
+        forms.append(" ".join([*modifiers[start:], known.get(thing, thing)]))
     return forms
 
 
