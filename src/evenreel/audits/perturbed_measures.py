@@ -119,11 +119,10 @@ def measure_perturbed(
     key = main or _first(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)
-    found = iter(mean_intervals(np.stack([*columns.values()]), perturbed.own, settings))
+    intervals = mean_intervals(np.stack([*columns.values()]), perturbed.own, settings)
+    found = dict(zip(columns, intervals, strict=True))
     changes = {
-        (edit, placing): _change(edit, placing, dict(zip(_KINDS, found, strict=False)))
-        for edit, placing in standings
-        if edit != AS_IS
+        one: _change(*one, {kind: found[(*one, kind)] for kind in _KINDS}) for one in standings if one[0] != AS_IS
     }
     kind = BEYOND if CONTROL in perturbed.edits else FELL
     effect = _effect(changes[key], kind, columns[(*key, kind)], perturbed.own)
@@ -150,8 +149,8 @@ def _columns(standings: Mapping[tuple[str, str], Standings]) -> dict[tuple[str, 
         recalls = hit_columns(after.hits, RECALLS)
         fell = as_is.distance - after.distance
         still = np.full(len(fell), np.nan) if control is None else np.abs(as_is.distance - control.distance)
-        values = (np.abs(fell), np.abs(fell) - still, fell, as_is.percentile - after.percentile)
-        values += tuple(before[name] - recalls[name] for name in _RECALLS)
+        values = [np.abs(fell), np.abs(fell) - still, fell, as_is.percentile - after.percentile]
+        values += [before[name] - recalls[name] for name in _RECALLS]
         columns |= {(edit, placing, kind): column for kind, column in zip(_KINDS, values, strict=True)}
     return columns
 

@@ -65,16 +65,17 @@ def wording(caption: str, tokens: Tagged) -> Wording | None:
     >>> found.bare
     'a man who is cutting bread'
     """
-    spans = _content_spans(tokens)
-    if not spans:
+    content = content_phrases(tokens)
+    if not content:
         return None
+    spans = [*((one.start, one.stop) for one in content), *_predicates(tokens, content[0].start)]
     start, stop = with_opener(tokens, spans[0][0]), max(end for _, end in spans)
     places = _places(caption, tokens)
     first, last = places[start][0], places[stop - 1][1]
     kept = [place for place in range(start, stop) if any(a <= place < b for a, b in spans) or _joins(tokens[place])]
     texts = caption[first:last], _joined(caption, [places[place] for place in kept])
-    content, bare = map(_lowered, texts) if start == 0 and tokens[0].tag in OPENERS else texts
-    return Wording(caption[:first], content, caption[last:], bare, caption[:1].isupper())
+    said, bare = map(_lowered, texts) if start == 0 and tokens[0].tag in OPENERS else texts
+    return Wording(caption[:first], said, caption[last:], bare, caption[:1].isupper())
 
 
 def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
@@ -169,15 +170,19 @@ def _lenders(found: Sequence[Wording | None], clip_ids: Sequence[str], seed: int
     return lenders
 
 
-def _content_spans(tokens: Tagged) -> list[tuple[int, int]]:
-    """Stretches of tokens that are content, without the style at either end."""
+def content_phrases(tokens: Tagged) -> list[Phrase]:
+    """Entities and activities of a tagged caption, without those that are style at either end of it.
+
+    >>> from evenreel.language.pattern import PatternTagger
+    >>> [tagged] = PatternTagger().tag(["we see a man in a short clip"])
+    >>> [one.text for one in content_phrases(tagged)]
+    ['man']
+    """
     some = phrases(tokens)
-    style = [_is_style(one, tokens, some) for one in some]
-    ends = [place for place, is_style in enumerate(style) if not is_style]
+    ends = [place for place, one in enumerate(some) if not _is_style(one, tokens, some)]
     if not ends:
         return []
-    spans = [(one.start, one.stop) for one in some[ends[0] : ends[-1] + 1] if one.start >= some[ends[0]].start]
-    return [*spans, *_predicates(tokens, spans[0][0])]
+    return [one for one in some[ends[0] : ends[-1] + 1] if one.start >= some[ends[0]].start]
 
 
 def _is_style(one: Phrase, tokens: Tagged, some: Sequence[Phrase]) -> bool:
