@@ -256,23 +256,10 @@ def test_a_matcher_reads_captions_otherwise_for_a_while() -> None:
     assert matcher.reading == Reading()
 
 
-@torch.no_grad()
-def test_parts_of_whole_captions() -> None:
-    """A sentence goes through the heads as a word does."""
-    matcher, text = built(), captions(dtype=torch.float64)
-    parts = matcher.text_parts(text)
-    as_word = replace(text, words=text.sentence[:, None], word_mask=torch.ones(5, 1, dtype=torch.bool))
-    torch.testing.assert_close(parts.content, math.sqrt(DIMENSION) * matcher.encode_text(as_word).vectors[:, 0])
-    torch.testing.assert_close(
-        F.normalize(parts.bias, dim=-1), matcher.text_state(as_word, Reading("bias")).vectors[:, 0]
-    )
-
-
 def test_there_is_no_bias_without_its_head() -> None:
     matcher = fresh(disentangle=False)
-    for ask in (lambda: matcher.text_state(captions(), Reading("bias")), lambda: matcher.text_parts(captions())):
-        with pytest.raises(UsageError, match="built with disentangle=false, so its captions have no bias"):
-            ask()
+    with pytest.raises(UsageError, match="built with disentangle=false, so its captions have no bias"):
+        matcher.text_state(captions(), Reading("bias"))
 
 
 # The loss

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -57,13 +57,6 @@ class Reading:
     def with_bias(self) -> bool:
         """Whether the bias takes part."""
         return self.source == "bias" or self.alpha != 0
-
-
-class TextParts(NamedTuple):
-    """Captions as wholes, entries of size one: `content` and `bias`, its mean `mu`, both (Q, D)."""
-
-    content: Tensor
-    bias: Tensor
 
 
 class Bima(Wti):
@@ -130,17 +123,6 @@ class Bima(Wti):
             mixed = bias if reading.source == "bias" else self.scale * words + reading.alpha * bias
             words = F.normalize(mixed, dim=-1).masked_fill(~text.word_mask[..., None], 0.0)
         return weighted_tokens(words, text.word_mask, self.word_weights)
-
-    def text_parts(self, text: TextBatch) -> TextParts:
-        """Content and bias of whole captions, from their sentences, which CLIP takes from the last of their words.
-
-        Raises:
-            UsageError: this matcher was built without them.
-        """
-        bias = self._bias_of(text.sentence).mu
-        real = torch.ones_like(text.sentence[:, :1], dtype=torch.bool)
-        wholes = replace(text, words=text.sentence[:, None], word_mask=real)
-        return TextParts(self.scale * self.words_of(wholes)[:, 0], bias)
 
     def words_of(self, text: TextBatch) -> Tensor:
         """Content of the words (section 3.3), (Q, W, D), rows of unit length."""
