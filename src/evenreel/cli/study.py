@@ -28,7 +28,8 @@ CLASS_HELP = (
     "test; for length/f1 the one with the most captions suspected to be missed for it]"
 )
 BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
-QUERY_HELP = "A caption that length/f5 shows, by its id; again for more."
+QUERY_HELP = "A caption that length/f5 or bima/maps shows, by its id; again for more."
+CLIP_HELP = "A clip that bima/maps shows instead of what is found first, by its id; again for more."
 TAIL_HELP = "A csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
 NEEDS = {
     "files": "the videos",
@@ -41,7 +42,8 @@ NEEDS = {
 OWN_OPTIONS = {
     "--class": ("length/t8", "length/f1"),
     "--base": ("length/t7",),
-    "--query": ("length/f5",),
+    "--query": ("length/f5", "bima/maps"),
+    "--clip": ("bima/maps",),
     "--tail-classes": ("length/samples",),
     "--share": ("ghost/f3",),
 }
@@ -86,6 +88,7 @@ def study(
     action: Annotated[str | None, typer.Option("--class", help=CLASS_HELP)] = None,
     base: Annotated[list[str] | None, typer.Option(help=BASE_HELP)] = None,
     query: Annotated[list[str] | None, typer.Option(help=QUERY_HELP)] = None,
+    clip: Annotated[list[str] | None, typer.Option(help=CLIP_HELP)] = None,
     tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
@@ -106,9 +109,12 @@ def study(
 
     _check_used(
         name,
-        {"--class": action, "--base": base, "--query": query, "--tail-classes": tail_classes, "--share": share},
+        {
+            "--class": action, "--base": base, "--query": query, "--clip": clip, "--tail-classes": tail_classes,
+            "--share": share,
+        },
         {"--recipe": recipe, "--set": changes},
-    )
+    )  # fmt: skip
     chosen = study_recipe(recipe, (*_on(name, device), *(changes or ())), find_study(name).recipe)
     chosen = replace(chosen, start=start or chosen.start)
     settings = StudySettings(
@@ -126,6 +132,7 @@ def study(
         action=action,
         bases=tuple(base or settings.bases),
         queries=tuple(query or ()),
+        clips=tuple(clip or ()),
     )
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},

@@ -8,14 +8,17 @@ from pathlib import Path
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, untrained_matcher
 from evenreel.checkpoint.architecture import encodings
+from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
-from evenreel.errors import UsageError
+from evenreel.encoders import load_encoder
+from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
-from evenreel.features import ClipAside, find_clips, load_text_features
+from evenreel.features import ClipAside, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
+from evenreel.features.pictures import ClipPictures
 from evenreel.matchers import MATCHERS
-from evenreel.studies.material import Model, Part, Progress, StudyMaterial, groups_in, part_of
+from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.study import Study
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -92,8 +95,10 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         learned=reader.learned(),
         start=reader.start,
         rule=reader.rule,
+        weights_hash=reader.weights_hash,
         corpus=reader.whole,
         facts=reader.facts(progress) if "files" in wanted else None,
+        looking=reader.looking() if "pictures" in wanted else None,
         set_aside=tuple(dict.fromkeys(reader.set_aside)),
         notices=tuple(dict.fromkeys(reader.notices)),
     )
@@ -110,6 +115,7 @@ class _Reader:
         self.rule = ""
         self.start: Pretrained | None = None
         self.streams: dict[str, int] = {}
+        self.weights_hash: str | None = None
 
     def begin(self) -> None:
         """The checkpoint that training begins with; it says which features are read."""
@@ -134,12 +140,13 @@ class _Reader:
         """Features by the rule of the last run, or those that the checkpoint takes which training begins with."""
         folder = self._features()
         if self.start is not None:
+            self.weights_hash = self.start.about.encoder.weights_hash
             loaded = load_features_for(self.start, folder, corpus)
             self._put_aside(loaded.set_aside)
             self.notices += [f"{notice}." for notice in loaded.notices]
             return part_of(corpus, loaded.texts, loaded.videos)
         found = find_clips(folder, corpus)
-        self.rule = found.made.rule
+        self.rule, self.weights_hash = found.made.rule, found.manifest.weights_hash
         self.streams = {stream.name: stream.dimension for stream in found.manifest.streams}
         videos, aside = found.load()
         self._put_aside(aside)
@@ -162,6 +169,23 @@ class _Reader:
         """What the headers of all files say; kept beside the corpus for the next time."""
         folder = self._sources.corpus
         return clip_facts(self.whole, FactSettings(self._sources.videos or folder, folder / FACTS), progress)
+
+    def looking(self) -> Looking:
+        """The encoder of the features, and the videos where these were made or where the user says."""
+        manifest = read_manifest(self._features())
+        if manifest.streams:
+            raise UsageError(
+                f"The features in {self._sources.features} are of {manifest.title}, which others computed: there are "
+                "no towers to look at frames with. Compute features with `evenreel features --model`."
+            )
+        encoder = load_encoder(manifest.encoder_id, device=self._sources.device, precision=manifest.precision)
+        if encoder.weights_hash != manifest.weights_hash:
+            raise FeaturesError(
+                f"The features in {self._sources.features} are of {manifest.title} with other weights than it has now; "
+                "compute them again with `evenreel features`."
+            )
+        videos = self._sources.videos or Path(manifest.videos)
+        return Looking(encoder, ClipPictures(self.test, videos, MediaLimits()).frames)
 
     def _model(self, name: str, place: str) -> Model:
         folder = self._features()

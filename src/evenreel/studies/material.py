@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,7 +20,10 @@ from evenreel.features.facts import ClipFacts
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.recipe import Recipe
-from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.encoders.encoder import TowerEncoder
 
 Progress = Callable[[float], None]
 
@@ -41,7 +45,7 @@ class Part:
     def only(self, corpus: Corpus) -> Part:
         """Some of its clips, with their captions; features are copied where not all are taken."""
         captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
-        return Part(corpus, _texts_of(self.texts, captions), _videos_of(self.videos, clips))
+        return Part(corpus, texts_of(self.texts, captions), _videos_of(self.videos, clips))
 
     def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
         """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
@@ -55,6 +59,19 @@ class Model:
     name: str
     matcher: Matcher
     part: Part
+
+
+@dataclass(frozen=True, eq=False)
+class Looking:
+    """What it takes to look at clips.
+
+    Attributes:
+        encoder: of the features; its towers say what patches of a frame show.
+        frames: those of a clip, named by its id, at some times of its features, (H, W, 3) uint8 each.
+    """
+
+    encoder: TowerEncoder
+    frames: Callable[[str, Sequence[float]], list[Pixels]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +91,10 @@ class StudyMaterial:
         learned: the training split as the corpus has it, for studies that need no features; None where there is none.
         start: what these begin with; None for the recipe's matcher, untrained.
         rule: how the frames of both were sampled; empty where nobody says.
+        weights_hash: of the encoder of both, likewise None.
         corpus: all splits, for an overview; None for the test split alone.
         facts: of the files of its clips; None where nobody looked at them.
+        looking: for studies that show frames of clips; None where nobody can.
         set_aside: clips without features, since they could not be read.
         notices: what the reader must know of all that.
     """
@@ -90,8 +109,10 @@ class StudyMaterial:
     learned: Corpus | None = None
     start: Pretrained | None = None
     rule: str = ""
+    weights_hash: str | None = None
     corpus: Corpus | None = None
     facts: ClipFacts | None = None
+    looking: Looking | None = None
     set_aside: tuple[ClipAside, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -121,6 +142,16 @@ class StudyMaterial:
             raise UsageError("This study changes what a model sees; give it features of the test split.")
         return self.models
 
+    def pictures(self) -> Looking:
+        """What it takes to look at clips.
+
+        Raises:
+            UsageError: there is nothing to look with.
+        """
+        if self.looking is None:
+            raise UsageError("This study shows frames of clips; give it their videos and the encoder of the features.")
+        return self.looking
+
     def learning(self) -> tuple[Part, Part]:
         """What is learned from, and what is searched afterwards.
 
@@ -149,7 +180,8 @@ class StudySettings:
         action: the class that a study of one class is about: its numbers `VERB,NOUN` or what captions call it; None:
             the one that is most longer in test, or of whose captions the first system misses the most for its length.
         bases: matchers whose training a study of several compares.
-        queries: captions that a study shows, by their ids; empty: those whose classes are most longer in test.
+        queries: captions that a study shows, by their ids; empty: those that it chooses.
+        clips: clips that a study shows, by their ids; empty: those that are found.
     """
 
     recipe: Recipe
@@ -163,6 +195,7 @@ class StudySettings:
     action: str | None = None
     bases: tuple[str, ...] = ("temporal", "wti", "x_clip")
     queries: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -183,7 +216,8 @@ def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures) -> Part:
     return Part(kept, texts, videos)
 
 
-def _texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
+def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
+    """Features of some captions, by their ids; nothing is copied where these are all."""
     if ids == texts.ids:
         return texts
     rows = _rows(texts.ids, ids)
@@ -203,6 +237,7 @@ def _videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
         videos.times_s[rows],
         None if windows is None else windows[rows],
         None if mask is None else mask[rows],
+        None if videos.seen is None else videos.seen[rows],
     )
 
 
