@@ -1,0 +1,361 @@
+"""What does BiMa do about a planted visual and a planted textual bias, part by part?
+
+    python -m benchmarks.bima [--biases visual textual] [--rows NAME ...] [--strength 0.9] [--steps 500]
+        [--seeds 5] [--clips 1500] [--processes 2] [--out FILE]
+
+In training a shape keeps to its background (`visual`), or an annotator writes about one shape and mostly leaves its
+name out (`textual`); in the test split neither tells anything (docs/planted.md). Each seed has a corpus of its own. On
+features of the built-in encoder, behind a small adapter, the rows of table 4 of the paper are trained, with as many
+steps each:
+
+- wti: row 1, which is the baseline; at strength 0, on as many clips, it is the oracle;
+- entities, activities, elements: rows 2, 3 and 4, frames look at the one, the other, or both;
+- elements + captions: row 5, with the captioning head;
+- content: row 6, captions split in content and bias; bima: row 7, all of it;
+- bima, bias: what bima finds with the bias of captions in place of their content (table 5);
+- bima, own elements: elements are mined from the captions that are learned from, which name no background; in all
+  other rows from captions of 4,000 other scenes that name colour, shape, activity and background, as the paper mines
+  them from large collections;
+- bima as printed: attention without residual, so that frames become mixtures of elements (equation 6).
+
+Three are not in the paper: elements alone, row 4 with its own elements and without residual; style removed, `wti` on
+captions whose style is taken off (`evenreel perturb --edit style-removed`) in training and in search; and both halves,
+bima, style removed.
+
+R@1 is the share of captions whose first clip shows all that is named, mAP the mean average precision of such clips. The
+share of the gap that is closed is (row - baseline) / (oracle - baseline), with Fieller's interval over the seeds;
+differences are taken seed by seed, with intervals of 95 % by Student's t. At strength 0 there is nothing to correct.
+For rows with a split caption, a linear classifier says how well the annotator of test captions can be told from content
+and from bias (8 annotators, so that chance is 12.5 %), with five folds by clips. Seconds are of processor time, in
+times of wti's.
+
+Exit status 1 if a bias does no measurable harm, or if a row does at strength 0. With --out the figures of each training
+are written down as they come, and a run that was broken off goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks.over_seeds import (
+    Figures,
+    Rows,
+    closed,
+    difference,
+    in_processes,
+    known_runs,
+    mean,
+    note_run,
+    words,
+)
+from benchmarks.planted import Sizes, Split, showing, split_of
+from benchmarks.planted import recipe as planted_recipe
+from evenreel.config import usable_cores
+from evenreel.encoders import load_encoder
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.features.scene_elements import embed, save_embedded
+from evenreel.language.scene_dictionary import SceneDictionary, mine
+from evenreel.language.style import restyled
+from evenreel.language.taggers import load_tagger
+from evenreel.matchers.bima import Reading, captions_read
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import encode_videos, matcher_scores
+from evenreel.planted import BiasName, plan_corpus
+from evenreel.planted.captions import caption
+from evenreel.planted.scenes import sample_scene
+from evenreel.studies.bima_parts import told_apart, whole_captions
+from evenreel.training.examples import FeatureExamples
+from evenreel.training.pairs import pairs_of
+from evenreel.training.recipe import MatcherChoice, Recipe
+from evenreel.training.run import Material, train
+from evenreel.types import Encoder, Scores, TextFeatures
+
+FREE = 0.0
+"""The strength at which nothing is planted."""
+SCENES = 4_000
+"""Of whose captions the dictionary is mined."""
+OFF: dict[str, Any] = {"use_entities": False, "use_activities": False, "captioning": False, "disentangle": False}
+ELEMENTS = OFF | {"use_entities": True, "use_activities": True}
+WTI, BIMA, BIAS = "wti", "bima", "bima, bias"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a row is trained.
+
+    Attributes:
+        settings: of bima.
+        own: whether its elements are mined from the captions that it learns from.
+        bare: whether captions are read without their style, in training and in search.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = False
+    bare: bool = False
+
+
+ROWS: dict[str, Row] = {
+    WTI: Row(OFF),
+    "entities": Row(OFF | {"use_entities": True}),
+    "activities": Row(OFF | {"use_activities": True}),
+    "elements": Row(ELEMENTS),
+    "elements + captions": Row({"disentangle": False}),
+    "content": Row(OFF | {"disentangle": True}),
+    BIMA: Row(),
+    "bima, own elements": Row(own=True),
+    "bima as printed": Row({"residual": False}),
+    "elements alone": Row(ELEMENTS | {"residual": False}, own=True),
+    "style removed": Row(OFF, bare=True),
+    "bima, style removed": Row(bare=True),
+}
+MAIN, MAP, LEARNED, ENCODED = "R@1", "mAP", "training", "encoding"
+IN_CONTENT, IN_BIAS = "annotator in content", "annotator in bias"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training.
+
+    Attributes:
+        bias: that is planted.
+        seed: of the corpus and of the training.
+        strength: of what is planted in what is learned from.
+        row: a key of `ROWS`.
+        clips: of all splits.
+        steps: of the training.
+    """
+
+    bias: BiasName
+    seed: int
+    strength: float
+    row: str
+    clips: int
+    steps: int
+
+
+def main() -> int:
+    """The tables; 1 if a claim does not hold."""
+    asked = arguments()
+    found = known_runs(asked.out, Run)
+    wanted = {bias: [runs_of(bias, seed, asked) for seed in range(asked.seeds)] for bias in asked.biases}
+    todo: dict[tuple[str, int, float], list[Run]] = {}
+    for run in (run for seeds in wanted.values() for runs in seeds for run in runs if run not in found):
+        todo.setdefault((run.bias, run.seed, run.strength), []).append(run)
+    for run, rows in in_processes([*todo.values()], of_corpus, asked.out, asked.processes):
+        found[run] = rows
+    tables = [tables_of(bias, [rows_of(runs, found) for runs in seeds]) for bias, seeds in wanted.items()]
+    print("\n\n".join(text for text, _ in tables))
+    return int(not all(holds for _, holds in tables))
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--biases", nargs="+", default=["visual", "textual"], choices=["visual", "textual"])
+    parser.add_argument("--rows", nargs="+", default=[*ROWS], choices=[*ROWS], help="beside the baseline")
+    parser.add_argument("--strength", type=float, default=0.9, help="of what is planted, above 0")
+    parser.add_argument("--steps", type=int, default=500, help="of each training")
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    if not 0 < asked.strength <= 1:
+        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
+    return asked
+
+
+def runs_of(bias: BiasName, seed: int, asked: argparse.Namespace) -> list[Run]:
+    """All trainings of a bias with a seed, at both strengths."""
+    names = dict.fromkeys([WTI, *asked.rows])
+    return [
+        Run(bias, seed, strength, row, asked.clips, asked.steps) for strength in (asked.strength, FREE) for row in names
+    ]
+
+
+def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+    """Some trainings on one corpus: of one bias, seed and strength."""
+    encoder, first = load_encoder("builtin"), runs[0]
+    plan = plan_corpus(first.bias, first.strength, first.clips, first.seed)
+    learned, test = split_of(plan, "train", encoder), split_of(plan, "test", encoder)
+    bare = (without_style(learned, encoder), without_style(test, encoder))
+    found: dict[Run, Rows] = {}
+    for run in runs:
+        parts = bare if ROWS[run.row].bare else (learned, test)
+        found[run] = rows_of_run(run, *parts, encoder)
+        told(run, found[run])
+        if out:
+            note_run(out, run, found[run])
+    return found
+
+
+def rows_of_run(run: Run, learned: Split, test: Split, encoder: Encoder) -> Rows:
+    """Train once, and measure the row, and what bima finds with the bias of captions."""
+    begun_s = time.process_time()
+    matcher = trained(run, learned, encoder)
+    taken = {LEARNED: time.process_time() - begun_s, ENCODED: encoding_s(matcher, test)}
+    own = found_of(matcher, test) | taken
+    if not ROWS[run.row].settings.get("disentangle", True):
+        return {run.row: own}
+    if run.bias == "textual":
+        writers, clips = (test.corpus.captions[column].to_numpy() for column in ("annotator", "clip_id"))
+        own |= {name: told_apart(vectors, writers, clips).share for name, vectors in parts_of(matcher, test).items()}
+    if run.row != BIMA:
+        return {run.row: own}
+    with captions_read(matcher, Reading(source="bias")):  # type: ignore[arg-type]  # every matcher is a module
+        return {BIMA: own, BIAS: found_of(matcher, test) | taken}
+
+
+def trained(run: Run, learned: Split, encoder: Encoder) -> Matcher:
+    """The matcher of a row after its last step."""
+    pairs = pairs_of(learned.corpus, learned.texts.ids, learned.videos.ids)
+    examples = FeatureExamples(pairs, learned.texts, learned.videos)
+    dictionary = mine(learned.corpus.captions["text"].to_list()) if ROWS[run.row].own else world_elements()
+    with tempfile.TemporaryDirectory() as folder:
+        save_embedded(embed(dictionary, encoder), Path(folder) / "elements")
+        material = Material(examples, learned.videos.frames.shape[-1], weights_hash=encoder.weights_hash)
+        return train(recipe_for(run, Path(folder) / "elements"), material, Path(folder) / "run").matcher
+
+
+def recipe_for(run: Run, elements: Path) -> Recipe:
+    """The recipe of the planted benchmark with another matcher."""
+    plain = planted_recipe(run.bias, run.seed, Sizes(run.clips, run.steps))
+    settings = {"temperature": plain.matcher.settings["temperature"], "elements": str(elements)} | {
+        **ROWS[run.row].settings
+    }
+    return replace(plain, matcher=MatcherChoice("bima", settings))
+
+
+def without_style(split: Split, encoder: Encoder) -> Split:
+    """The split with what is left of its captions when their style is taken off."""
+    table = split.corpus.captions
+    texts = restyled("style-removed", table["text"].to_list(), table["clip_id"].to_list(), load_tagger("pattern"))
+    distinct = list(dict.fromkeys(texts))
+    place = {text: row for row, text in enumerate(distinct)}
+    rows = np.array([place[text] for text in texts])
+    read = encoder.encode_text(distinct)
+    features = TextFeatures(split.texts.ids, read.words[rows], read.word_mask[rows], read.sentence[rows])
+    corpus = replace(split.corpus, captions=table.with_columns(text=pl.Series(texts)))
+    return split._replace(corpus=corpus, texts=features)
+
+
+@cache
+def world_elements() -> SceneDictionary:
+    """Entities and activities of captions of scenes in which nothing is planted."""
+    rng = np.random.default_rng(0)
+    return mine([caption(sample_scene(rng), rng) for _ in range(SCENES)])
+
+
+def found_of(matcher: Matcher, test: Split) -> Figures:
+    """R@1 and mAP in percent, where all that a caption names has to be shown."""
+    held = matcher_scores(matcher, test.texts, test.videos)
+    captions, videos = list(held.caption_ids), list(held.video_ids)
+    values = held.block(slice(0, len(captions)), slice(0, len(videos)))
+    settings = EvaluationSettings(parse_metrics([MAIN, MAP]), ("t2v",), resamples=0)
+    relevance = showing(test.corpus, captions, videos)
+    summary = evaluate(Scores(values, captions, videos), test.corpus, settings, relevance=relevance)
+    return {name: summary.directions["t2v"].summary[name].value for name in (MAIN, MAP)}
+
+
+def parts_of(matcher: Matcher, test: Split) -> dict[str, NDArray[np.float64]]:
+    """Content and bias of the test captions, (Q, D) each."""
+    readings = {IN_CONTENT: Reading(), IN_BIAS: Reading(source="bias")}
+    return {name: whole_captions(matcher, test.texts, reading) for name, reading in readings.items()}
+
+
+def encoding_s(matcher: Matcher, test: Split) -> float:
+    """Seconds of processor time to encode all clips, the least of three times."""
+    taken = []
+    for _ in range(3):
+        begun_s = time.process_time()
+        encode_videos(matcher, test.videos)
+        taken.append(time.process_time() - begun_s)
+    return min(taken)
+
+
+def told(run: Run, rows: Rows) -> None:
+    """Say how far it is."""
+    for row, figures in rows.items():
+        shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
+        print(f"{run.bias}, seed {run.seed}, strength {run.strength}, {row}: {shown}", file=sys.stderr, flush=True)
+
+
+Seed = dict[tuple[float, str], Figures]
+"""Figures of one seed, by strength and row."""
+
+
+def rows_of(runs: Sequence[Run], found: Mapping[Run, Rows]) -> Seed:
+    """All rows of a seed."""
+    return {(run.strength, name): figures for run in runs for name, figures in found[run].items()}
+
+
+def tables_of(bias: str, seeds: Sequence[Seed]) -> tuple[str, bool]:
+    """All that is printed of a bias, and whether every claim on it holds."""
+    rows = {key: [one[key] for one in seeds] for key in seeds[0]}
+    strength = next(strength for strength, _ in rows)
+    baseline, oracle = rows[strength, WTI], rows[FREE, WTI]
+    gaps = {name: difference(oracle, baseline, name) for name in (MAIN, MAP)}
+    head = ", ".join(
+        f"{name} {mean(baseline, name):.1f} at strength {strength}, {mean(oracle, name):.1f} at 0, gap {words(gap)}"
+        for name, gap in gaps.items()
+    )
+    harmful = [
+        name
+        for (planted, name), figures in rows.items()
+        if planted == FREE and name not in (WTI, BIAS) and difference(figures, oracle, MAIN).high < 0
+    ]
+    lines = [f"{bias}: {head}", "", *table(rows, strength, oracle), "", *table(rows, FREE, None), ""]
+    lines.append(f"{'holds' if gaps[MAIN].low > 0 else 'MISSED'}: the bias does harm")
+    lines += [f"MISSED: {name} does no harm where nothing is planted" for name in harmful]
+    return "\n".join(lines), gaps[MAIN].low > 0 and not harmful
+
+
+def table(
+    rows: Mapping[tuple[float, str], Sequence[Figures]], strength: float, oracle: Sequence[Figures] | None
+) -> Iterator[str]:
+    """A line for each row at a strength."""
+    heads = [MAIN, f"{MAIN} less {WTI}", "gap closed %", MAP, f"{MAP} less {WTI}", "gap closed %"]
+    columns = "".join(f"{head:>{size}}" for head, size in zip(heads, (8, 22, 26, 8, 22, 26), strict=True))
+    yield f"{f'strength {strength}':22}{columns}{LEARNED:>10}{ENCODED:>10}{'annotator told from content, bias':>36}"
+    baseline = rows[strength, WTI]
+    for (planted, name), figures in rows.items():
+        if planted == strength:
+            yield (
+                f"{name:22}"
+                + "".join(
+                    f"{mean(figures, metric):8.1f}{words(difference(figures, baseline, metric)):>22}"
+                    f"{'' if oracle is None else closed(figures, baseline, oracle, metric):>26}"
+                    for metric in (MAIN, MAP)
+                )
+                + costs(figures, baseline)
+            )
+
+
+def costs(figures: Sequence[Figures], baseline: Sequence[Figures]) -> str:
+    """Seconds in times of the baseline's, and what is left of the annotator."""
+    times = "".join(
+        f"{median(one[cost] / of[cost] for one, of in zip(figures, baseline, strict=True)):9.2f}x"
+        for cost in (LEARNED, ENCODED)
+    )
+    if IN_CONTENT not in figures[0]:
+        return times
+    return times + f"{mean(figures, IN_CONTENT):28.1f}, {mean(figures, IN_BIAS):5.1f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
