@@ -23,24 +23,25 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError
-from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
-from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library.catalog import get_meta, set_meta
 from evenreel.library.confidence import CONFIDENT, confidence
 from evenreel.library.gallery import DECIMALS, Gallery, load_gallery
 from evenreel.library.vectors import VectorIndex
 from evenreel.types import FloatArray
 
+if TYPE_CHECKING:
+    from evenreel.features.scene_elements import EmbeddedDictionary
+
 FORMAT = 1
-"""Of the file; a reader refuses a larger one."""
+"""Of the file, of which a reader refuses a larger one, and of the rule above."""
 
 FILES = "elements.*.safetensors"
 
@@ -113,6 +114,10 @@ def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
         DamagedElementsError: the file is missing or damaged, or of another model.
         LibraryError: it cannot be read just now, or was written by a later version.
     """
+    # Here, for a search needs neither these nor the tables that come with them.
+    from evenreel.features.scene_elements import EmbeddedDictionary
+    from evenreel.language.scene_dictionary import SceneDictionary
+
     try:
         arrays, record = unseal(path.read_bytes())
     except FileNotFoundError as error:
@@ -238,7 +243,8 @@ def _rows(
 def _made_from(connection: sqlite3.Connection) -> str:
     """A digest of all that elements follow from: a clip's id is one of its content, and its rows are never changed."""
     meta = get_meta(connection)
-    digest = hashlib.sha256(f"{meta.get(_NAMED)} {meta.get('null_bank')} {meta.get('null_clips')}".encode())
+    named = (FORMAT, meta.get(_NAMED), meta.get("null_bank"), meta.get("null_clips"))
+    digest = hashlib.sha256(repr(named).encode())
     for (clip_id,) in connection.execute("SELECT clip_id FROM vector_rows ORDER BY clip_id"):
         digest.update(f"\n{clip_id}".encode())
     return digest.hexdigest()

@@ -141,8 +141,7 @@ class _Walker:
 
     def __init__(self, keys: Collection[str], elements: bool) -> None:
         self._keys = keys
-        columns = {**COLUMNS, ELEMENT: (_PHRASE, "text")} if elements else COLUMNS
-        self._columns: dict[str, tuple[str, Kind]] = columns
+        self._columns: dict[str, tuple[str, Kind]] = COLUMNS | ({ELEMENT: (_PHRASE, "text")} if elements else {})
         self._conditions = 0
 
     def filter(self, tree: Expression) -> Filter:

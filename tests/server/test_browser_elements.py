@@ -1,0 +1,60 @@
+"""What clips show, on the page in a Chromium: on the cards and beside the player, and a click filters by it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from evenreel.language.scene_dictionary import given
+from evenreel.library import tag_library
+from tests.server.browser import Look, Visits, browser, names, settled
+from tests.server.conftest import Served
+from tests.server.test_browser_states import WIDTHS, overflow, violations
+from tests.server.test_elements import PLACES, THINGS
+from tests.test_cli_serve import running, wait_for
+
+__all__ = ["browser"]
+
+
+@pytest.fixture(scope="module")
+def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server of a library with scene elements."""
+    library = tmp_path_factory.mktemp("elements") / "library"
+    shutil.copytree(served.library, library)
+    tag_library(library, given([*THINGS, *PLACES], []))
+    with running(library) as (_, port):
+        wait_for(port, "/api/health", "model", {"ready"})
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def visits(browser: Browser, site: str) -> Iterator[Visits]:
+    """Visits to it."""
+    visits = Visits(browser, site)
+    yield visits
+    visits.close()
+    assert visits.trouble == []
+
+
+def test_a_click_on_what_a_clip_shows_leaves_those_that_show_it(visits: Visits) -> None:
+    page = visits.open("/?q=a+large+shape", Look(still=True))
+    settled(page)
+    assert len(names(page)) == 4
+    assert violations(page) == []
+    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+    page.get_by_role("list", name="Shows").get_by_role("button", name="red star", exact=True).click()
+    remove = page.get_by_role("button", name="Remove the filter scene element: red star")
+    expect(page.locator(".card:not(.skeleton)")).to_have_count(1)
+    assert names(page) == ["star.mp4"]
+    page.reload()
+    expect(remove).to_be_visible()
+    page.locator(".card h3 a").press("Enter")
+    expect(page.locator(".about dd", has_text="red star")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Filters").click()
+    expect(page.get_by_role("checkbox", name="red star")).to_be_checked()
+    remove.click()
+    expect(page.locator(".card:not(.skeleton)")).to_have_count(4)
