@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from evenreel.audits.result import AuditResult
 from evenreel.errors import UsageError
+from evenreel.studies.bima_studies import BIMA
 from evenreel.studies.fine_tuning import begun
 from evenreel.studies.ghost_studies import GHOST
 from evenreel.studies.length_studies import LENGTH
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.study import Study
 
-STUDIES: dict[str, Study] = {**GHOST, **LENGTH}
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA}
 
 
 def run_study(

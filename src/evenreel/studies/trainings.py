@@ -165,7 +165,8 @@ def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: t
     if kind.narrowed is not None:
         splits = splits._replace(learned=splits.learned.only(kind.narrowed(splits.learned.corpus)))
     _, test = material.learning()
-    trained = _trained(recipe, splits, material.start, *place)
+    learning = learning_of(recipe, splits, material.start, material.weights_hash)
+    trained = _trained(recipe, learning, splits.selected, *place)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
     searched = with_streams(test, material.streams, recipe.data.streams)
     notices = tuple(f"{name}: {notice}" for notice in splits.notices) if seed == 0 else ()
@@ -205,13 +206,16 @@ def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
     return train.only(learned), None if selected is None else train.only(selected)
 
 
-def learning_of(recipe: Recipe, splits: Splits, start: Pretrained | None = None) -> Material:
+def learning_of(
+    recipe: Recipe, splits: Splits, start: Pretrained | None = None, weights_hash: str | None = None
+) -> Material:
     """What a training by a recipe is given of its splits.
 
     Args:
         recipe: whose splits they are (`splits_of`).
         splits: with features.
         start: what training begins with; None for fresh weights.
+        weights_hash: of the encoder of the features; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
     return Material(
@@ -221,18 +225,18 @@ def learning_of(recipe: Recipe, splits: Splits, start: Pretrained | None = None)
         start={} if start is None else module(start.matcher).state_dict(),
         start_spec=None if start is None else start.spec,
         lengths=lengths_of(learned.corpus, learned.videos.ids),
+        weights_hash=weights_hash,
     )
 
 
-def _trained(recipe: Recipe, splits: Splits, start: Pretrained | None, folder: Path, progress: Progress) -> Trained:
-    selected = splits.selected
+def _trained(recipe: Recipe, learning: Material, selected: Part | None, folder: Path, progress: Progress) -> Trained:
     outside = Outside(
         None if selected is None else SelectionMeasure(recipe.selection, selected.corpus),
         higher_is_better(recipe),
         lambda step, steps, figures: progress(step / steps),
         resume=True,
     )
-    return train_recipe(recipe, learning_of(recipe, splits, start), folder, outside)
+    return train_recipe(recipe, learning, folder, outside)
 
 
 def _examples(part: Part, *, relevance: bool = False) -> FeatureExamples:
