@@ -17,7 +17,7 @@ from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
-from evenreel.errors import CorpusError, EvenreelError, FeaturesError, UsageError
+from evenreel.errors import CorpusError, EvenreelError, FeaturesError, MediaError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.features import FeatureSettings, StoredSettings, compute_features, read_manifest, store_features
 from evenreel.matchers import build_matcher
@@ -153,6 +153,22 @@ def test_a_study_of_lengths_trains_on_stored_streams(tmp_path: Path) -> None:
     only = place.study("length/f2", tmp_path / "pictures", "--json")
     assert only.exit_code == 0, only.output
     assert json.loads(only.stdout)["tables"][1]["rows"][4] == ["classes in both", 12]
+
+
+def test_frames_of_clips_are_shown_under_heat(place: Place, tmp_path: Path) -> None:
+    words = ["--features", str(place.features), "--device", "cpu", "--query", "test r1 c", "--json"]
+    done = place.study("bima/maps", tmp_path / "out", *words)
+    assert done.exit_code == 3, done.output
+    ((system, _, clip, _, _, rank),) = json.loads(done.stdout)["tables"][0]["rows"]
+    assert system == "mean_pool" and clip.startswith("test r") and 1 <= rank <= 2 * PAIRS
+    assert "data:image\\u002fjpeg;base64," in (tmp_path / "out" / "report.html").read_text()
+    moved = place.study("bima/maps", tmp_path / "out", *words, "--videos", tmp_path)
+    assert isinstance(moved.exception, MediaError) and "cannot be shown" in str(moved.exception)
+    whole = load_corpus(place.corpus)
+    np.savez(tmp_path / "theirs.npz", **{clip: np.ones((2, 4)) for clip in whole.clips["clip_id"]})
+    store_features(whole, tmp_path / "stored", StoredSettings("ours", {"rgb": (tmp_path / "theirs.npz",)}))
+    others = place.study("bima/maps", tmp_path / "out", "--features", tmp_path / "stored", "--device", "cpu")
+    assert isinstance(others.exception, UsageError) and "no towers to look at frames with" in str(others.exception)
 
 
 def test_what_training_begins_with_is_read_with_the_features_that_it_takes(place: Place, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
@@ -23,14 +24,14 @@ from evenreel.types import ScoreBlocks
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-CAPTIONS = 4
-"""Shown where the user names none."""
+CAPTIONS, MOST_CAPTIONS = 4, 1_000
+"""Shown where the user names none, and looked through for them."""
 
 _SHARE = "Share of the captions shown whose clip is first"
 _FEW = "A few captions show what a model looks at, and prove nothing about all of them."
 _CHOSEN = (
-    "The captions shown are those that the first system answers and the last one does not, as far as there are some: "
-    "name others with --query."
+    f"The captions shown are those of the first {MOST_CAPTIONS:,} that the first system answers and the last one does "
+    "not, as far as there are some: name others with --query."
 )
 _METHOD = (
     "The heat of a caption is the model's score of it with a clip of one frame whose feature is a patch's, with the "
@@ -129,9 +130,9 @@ def _chosen(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks]) -> lis
     def answered(model: Model, row: int) -> bool:
         return _answer(model, rankings[model.name], row).rank == 1
 
-    told_apart: Iterator[int] = (row for row in range(count) if answered(first, row) and not answered(last, row))
-    chosen = [row for row, _ in zip(told_apart, range(CAPTIONS), strict=False)] if len(models) > 1 else []
-    return chosen or list(range(min(CAPTIONS, count)))
+    looked_through = range(min(count, MOST_CAPTIONS) if len(models) > 1 else 0)
+    told_apart = (row for row in looked_through if answered(first, row) and not answered(last, row))
+    return list(islice(told_apart, CAPTIONS)) or list(range(min(CAPTIONS, count)))
 
 
 def _answer(model: Model, scores: ScoreBlocks, row: int) -> Answer:
