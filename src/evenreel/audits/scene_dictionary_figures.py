@@ -62,7 +62,7 @@ def precision_and_chance(found: Sequence[KindMeasures]) -> go.Figure:
             hoverinfo="skip", showlegend=False, **_axes(number),
         )  # fmt: skip
         _points(figure, number, one, chance, one.gains.precision, "names %{x:.2f} % of clips, precision %{y:.1f} %")
-    return figure.update_xaxes(type="log", dtick=1).update_yaxes(type="log", dtick=1)
+    return figure.update_xaxes(type="log", dtick=1).update_yaxes(type="log", dtick=1, exponentformat="none")
 
 
 def _points(figure: go.Figure, number: int, one: KindMeasures, x: Column, y: Column, said: str) -> None:

@@ -19,9 +19,12 @@ LISTED = 10
 """Phrases of a kind in a table of the most and the least."""
 
 _PHRASE_COLUMNS = (
-    "kind", "phrase", "named clips", "of these, got it, %", "of others, %", "gain, points", "from", "to",
-    "average precision, %", "chance, %",
+    "kind", "phrase", "named clips", "got it, %", "others, %", "gain", "from", "to", "precision, %", "chance, %"
 )  # fmt: skip
+_PHRASE_NOTE = (
+    "Of the clips that a phrase is named by, and of the others, how many got it; the gain in points with its interval; "
+    "average precision, and what a random order reaches."
+)
 
 
 class Hub(NamedTuple):
@@ -45,8 +48,8 @@ def dictionary_tables(found: Sequence[KindMeasures], settings: AuditSettings) ->
         yield _extreme_table("Phrases that gain the most", measured, best=True)
         yield _extreme_table("Phrases that gain the least", measured, best=False)
         rows = [row for one, gains in measured for row in _phrase_rows(one, gains, range(len(one.phrases)))]
-        note = "In the order of the dictionary. A phrase that no clip is named by, or every one, has no gain."
-        yield AuditTable("Every phrase", _PHRASE_COLUMNS, tuple(rows), note, digits=1)
+        note = "In the order of the dictionary. A phrase that names no clip, or every one, has no gain."
+        yield AuditTable("Every phrase", _PHRASE_COLUMNS, tuple(rows), f"{_PHRASE_NOTE} {note}", digits=1)
 
 
 def coverage_of(one: KindMeasures) -> float:
@@ -93,11 +96,11 @@ def _coverage_table(found: Sequence[KindMeasures]) -> AuditTable:
                 _percent(part.held_mentions, part.mentions),
             )
             rows.append((NAMES[one.kind], part.split or "no split", part.captions, *shares))
-    columns = (
-        "kind", "captions of", "captions", "naming some, %", "phrases they name", "in the dictionary, %",
-        "of the mentions, %",
-    )  # fmt: skip
-    note = "Most phrases are named once or twice: few of them in the dictionary may still be most of the mentions."
+    columns = ("kind", "captions of", "captions", "naming some, %", "phrases", "held, %", "of mentions, %")
+    note = (
+        "Captions that name a phrase of the dictionary; how many phrases they name, how many of these it holds, and "
+        "of how many of the mentions. Most phrases are named once or twice, so that few may be most mentions."
+    )
     return AuditTable("What captions name, and the dictionary has", columns, tuple(rows), note, digits=1)
 
 
@@ -129,7 +132,7 @@ def _hub_table(found: Sequence[KindMeasures]) -> AuditTable:
         for _, hub in zip(range(LISTED), hubs_of(one), strict=False):
             rows.append((NAMES[one.kind], one.phrases[hub.place], hub.got, hub.named, hub.gain))
     columns = ("kind", "phrase", "clips that get it, %", "clips it names, %", "gain, points")
-    note = "A phrase that many clips get and few name tells little of any of them."
+    note = "A phrase that many clips get and that names few (of those with captions) tells little of any of them."
     return AuditTable("Phrases that clips get the most", columns, tuple(rows), note, digits=1)
 
 
@@ -140,7 +143,7 @@ def _extreme_table(title: str, measured: Sequence[tuple[KindMeasures, Gains]], *
         sure = -gains.low if best else gains.high
         order = np.argsort(np.where(np.isnan(sure), np.inf, sure), kind="stable")[:LISTED]
         rows += _phrase_rows(one, gains, [int(place) for place in order if not np.isnan(sure[place])])
-    note = "Sorted by the end of the interval that is least in favour of the title."
+    note = f"{_PHRASE_NOTE} Sorted by the end of the interval that is least in favour of the title."
     return AuditTable(title, _PHRASE_COLUMNS, tuple(rows), note, digits=1)
 
 
