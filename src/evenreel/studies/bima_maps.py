@@ -40,7 +40,10 @@ _METHOD = (
     "MaskCLIP, arXiv 2112.01071). Colours begin at the median of a row and end at its hottest patch: they compare "
     "patches, not rows."
 )
-_STRIP_NOTE = "Frames as the towers see them, with a border in green where the caption describes the clip, else in red."
+_STRIP_NOTE = (
+    "Frames as the towers see them, with a border in green where the caption describes the clip, else in red. Percent: "
+    "an element's share of the attention of all frames."
+)
 
 
 class View(NamedTuple):

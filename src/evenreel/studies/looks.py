@@ -47,7 +47,7 @@ class Element:
     @property
     def label(self) -> str:
         """For a heading."""
-        return f"{self.share:.0%} of the attention: {' + '.join(self.phrases)}"
+        return f"{self.share:.0%}: {' + '.join(self.phrases)}"
 
 
 @dataclass(frozen=True, eq=False)
