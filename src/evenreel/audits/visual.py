@@ -22,8 +22,8 @@ from evenreel.audits.result import AuditResult, AuditSettings
 from evenreel.types import Corpus, ScoreBlocks
 
 NO_CONTROL = (
-    "Score the clips also with an edit that leaves alone what is asked about: another take of the same scene, or as "
-    "many patches masked at random; and name it control."
+    "Score the clips also with an edit that leaves alone what is asked about, another take of the same scene or as "
+    "many patches painted over elsewhere (`evenreel corpus edit --control`), and name it control."
 )
 
 PLACING_METHOD = (
