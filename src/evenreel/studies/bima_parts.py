@@ -83,7 +83,9 @@ def projected_parts(material: StudyMaterial, settings: StudySettings, progress: 
     Raises:
         UsageError: the recipe trains another matcher, or one without a bias; or there are too few captions.
     """
-    found = [parts_of(outcome, settings.audit.seed) for outcome in _outcomes(material, settings, progress)]
+    material.learning()  # refuses what lacks a split, before the recipe is looked at
+    outcomes = each_outcome(only_bima(settings), material, settings, progress)
+    found = [parts_of(outcome, settings.audit.seed) for outcome in outcomes]
     confidence = settings.audit.confidence
     shared = over_seeds([one.shared for one in found], confidence, (-np.inf, 100.0))
     told = over_seeds([one.told.share for one in found], confidence, PERCENT)
@@ -97,10 +99,6 @@ def projected_parts(material: StudyMaterial, settings: StudySettings, progress: 
         few_seeds(settings),
         (_METHOD, training_told(settings.recipe, material)),
     )
-
-
-def _outcomes(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Sequence[Outcome]:
-    return list(each_outcome(only_bima(settings), material, settings, progress))
 
 
 def parts_of(outcome: Outcome, seed: int) -> Parts:

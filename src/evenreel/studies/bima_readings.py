@@ -46,9 +46,9 @@ def by_parts(material: StudyMaterial, settings: StudySettings, progress: Progres
     Raises:
         UsageError: the recipe trains another matcher, or one without a bias.
     """
+    _, test = material.learning()
     runs = _read(TABLE_5, material, settings, progress)
     confidence = settings.audit.confidence
-    _, test = material.learning()
     chance = dict(zip(T2V, _chance(test), strict=True))
     found = {name: _over(own, MAIN, confidence) for name, own in runs.items()}
     above = over_seeds([run[MAIN] - chance[MAIN] for run in runs[MEAN]], confidence)
@@ -69,6 +69,7 @@ def with_bias(material: StudyMaterial, settings: StudySettings, progress: Progre
     Raises:
         UsageError: the recipe trains another matcher, or one without a bias.
     """
+    material.learning()  # refuses what lacks a split, before the recipe is looked at
     readings = {
         _named(alpha, what): Reading(alpha=alpha, draws=draws) for what, draws in FIGURE_4.items() for alpha in ALPHAS
     }
