@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import uses_in
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_dictionary import SceneDictionary, given
 from evenreel.studies import StudySettings, run_study
 from evenreel.studies.bima_kinds import OFF, PARTS, bima_of, element_counts, parts, weights
 from evenreel.studies.bima_parts import predicted, told_apart
@@ -113,6 +115,17 @@ def test_content_and_bias_are_read_off_one_training(
         rows: dict[Any, Any] = {(row[0], row[1]): row[2] for row in found.tables[0].rows}
         starts = {rows[f"content + 0 x {what}", "R@1 T2V"] for what in ("mean of the bias", "one draw of it")}
         assert len(starts) == 1  # where nothing is added, nothing was drawn
+
+
+def test_a_dictionary_of_test_captions_is_told(settings: StudySettings, tmp_path: Path) -> None:
+    """Wherever the matcher is: its scores know captions of the split that they are of."""
+    leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
+    save_embedded(EmbeddedDictionary(leaky, np.eye(1, 16), np.eye(1, 16), "tiny", HASH), tmp_path)
+    told = ("scene elements from captions of test",)
+    bima = MatcherSpec("bima", {"elements": str(tmp_path)})
+    assert uses_in(MatcherSpec("adapted", {}, (bima,))) == told
+    assert uses_in(MatcherSpec("bima", {**bima.settings, **OFF})) == ()
+    assert uses_in(MatcherSpec("bima", settings.recipe.matcher.settings)) == uses_in(MatcherSpec("wti")) == ()
 
 
 def test_a_group_is_told_where_vectors_know_it_and_else_as_by_chance() -> None:

@@ -89,6 +89,17 @@ def reads_graphs(spec: MatcherSpec) -> bool:
     return any(map(reads_graphs, spec.wrapped))
 
 
+def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
+    """What the matcher, or one that it wraps, knows of other splits than the one it learns from, in words.
+
+    Raises:
+        EvenreelError: a file that its settings name cannot be read.
+    """
+    uses = MATCHERS[spec.name].uses if spec.name in MATCHERS else None
+    own = () if uses is None else uses(spec.settings)
+    return tuple(dict.fromkeys((*own, *(use for inner in spec.wrapped for use in uses_in(inner)))))
+
+
 def resolved(spec: MatcherSpec) -> MatcherSpec:
     """The spec with every setting spelt out, so that a default that changes later does not change the matcher."""
     settings = (WRAPPERS.get(spec.name) or MATCHERS[spec.name]).settings

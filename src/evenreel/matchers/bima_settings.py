@@ -135,6 +135,20 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
     return {**settings, **_phrases(whole_settings, learned.weights_hash), **_words(whole_settings, learned)}
 
 
+def dictionary_uses(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The splits other than that for training whose captions the dictionary is mined from, in words; mostly none.
+
+    Raises:
+        EvenreelError: its folder is none of `evenreel elements`.
+    """
+    from evenreel.features.scene_elements import load_dictionary
+
+    whole_settings = BimaSettings(**settings)
+    if not whole_settings.uses_elements or whole_settings.elements is None:
+        return ()
+    return load_dictionary(Path(whole_settings.elements)).uses
+
+
 def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Any]:
     if not settings.uses_elements or settings.entities or settings.activities:
         return {}

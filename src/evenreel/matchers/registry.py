@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
 from evenreel.matchers.bima import Bima
-from evenreel.matchers.bima_settings import BimaSettings, with_dictionary_and_words
+from evenreel.matchers.bima_settings import BimaSettings, dictionary_uses, with_dictionary_and_words
 from evenreel.matchers.fitting import Fit
 from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
@@ -27,12 +27,15 @@ class Entry(NamedTuple):
         settings: the class of these settings.
         graphs: whether it reads the role graphs of captions, as its limits say.
         fit: what completes the settings before training; None where they are complete as they are.
+        uses: what a matcher of some settings knows of other splits than the one it learns from, in words; None for
+            nothing.
     """
 
     matcher: type[Any]
     settings: type[Any]
     graphs: bool = False
     fit: Fit | None = None
+    uses: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
 
 
 MATCHERS: dict[str, Entry] = {
@@ -43,7 +46,7 @@ MATCHERS: dict[str, Entry] = {
     "x_pool": Entry(XPool, XPoolSettings),
     "t_mass": Entry(TMass, TMassSettings),
     "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
-    "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words),
+    "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words, uses=dictionary_uses),
 }
 
 

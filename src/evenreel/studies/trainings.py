@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evenreel.checkpoint import Pretrained
-from evenreel.checkpoint.architecture import Encodings, encodings, module
+from evenreel.checkpoint.architecture import Encodings, encodings, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.evaluation.bands import part_of as progress_of_part
@@ -23,6 +23,7 @@ from evenreel.training.members import train_recipe
 from evenreel.training.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained
+from evenreel.training.specs import spec_of
 from evenreel.training.strata import lengths_of
 from evenreel.training.trimmed import trimmed_corpus, uses_of
 from evenreel.types import Corpus, ScoreBlocks
@@ -184,14 +185,14 @@ def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
         CorpusError: nothing is left to learn from, or trimming has no lengths or classes to compare.
     """
     learned, selected = _parts(recipe, material)
-    notices: tuple[str, ...] = ()
+    notices = tuple(f"It uses {use}." for use in uses_in(spec_of(recipe)))
     if recipe.trim is not None:
         named = recipe.trim.target
         target = selected.corpus if named is None and selected else select(material.whole, split=named)
         trimmed = trimmed_corpus(learned.corpus, target, recipe.trim, recipe.loop.seed)
         learned = learned.only(trimmed.corpus)
         idle = () if trimmed.clips else (_NOTHING_LEFT_OUT,)
-        notices = (trimmed.sentence, *idle, *(f"It uses {use}." for use in uses_of(recipe)))
+        notices += (trimmed.sentence, *idle, *(f"It uses {use}." for use in uses_of(recipe)))
     return Splits(learned, selected, notices)
 
 

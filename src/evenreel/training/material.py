@@ -12,7 +12,7 @@ import polars as pl
 import torch
 
 from evenreel.checkpoint import load_matcher
-from evenreel.checkpoint.architecture import module, reads_graphs
+from evenreel.checkpoint.architecture import module, reads_graphs, uses_in
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -91,7 +91,8 @@ class Loaded:
         encoder: whose features it is about.
         set_aside: clips that take no part, and neither do their captions; nor, in `debias`, the pairs that they are of.
         trimmed: what was left out for its length; None without `trim`.
-        uses: what training knows of other splits, from `trim` or from the checkpoint that it begins with.
+        uses: what training knows of other splits, from `trim`, from the matcher's files or from the checkpoint that it
+            begins with.
     """
 
     material: Material
@@ -129,7 +130,8 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         if recipe.backbone is None
         else _with_backbone(recipe, recipe.backbone, parts, progress, verdicts)
     )
-    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed, uses=uses_of(recipe))
+    loaded = replace(_with_lengths(loaded, parts, recipe), trimmed=parts.trimmed)
+    loaded = replace(loaded, uses=(*uses_of(recipe), *uses_in(spec_of(recipe))))
     return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
 
 
