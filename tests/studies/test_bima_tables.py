@@ -120,7 +120,7 @@ def test_content_and_bias_are_read_off_one_training(
 def test_a_dictionary_of_test_captions_is_told(settings: StudySettings, tmp_path: Path) -> None:
     """Wherever the matcher is: its scores know captions of the split that they are of."""
     leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
-    save_embedded(EmbeddedDictionary(leaky, np.eye(1, 16), np.eye(1, 16), "tiny", HASH), tmp_path)
+    save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
     told = ("scene elements from captions of test",)
     bima = MatcherSpec("bima", {"elements": str(tmp_path)})
     assert uses_in(MatcherSpec("adapted", {}, (bima,))) == told
