@@ -9,7 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from evenreel.audits.scene_dictionary_measures import Column, KindMeasures
+from evenreel.audits.counts import Column
+from evenreel.audits.scene_dictionary_measures import KindMeasures
 from evenreel.audits.scene_dictionary_tables import NAMES
 from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
 

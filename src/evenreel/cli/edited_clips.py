@@ -25,7 +25,8 @@ from evenreel.cli.options import (
 from evenreel.config import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from evenreel.features.edited_clips import ClipEditReport, Removed
+    from evenreel.encoders.removal import Removed
+    from evenreel.features.edited_clips import ClipEditReport
     from evenreel.language.taggers import TaggerName
 
 REMOVE_HELP = "background, entity (what the clip's captions name) or motion."

@@ -31,7 +31,8 @@ def patch_features(towers: Towers, inputs: Tensor) -> Tensor:
     rows, columns = patch_grid(towers)
     pixels = inputs.to(towers.model.dtype)
     family = {"clip": _clip_patches, "siglip": _siglip_patches}[towers.checkpoint.family]
-    return family(towers.model, pixels).unflatten(1, (rows, columns))
+    patches: torch.Tensor = family(towers.model, pixels)
+    return patches.reshape(len(patches), rows, columns, -1)
 
 
 def patch_grid(towers: Towers) -> tuple[int, int]:

@@ -238,10 +238,10 @@ def load_dictionary(folder: Path) -> SceneDictionary:
 
 def _dictionary(table: pl.DataFrame, record: Mapping[str, Any]) -> SceneDictionary:
     of_kind = [table.filter(pl.col("kind") == kind) for kind in (ENTITY, ACTIVITY)]
-    phrases = [tuple(part["phrase"].to_list()) for part in of_kind]
-    counts = [() if part["captions"].null_count() else tuple(part["captions"].to_list()) for part in of_kind]
-    rest = int(record["captions"]), str(record["source"]), tuple(map(str, record["splits"]))
-    return SceneDictionary(*phrases, *counts, *rest)
+    entities, activities = (tuple(part["phrase"].to_list()) for part in of_kind)
+    named, done = (() if part["captions"].null_count() else tuple(part["captions"].to_list()) for part in of_kind)
+    splits = tuple(map(str, record["splits"]))
+    return SceneDictionary(entities, activities, named, done, int(record["captions"]), str(record["source"]), splits)
 
 
 def embeddings_path(folder: Path, weights_hash: str) -> Path:

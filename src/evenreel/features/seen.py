@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from evenreel.corpus import select
 from evenreel.errors import FeaturesError
@@ -33,9 +34,7 @@ def seen_clips(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) ->
     Raises:
         FeaturesError: a clip has no features there, or was set aside; they are of no encoder; a file is damaged.
     """
-    wanted = set(clip_ids)
-    part = select(corpus, where=corpus.clips["clip_id"].is_in(list(wanted)))
-    found = find_clips(folder, part)
+    found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)))
     if found.manifest.streams:
         raise FeaturesError(
             f"The features in {folder} were computed elsewhere, and captions have none in their space; give those of "

@@ -154,7 +154,7 @@ def _shorter(words: Sequence[Token], known: Mapping[str, str]) -> list[str]:
     """A noun phrase, and what is left of it without its first modifier, then without its second; synonyms as one."""
     nouns = _nouns_from(words)
     modifiers, thing = [token.text.lower() for token in words[:nouns]], _base(words[nouns:])
-    forms = []
+    forms: list[str] = []
     for start in range(nouns + 1):
         whole = _base(words[start:])
         if whole in _compounds():  # a hot dog is no dog
@@ -236,7 +236,7 @@ def _elements(answer: Any, caption: str) -> Elements:
             f"For the caption {_short(caption)} the function that finds scene elements gave {_short(answer)}; it is to "
             "give a dictionary with two lists of phrases, `entities` and `activities`."
         )
-    entities, activities = lists
+    entities, activities = (tuple(one or ()) for one in lists)
     return Elements(_plain(entities, plain_entity), _plain(activities, plain_activity))
 
 

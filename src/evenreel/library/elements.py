@@ -128,10 +128,10 @@ def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
         raise DamagedElementsError(f"{path} is damaged ({error}).") from error
     if record["format"] > FORMAT:
         raise LibraryError(f"{path} has format {record['format']}; update evenreel to read it.")
-    if record["weights_hash"] != weights_hash:
+    if weights_hash is None or record["weights_hash"] != weights_hash:
         raise DamagedElementsError(f"{path} was made with {record['encoder_id']}, not with the library's model.")
     dictionary = SceneDictionary(tuple(record["entities"]), tuple(record["activities"]), source=record["source"])
-    return EmbeddedDictionary(dictionary, **arrays, encoder_id=record["encoder_id"], weights_hash=weights_hash)
+    return EmbeddedDictionary(dictionary, arrays["entities"], arrays["activities"], record["encoder_id"], weights_hash)
 
 
 def named_elements(connection: sqlite3.Connection, library: Path) -> Path | None:

@@ -67,7 +67,7 @@ def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, redu
     2.0794
     """
     rows = max(1, LOGIT_BYTES // (4 * len(words)))
-    parts = list(zip(states[mask].split(rows), targets[mask].split(rows), strict=True))
+    parts = list(zip(torch.split(states[mask], rows), torch.split(targets[mask], rows), strict=True))
     if len(parts) == 1:
         costs = _costs(*parts[0], words)
     else:

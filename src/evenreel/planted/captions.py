@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import Formatter
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,11 +18,13 @@ ATTRIBUTES = ("colour", "shape", "size", "activity", "background")
 """All that a caption can name."""
 SUBJECT = frozenset({"colour", "shape", "size"})
 
+Item = TypeVar("Item")
+
 Pick = Callable[[np.random.Generator, Sequence[str]], str]
 """Chooses one of several words or phrases that mean the same."""
 
 
-def any_of(rng: np.random.Generator, items: Sequence[str]) -> str:
+def any_of(rng: np.random.Generator, items: Sequence[Item]) -> Item:
     """Each as often as any other."""
     return items[int(rng.integers(len(items)))]
 

@@ -58,7 +58,7 @@ def weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
 
 def balances(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Supplement: entities weighed by equation 4, by a fixed number, or as activities are."""
-    rows = {f"g {FIXED_G:g}": {"g": FIXED_G}, "g none": {"g": "none"}}
+    rows: dict[str, dict[str, Any]] = {f"g {FIXED_G:g}": {"g": FIXED_G}, "g none": {"g": "none"}}
     return _beside_bima(changed(bima_of(settings), {"g": "adaptive"}), rows)
 
 
@@ -70,7 +70,7 @@ def element_counts(material: StudyMaterial, settings: StudySettings) -> Kinds:
 
 def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Not in the paper: its formulas as they are printed, where we read them otherwise."""
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "attention without residual": {"residual": False},
         "divergence of z": {"kl_on": "z"},
         "losses as sums": {"reduction": "sum"},

@@ -184,9 +184,12 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
     """Videos with their tensors on another device."""
     if isinstance(batch, VideoBatch):
         return to_device(batch, device)
-    moved = (tensor.to(device, non_blocking=True) for tensor in (batch.pixels, batch.frame_mask, batch.times_s))
-    seen = None if batch.seen is None else batch.seen.to(device, non_blocking=True)
-    return PixelBatch(batch.ids, *moved, seen)
+
+    def moved(tensor: Tensor) -> Tensor:
+        return tensor.to(device, non_blocking=True)
+
+    seen = None if batch.seen is None else moved(batch.seen)
+    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), seen)
 
 
 class Batches(Dataset[TrainingBatch]):
