@@ -45,7 +45,8 @@ def mirrored(name: str = "") -> PairBatch:
     if name.endswith("windows"):
         own, other = read_videos(own), read_videos(other, seed=6)
     same = torch.eye(5, dtype=torch.bool)
-    return PairBatch(captions(), own, same, Counterparts(other, PRESENT, GENERATED))
+    texts = ("a red ball", "a dog", "the dog", "a blue train", "a park")
+    return PairBatch(captions(), own, same, Counterparts(other, PRESENT, GENERATED), texts=texts)
 
 
 def one_score(matcher: Any, text: TextBatch, video: VideoBatch, row: int) -> float:
