@@ -102,8 +102,8 @@ def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
 
 
 def only_bima(settings: StudySettings) -> Kinds:
-    """One row: all of it."""
-    return {BIMA: Kind(bima_of(settings))}
+    """One row: all of it, the last of table 4."""
+    return {BIMA: Kind(changed(bima_of(settings), PARTS[BIMA]))}
 
 
 def _beside_bima(recipe: Recipe, rows: Mapping[str, Mapping[str, Any]]) -> Kinds:
