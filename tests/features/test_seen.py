@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenreel.features.seen import mean_frames
+from evenreel.features.scene_elements import clip_means
 from evenreel.types import VideoFeatures
 
 
@@ -12,6 +12,6 @@ def test_the_mean_is_of_real_frames_alone() -> None:
     frames = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [9.0, 9.0]]], np.float16)
     mask = np.array([[True, True], [True, False]])
     videos = VideoFeatures(("a", "b"), frames, mask, np.zeros((2, 2)))
-    found = mean_frames(videos)
+    found = clip_means(videos)
     assert found.dtype == np.float32
     assert found.tolist() == [[0.5, 0.5], [1.0, 0.0]]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from evenreel.corpus import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
+from evenreel.features.scene_elements import clip_means
 from evenreel.types import Corpus, FloatArray, VideoFeatures
 
 
@@ -47,16 +47,8 @@ def seen_clips(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) ->
             f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
             "them again."
         )
-    means = mean_frames(videos)[[place[clip_id] for clip_id in clip_ids]]
+    means = clip_means(videos)[[place[clip_id] for clip_id in clip_ids]]
     return Seen(means, found.manifest.encoder_id, found.manifest.weights_hash)
-
-
-def mean_frames(videos: VideoFeatures) -> FloatArray:
-    """(V, D) mean of the real frames of each video, in float32; one video at a time, so that no copy of all is made."""
-    means = np.empty((len(videos.ids), videos.frames.shape[-1]), np.float32)
-    for row, (frames, real) in enumerate(zip(videos.frames, videos.frame_mask, strict=True)):
-        means[row] = frames[real].mean(0, dtype=np.float32)
-    return means
 
 
 def with_seen(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
