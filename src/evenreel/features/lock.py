@@ -9,11 +9,19 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenreel.errors import EvenreelError
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 LOCK = "index.lock"
 HOLDER = "index.holder"
+GRACE_S = 10.0
+"""How long the lock of a process that is gone is waited for."""
+
+_POLL_S = 0.05
 
 
 @contextlib.contextmanager
@@ -21,7 +29,8 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     """Hold a folder for writing; it is made where it does not exist.
 
     The operating system drops the lock with the process, so a crash, a reboot or a reused process id never
-    leaves a stale one behind; the file beside it only names the holder.
+    leaves a stale one behind; the file beside it only names the holder. A child that was being started when its
+    parent was killed has a copy of the lock until its own program begins, so a dead holder's lock is waited for.
 
     Args:
         folder: what is to be written.
@@ -30,10 +39,10 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / LOCK, timeout=0)
+    lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        _take(lock, folder)
     except Timeout as caught:
         raise error(f"{folder} is being written by {_holder(folder)}; wait for it to end, or {remedy}.") from caught
     except OSError as caught:
@@ -46,6 +55,37 @@ def writer_lock(folder: Path, error: type[EvenreelError], remedy: str) -> Iterat
         lock.release()
 
 
+def _take(lock: BaseFileLock, folder: Path) -> None:
+    """Take a lock at once, or within `GRACE_S` where no living process is known to hold it."""
+    from filelock import Timeout
+
+    deadline = time.monotonic() + GRACE_S
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            return
+        except Timeout:
+            if _may_live(_named(folder)) or time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_S)
+
+
+def _may_live(holder: dict[str, Any] | None) -> bool:
+    """Whether a holder is a process that runs, or of another host; one without a name is beginning or ending."""
+    import psutil
+
+    if holder is None:
+        return False
+    if holder["host"] != socket.gethostname():
+        return True
+    try:
+        return bool(psutil.Process(holder["pid"]).status() != psutil.STATUS_ZOMBIE)
+    except (psutil.NoSuchProcess, ValueError):  # no process has a negative number
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
 def _name_holder(folder: Path) -> None:
     started = time.strftime("%Y-%m-%d %H:%M:%S")
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "started": started}
@@ -53,9 +93,14 @@ def _name_holder(folder: Path) -> None:
         (folder / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
 
 
-def _holder(folder: Path) -> str:
+def _named(folder: Path) -> dict[str, Any] | None:
     try:
         holder = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
-        return f"process {holder['pid']} on {holder['host']} (since {holder['started']})"
-    except (OSError, ValueError, KeyError):
-        return "another process"
+        return {"pid": int(holder["pid"]), "host": str(holder["host"]), "started": str(holder["started"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _holder(folder: Path) -> str:
+    holder = _named(folder)
+    return "another process" if holder is None else "process {pid} on {host} (since {started})".format(**holder)

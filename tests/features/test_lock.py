@@ -1,0 +1,127 @@
+"""A folder that is being written: who is refused, and who only has to wait for the end of a killed process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from evenreel.errors import EvenreelError
+from evenreel.features import lock
+from evenreel.features.lock import HOLDER, LOCK, writer_lock
+
+KILLED_WHILE_IT_STARTS_A_CHILD = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from evenreel.errors import EvenreelError
+from evenreel.features.lock import LOCK, writer_lock
+
+def is_lock(descriptor):
+    try:
+        return os.path.samestat(os.fstat(descriptor), (folder / LOCK).stat())
+    except OSError:
+        return False
+
+folder = Path(sys.argv[1])
+with writer_lock(folder, EvenreelError, "wait"):
+    subprocess.Popen(["cat"], pass_fds=filter(is_lock, range(3, 256)))
+    signal.raise_signal(signal.SIGKILL)
+"""
+
+
+@contextmanager
+def killed_holder(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A holder that is dead and not reaped; its child has the lock until the holder's stdin is closed."""
+    command = [sys.executable, "-c", KILLED_WHILE_IT_STARTS_A_CHILD, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as holder:
+        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
+        yield holder
+    assert holder.returncode == -signal.SIGKILL
+
+
+def is_free(folder: Path) -> bool:
+    try:
+        with writer_lock(folder, EvenreelError, "wait"):
+            return True
+    except EvenreelError:
+        return False
+
+
+@pytest.mark.parametrize("reaped", [True, False])
+def test_the_lock_of_a_killed_process_is_waited_for(tmp_path: Path, reaped: bool) -> None:
+    """Between fork and exec a child has a copy of all that its parent has open, the lock too."""
+    with killed_holder(tmp_path) as holder:
+        if reaped:
+            holder.wait()
+        assert holder.stdin is not None
+        letting_go = threading.Timer(0.5, holder.stdin.close)
+        letting_go.start()
+        assert is_free(tmp_path)
+        letting_go.join()
+
+
+def test_the_lock_of_a_killed_process_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "GRACE_S", 0.2)
+    with (
+        killed_holder(tmp_path) as holder,
+        pytest.raises(EvenreelError, match=f"being written by process {holder.pid} .*wait for it to end, or go."),
+        writer_lock(tmp_path, EvenreelError, "go"),
+    ):
+        pass
+
+
+def test_a_process_that_lives_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "GRACE_S", 3600)
+    with writer_lock(tmp_path, EvenreelError, "wait"):
+        assert not is_free(tmp_path)
+
+
+def test_a_process_of_another_host_may_live_for_all_one_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "GRACE_S", 3600)
+    with killed_holder(tmp_path) as holder:
+        other = {"pid": holder.pid, "host": f"not-{socket.gethostname()}", "started": "now"}
+        (tmp_path / HOLDER).write_text(json.dumps(other), encoding="utf-8")
+        assert not is_free(tmp_path)
+
+
+def test_a_holder_that_has_not_said_its_name_yet_is_refused_when_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "GRACE_S", 3600)
+    with writer_lock(tmp_path, EvenreelError, "wait"):
+        named = (tmp_path / HOLDER).read_text(encoding="utf-8")
+        (tmp_path / HOLDER).unlink()
+        naming = threading.Timer(0.2, (tmp_path / HOLDER).write_text, [named])
+        naming.start()
+        with (
+            pytest.raises(EvenreelError, match=f"being written by process {os.getpid()} "),
+            writer_lock(tmp_path, EvenreelError, "wait"),
+        ):
+            pass
+        naming.join()
+
+
+def test_a_lock_that_nobody_names_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "GRACE_S", 0.2)
+    with writer_lock(tmp_path, EvenreelError, "wait"):
+        (tmp_path / HOLDER).write_text("[]", encoding="utf-8")
+        started = time.monotonic()
+        with (
+            pytest.raises(EvenreelError, match="being written by another process"),
+            writer_lock(tmp_path, EvenreelError, "wait"),
+        ):
+            pass
+        assert time.monotonic() - started >= 0.2
+    assert (tmp_path / LOCK).is_file()
