@@ -226,6 +226,9 @@ class Selection:
         per_epoch: evaluations each epoch; the last step is always evaluated.
         every_steps: steps from one evaluation to the next; null where `per_epoch` rules.
         patience: evaluations in a row without a better one after which training stops early; null for never.
+        start_share: share of the weights that training began with in those that are evaluated and kept, the trained
+            ones being the rest; 0 for the trained ones alone. WiSE-FT (arXiv 2109.01903) recommends 0.5: what a tower
+            knew before outlives a bias of the training data.
     """
 
     metric: str = "R@1"
@@ -233,6 +236,7 @@ class Selection:
     per_epoch: int = 1
     every_steps: int | None = None
     patience: int | None = None
+    start_share: float = 0.0
 
 
 @dataclass(frozen=True)

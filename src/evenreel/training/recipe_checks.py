@@ -149,6 +149,7 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
         "selection.every_steps": (recipe.selection.every_steps, 1, high),
         "selection.patience": (recipe.selection.patience, 1, high),
+        "selection.start_share": (recipe.selection.start_share, low, 1.0),
         "records.every_steps": (recipe.records.every_steps, 1, high),
         "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
         "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, high),

@@ -37,6 +37,7 @@ from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
 from evenreel.training.specs import fitted_spec
+from evenreel.training.start_share import StartShare
 from evenreel.training.strata import Lengths, Stratum
 from evenreel.training.validation import Measure, validation_scores
 
@@ -150,11 +151,12 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
         _check_inputs(recipe, matcher, examples)
     _check_mirrors(recipe, material.examples.pairs)
     rest_idle_parameters(matcher, material.dimension)
-    if not (folder / LAST).is_file():
+    if not (folder / LAST).is_file() or recipe.selection.start_share:
         _begin_with(matcher, material.start)
     model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     model.train()  # towers come as they are loaded, in evaluation mode
-    evaluate = _evaluation(model, recipe, material, outside)
+    start = StartShare(model, recipe.selection.start_share)
+    evaluate = _evaluation(model, start, recipe, material, outside)
     better = outside.higher_is_better
     milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
     with _quiet():
@@ -169,6 +171,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     if progress.best_step is not None:
         model.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
         step = progress.best_step
+    start.mix(model)
     figures = MetricsFile(folder / METRICS).of_step(step)
     return Trained(model.matcher.eval(), spec, material.towers, step, progress, figures, trainer.is_global_zero)
 
@@ -201,11 +204,18 @@ def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
     network.load_state_dict(start)
 
 
-def _evaluation(module: RetrievalModule, recipe: Recipe, material: Material, outside: Outside) -> Evaluate | None:
+def _evaluation(
+    module: RetrievalModule, start: StartShare, recipe: Recipe, material: Material, outside: Outside
+) -> Evaluate | None:
     examples, measure = material.validation, outside.measure
     if examples is None or measure is None:
         return None
-    return lambda: measure(validation_scores(module, examples, recipe.loop.workers))
+
+    def evaluate() -> Mapping[str, float]:
+        with start.mixed(module):
+            return measure(validation_scores(module, examples, recipe.loop.workers))
+
+    return evaluate
 
 
 def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
