@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import pvariance
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from evenreel.losses import variational
-from evenreel.losses.variational import Reduction, gaussian_kl, token_nll
+from evenreel.losses.variational import Reduction, active_units, gaussian_kl, token_nll
 
 lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 reductions = st.sampled_from(["mean", "sum"])
@@ -55,6 +56,16 @@ def test_what_is_free_has_no_slope() -> None:
     gaussian_kl(mu, torch.zeros(1, 2, 2), real([2], 0), free_nats=1.0).backward()
     assert mu.grad is not None
     assert mu.grad.flatten().tolist() == [0.0, 0.0, 4.5, 0.0]
+
+
+@given(counts=lengths, seed=st.integers(0, 99), least=st.sampled_from([0.01, 1.0]))
+@settings(max_examples=20)
+def test_active_numbers_against_a_loop(counts: list[int], seed: int, least: float) -> None:
+    mask = real(counts)
+    mu = random(*mask.shape, 6, seed=seed) * torch.linspace(0, 2, 6)
+    mu[~mask] = 1e3
+    columns = torch.stack([mu[row, place] for row, count in enumerate(counts) for place in range(count)]).T.tolist()
+    assert active_units(mu, mask, least).item() == sum(pvariance(column) > least for column in columns)
 
 
 def slow_nll(states: Tensor, words: Tensor, targets: Tensor, counts: list[int]) -> list[list[float]]:

@@ -26,6 +26,7 @@ from evenreel.matchers.bima_settings import BimaSettings, with_dictionary_and_wo
 from evenreel.matchers.fitting import LearnedFrom
 from evenreel.similarity.scene_elements import aggregate
 from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
+from tests.matchers.test_every_matcher import longer
 
 SWITCHES = ("use_entities", "use_activities", "captioning", "disentangle")
 OFF = dict.fromkeys(SWITCHES, False)
@@ -283,6 +284,55 @@ def test_the_terms_are_those_of_the_parts() -> None:
     torch.testing.assert_close(found["kl"], 0.2 * cost)
 
 
+@pytest.mark.parametrize("settings", [{}, {"reduction": "sum", "kl_on": "z", "samples": 2}], ids=str)
+@torch.no_grad()
+def test_padding_changes_no_term(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the noise, of which more padding takes more."""
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+    matcher, one = built(**settings), batch(torch.float64)
+    words, word_mask = longer(one.text.words, one.text.word_mask, 3)
+    frames, frame_mask = longer(one.video.frames, one.video.frame_mask, 2)
+    more = replace(
+        one,
+        text=replace(one.text, words=words, word_mask=word_mask),
+        video=replace(one.video, frames=frames, frame_mask=frame_mask, times_s=torch.zeros(frame_mask.shape)),
+    )
+    found, expected = terms_of(matcher, more), terms_of(matcher, one)
+    assert list(found) == ["nce", "cap", "rec", "kl"]
+    for name, term in expected.items():
+        torch.testing.assert_close(found[name], term, atol=1e-9, rtol=0)
+
+
+def test_captions_of_any_words_can_be_written() -> None:
+    """None, one, unknown ones alone, and more than are written."""
+    matcher = built(torch.float32).train()
+    terms = terms_of(matcher, replace(batch(), texts=("", "Dog", "zzz qqq", "a red ball " * 20, " ")))
+    torch.stack(list(terms.values())).sum().backward()
+    assert all(term.isfinite() for term in terms.values())
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in matcher.parameters())
+
+
+def test_it_says_what_its_bias_holds() -> None:
+    """At the start nothing; later the divergence without its weight, and the numbers that vary over words."""
+    start = fresh()
+    terms_of(start)
+    assert {name: value.item() for name, value in start.figures.items()} == {
+        "bias/kl": 0.0,
+        "bias/active_units": 0.0,
+        "bias/sigma": 1.0,
+    }
+    matcher, one = built(torch.float32, lambda_kl=0.2), batch()
+    kl = terms_of(matcher, one)["kl"]
+    torch.testing.assert_close(matcher.figures["bias/kl"], kl.detach() / 0.2)
+    words = one.text.words[one.text.word_mask]
+    own = matcher.bias(math.sqrt(DIMENSION) * F.normalize(words, dim=-1))
+    moving = [np.var(column) > 0.01 for column in own.mu.T.tolist()]
+    assert matcher.figures["bias/active_units"].item() == sum(moving) > 0
+    still = fresh(disentangle=False)
+    terms_of(still)
+    assert still.figures == {}
+
+
 def slopes(matcher: Any, term: str, part: str) -> bool:
     """Whether the term has a slope for any parameter of the part."""
     weights = list(getattr(matcher, part).parameters())
@@ -387,6 +437,17 @@ def test_a_folder_that_is_missing_or_of_another_encoder(folder: Path, tmp_path: 
         with_dictionary_and_words({"elements": str(folder)}, learned("f" * 20))
     with pytest.raises(FeaturesError, match="There is no scene dictionary"):
         with_dictionary_and_words({"elements": str(tmp_path)}, learned())
+
+
+def test_a_kind_that_is_looked_at_and_lacking_is_told(tmp_path: Path) -> None:
+    """Else the row `activities` of a comparison would be `wti` under another name."""
+    rows = np.eye(2, DIMENSION, dtype=np.float32)
+    save_embedded(EmbeddedDictionary(given(["dog", "ball"], []), rows, rows[:0], "an encoder", HASH), tmp_path)
+    for hashed in (HASH, None):
+        with pytest.raises(UsageError, match="look at activities, and the dictionary in .* has none.*use_activities=f"):
+            with_dictionary_and_words({"elements": str(tmp_path), "use_entities": False}, learned(hashed))
+    found = with_dictionary_and_words({"elements": str(tmp_path), "use_activities": False}, learned())
+    assert found["entities"] == ("dog", "ball")
 
 
 def test_vectors_that_do_not_fit(folder: Path, tmp_path: Path) -> None:

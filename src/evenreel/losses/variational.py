@@ -45,6 +45,29 @@ def gaussian_kl(
     return _reduced(costs.clamp(min=free_nats) if free_nats else costs, mask, reduction)
 
 
+def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
+    """How many of the D numbers of a latent say anything: their means vary by more than `least` over tokens.
+
+    (Burda et al., Importance Weighted Autoencoders, arXiv 1509.00519.) None: the latent has collapsed to its prior.
+
+    Args:
+        mu: (B, L, D).
+        mask: (B, L) True = real.
+        least: variance over all real tokens.
+
+    Returns:
+        A number from 0 to D, in float32.
+
+    >>> active_units(torch.tensor([[[0.0, 5.0], [1.0, 5.0]]]), torch.ones(1, 2, dtype=torch.bool)).item()
+    1.0
+    """
+    mu, real = mu.float(), mask[..., None].float()
+    count = real.sum().clamp(min=1)
+    mean = (real * mu).sum((0, 1)) / count
+    variance = (real * (mu - mean).square()).sum((0, 1)) / count
+    return (variance > least).sum().float()
+
+
 def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, reduction: Reduction = "mean") -> Tensor:
     """`-sum_l log p(T_l | ...)` where `p` is the softmax of the products with the vectors of words (equations 6, 8).
 

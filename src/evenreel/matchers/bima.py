@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
-from evenreel.losses.variational import gaussian_kl
+from evenreel.losses.variational import active_units, gaussian_kl
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, seen_by_tower
 from evenreel.matchers.bima_settings import BimaSettings
@@ -31,6 +31,7 @@ from evenreel.matchers.caption_words import CaptionWords, WrittenCaptions
 from evenreel.matchers.ranges import FINITE, check_settings, one_of, whole
 from evenreel.matchers.wti import Wti, weighted_tokens
 from evenreel.similarity.interaction import Tokens
+from evenreel.similarity.pooling import masked_mean
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Bima(Wti):
         self._caption_words = CaptionWords(settings.vocabulary)
         self.captioner = self._decoder(dimension, settings.captioning and settings.lambda_cap > 0)
         self.text_decoder = self._decoder(dimension, settings.disentangle and settings.lambda_rec > 0)
+        self.figures: dict[str, Tensor] = {}
 
     def read_start(self) -> None:
         """Take the vectors of the dictionary's phrases from the file of the settings.
@@ -152,6 +154,8 @@ class Bima(Wti):
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """The four terms of equation 13 with their weights: `nce`, `cap`, `rec`, `kl`; those that are used.
 
+        `figures` then says what the bias holds, see `bias_figures`.
+
         Raises:
             UsageError: captions are to be written, and the batch has none.
         """
@@ -163,8 +167,9 @@ class Bima(Wti):
             cost = self.captioner.nll(captions, source, video.mask, self.settings.reduction)
             terms["cap"] = self.settings.lambda_cap * cost
         if self.bias is not None:
-            content = self.scale * text.vectors
-            terms |= self._text_terms(content, self._bias_of(batch.text.words), batch.text.word_mask, captions)
+            content, bias = self.scale * text.vectors, self._bias_of(batch.text.words)
+            terms |= self._text_terms(content, bias, batch.text.word_mask, captions)
+            self.figures = bias_figures(bias, batch.text.word_mask)
         return terms
 
     def _text_terms(
@@ -206,6 +211,25 @@ class Bima(Wti):
             len(self._caption_words), settings.max_words, settings.decoder_layers, settings.heads, settings.dropout
         )
         return CaptionDecoder(dimension, sizes)
+
+
+@torch.no_grad()
+def bias_figures(bias: Gaussian, mask: Tensor) -> dict[str, Tensor]:
+    """Whether the bias of words says anything: nothing keeps a decoder from doing without it.
+
+    Args:
+        bias: of the words of Q captions, (Q, W, D).
+        mask: (Q, W) True = real.
+
+    Returns:
+        `bias/kl`, nats that a word has beyond the prior, whatever they weigh; `bias/active_units`, numbers of D whose
+        means vary over words, see `evenreel.losses.variational.active_units`; `bias/sigma`, the mean deviation.
+    """
+    return {
+        "bias/kl": gaussian_kl(bias.mu, bias.log_variance, mask),
+        "bias/active_units": active_units(bias.mu, mask),
+        "bias/sigma": masked_mean(bias.sigma.float(), mask).mean(),
+    }
 
 
 @contextmanager

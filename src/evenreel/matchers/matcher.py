@@ -78,3 +78,11 @@ class LearnsMore(Protocol):
 
     training_only: tuple[str, ...]
     """Names of these parts, as attributes of the module."""
+
+
+@runtime_checkable
+class TellsFigures(Protocol):
+    """A matcher, or a part of one, that says more of what it learns from than what this costs."""
+
+    figures: dict[str, Tensor]
+    """Of the batch that `loss` saw last, by name, no part of the loss; training writes them down."""

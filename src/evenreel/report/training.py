@@ -14,6 +14,9 @@ Curve = Sequence[tuple[float, float]]
 _GROUPS = (
     ("validation/", "On the validation split", "value"),
     ("loss/", "Loss of the latest batch, by its terms", "loss"),
+    ("bias/kl", "Divergence of a word's bias from the prior", "nats"),
+    ("bias/active_units", "Numbers of the bias that vary over words", "numbers"),
+    ("bias/sigma", "Deviation of the bias, 1 in the prior", "deviation"),
     ("rate/", "Rates by group of parameters", "rate"),
     ("logit_scale", "Factor on the similarities in the loss", "factor"),
 )

@@ -12,6 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from evenreel.errors import EvenreelError
+from evenreel.matchers.matcher import TellsFigures
 from evenreel.training.checkpoint_io import write_weights
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.module import RetrievalModule
@@ -226,12 +227,18 @@ class Milestones(Callback):
 
 
 def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> dict[str, float]:
-    """The loss of the latest batch by its terms, the rates of the step, and the logit scale."""
+    """The loss of the latest batch by its terms, what matchers say of it, the rates of the step, the logit scale."""
     terms = {f"loss/{name}": float(term) for name, term in module.terms.items()}
+    told = {
+        name: float(value)
+        for part in module.matcher.modules()
+        if isinstance(part, TellsFigures)
+        for name, value in part.figures.items()
+    }
     # The scheduler has moved on already; what the step was made with is one before.
     rates = {
         f"rate/{group['name']}": share(step - 1) * group["initial_lr"]
         for config in trainer.lr_scheduler_configs
         for group, share in zip(trainer.optimizers[0].param_groups, config.scheduler.lr_lambdas, strict=True)  # type: ignore[union-attr]
     }
-    return {**terms, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}
+    return {**terms, **told, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}
