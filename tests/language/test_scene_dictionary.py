@@ -146,6 +146,13 @@ def test_captions_of_a_test_split_are_told() -> None:
     assert SceneDictionary(("a",), (), splits=("val", "test")).uses == ("scene elements from captions of val and test",)
 
 
+def test_a_kind_without_phrases_is_told() -> None:
+    silent = mine(["a red ball", "two balls"], settings=EVERY)
+    assert (silent.activities, silent.lacks, len(silent.notices)) == ((), ("activities",), 1)
+    assert silent.notices[0].startswith("The dictionary has no activities, so clips get none;")
+    assert (given([], ["run"]).lacks, given(["dog"], ["run"]).notices) == (("entities",), ())
+
+
 def test_nothing_that_is_frequent_enough_is_refused() -> None:
     with pytest.raises(UsageError, match=r"by 5 of the 1 captions or more \(1 entities and 1 activities"):
         mine(["a dog runs"], settings=MiningSettings("pattern"))

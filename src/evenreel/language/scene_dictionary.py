@@ -75,6 +75,32 @@ class SceneDictionary:
         others = [split for split in self.splits if split != TRAIN]
         return (f"scene elements from captions of {' and '.join(others)}",) if others else ()
 
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The kinds that it has no phrase of, `entities` or `activities`; mostly none.
+
+        >>> SceneDictionary(("ball",), ()).lacks
+        ('activities',)
+        """
+        kinds = ((ENTITIES, self.entities), (ACTIVITIES, self.activities))
+        return tuple(kind for kind, phrases in kinds if not phrases)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What has to be known of all that is made with it, in sentences; mostly nothing.
+
+        >>> for sentence in SceneDictionary(("ball",), ()).notices:
+        ...     print(sentence)
+        The dictionary has no activities, so clips get none; mine more captions or rarer phrases, or give lists of both.
+        """
+        lacking = (
+            f"The dictionary has no {kind}, so clips get none; mine more captions or rarer phrases, or give lists of "
+            "both."
+            for kind in self.lacks
+        )
+        used = (f"What is made with this dictionary uses {use}: name it beside every figure." for use in self.uses)
+        return (*used, *lacking)
+
 
 def mine(
     captions: Sequence[str],

@@ -128,7 +128,7 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
     What is given already stays. Without a `weights_hash` no file is looked for.
 
     Raises:
-        UsageError: elements are used, and no folder is given.
+        UsageError: elements are used, and no folder is given, or its dictionary has none of a kind that is used.
         EvenreelError: the folder is none of `evenreel elements`, or has no vectors of this encoder.
     """
     whole_settings = BimaSettings(**settings)
@@ -165,6 +165,12 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Any]
     else:
         dictionary = load_embedded(folder, weights_hash).dictionary
         found["embeddings"] = str(embeddings_path(folder, weights_hash))
+    for kind in dictionary.lacks:
+        if getattr(settings, f"use_{kind}"):
+            raise UsageError(
+                f"bima is to look at {kind}, and the dictionary in {folder} has none; give lists of both kinds "
+                f"(`evenreel elements --entities FILE --activities FILE`), or set use_{kind}=false."
+            )
     entities = dictionary.entities if settings.use_entities else ()
     return {**found, "entities": entities, "activities": dictionary.activities if settings.use_activities else ()}
 
