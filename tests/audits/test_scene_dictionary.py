@@ -12,6 +12,7 @@ from evenreel.audits.counts import first_share, gini, skewness
 from evenreel.audits.page import audit_page
 from evenreel.audits.result import AuditSettings, AuditTable
 from evenreel.audits.scene_dictionary import audit_dictionary
+from evenreel.audits.scene_dictionary_figures import count_curves
 from evenreel.audits.scene_dictionary_measures import ChosenElements, NamedCaptions, gain_of_named, measure
 from evenreel.errors import UsageError
 from evenreel.evaluation.stats import resampled_weights
@@ -218,6 +219,37 @@ def test_what_must_be_known_is_told() -> None:
         "What is made with this dictionary uses scene elements from captions of test: name it beside every figure.",
         "2 of 36 clips have no caption and are in no gain.",
     )
+
+
+def test_phrases_that_no_caption_can_name_are_told() -> None:
+    """`Red Balls` is named as `red ball`; `cat` could be, and `dog` is."""
+    named = NamedCaptions([Elements(("dog", "red ball"), ())], ["v0"], [""])
+    result = audit_dictionary(given(["dog", "Red Balls", "cat"], ["is running"]), named)
+    assert result.notices == (
+        "1 of 3 entities are not spelt as captions are read, such as 'Red Balls' for 'red ball': no caption counts as "
+        "naming them.",
+        "1 of 1 activities are not spelt as captions are read, such as 'is running' for 'run': no caption counts as "
+        "naming them.",
+    )
+
+
+def test_a_kind_that_is_lacking_is_told_and_has_no_column() -> None:
+    own, captions, chosen = known_world(36)
+    embedded = replace(chosen.embedded, dictionary=given(own.entities, []), activities=chosen.embedded.activities[:0])
+    alone = ChosenElements(chosen.means, embedded, top_of_means(chosen.means, embedded, 1, chosen.top.clip_ids))
+    result = audit_dictionary(embedded.dictionary, captions, alone, SETTINGS)
+    assert result.notices[0].startswith("The dictionary has no activities, so clips get none;")
+    assert _table(result.tables, "In short").columns == ("what", "entities")
+    assert "activit" not in result.sentence
+    render(audit_page([result]))
+
+
+def test_a_curve_is_named_once_wherever_it_begins() -> None:
+    """Captions that name activities alone have their curve in the second panel only."""
+    own, captions, chosen = known_world(36)
+    named = [Elements((), one.activities) for one in captions.named]
+    figure = count_curves(measure(own, replace(captions, named=named), chosen, SETTINGS))
+    assert [trace.name for trace in figure.data if trace.showlegend] == ["got by clips", "named by captions"]
 
 
 def test_figures_of_counts() -> None:

@@ -20,6 +20,7 @@ _CURVE_POINTS = 200
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
     """The share of all counts that the most frequent phrases hold, over the share of phrases: a panel a kind."""
     figure = _figure(found, "phrases, the most frequent first, %", "share of all, %")
+    told: set[str] = set()
     for number, one in enumerate(found, start=1):
         figure.add_scatter(
             x=[0, 100], y=[0, 100], mode="lines", line={"dash": "dot", "color": COLOURS[-1]}, hoverinfo="skip",
@@ -33,9 +34,10 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
                 continue
             x, y = _lorenz(counts)
             figure.add_scatter(
-                x=x, y=y, mode="lines", line_color=colour, name=name, legendgroup=name, showlegend=number == 1,
+                x=x, y=y, mode="lines", line_color=colour, name=name, legendgroup=name, showlegend=name not in told,
                 hovertemplate="the first %{x:.1f} % of phrases: %{y:.1f} %<extra></extra>", **_axes(number),
             )  # fmt: skip
+            told.add(name)
     return figure.update_yaxes(range=[0, 101]).update_xaxes(range=[0, 101])
 
 
