@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.language import load_tagger
-from evenreel.language.style import EDITS, Wording, paraphrased, restyled, turned_marks, wording
+from evenreel.language.style import EDITS, paraphrased, restyled, turned_marks
 from evenreel.language.tokens import split_words
+from evenreel.language.wording import Wording, wording
 from evenreel.planted import vocabulary
 
 TAGGER = load_tagger("pattern")
@@ -25,6 +26,27 @@ PARTS = {
     "someone is cutting a loaf of bread": ("", "someone is cutting a loaf of bread", ""),
     "a red ring, end of clip": ("", "a red ring", ", end of clip"),
     "The car is very red, wow!": ("", "the car is very red", ", wow!"),
+    "a man drives his car down the road": ("", "a man drives his car down the road", ""),
+    "two girls are talking to each other": ("", "two girls are talking to each other", ""),
+    "a cook adds the salt and stirs it well": ("", "a cook adds the salt and stirs it well", ""),
+    "a very young and happy girl is dancing": ("", "a very young and happy girl is dancing", ""),
+    "in the ocean a man rides a wave": ("", "in the ocean a man rides a wave", ""),
+    "one of two boys is walking on eggs": ("", "one of two boys is walking on eggs", ""),
+    "He walked into a shop.": ("", "he walked into a shop", "."),
+    "in this clip she is cooking": ("in this clip ", "she is cooking", ""),
+    "i think he finds his friends": ("i think ", "he finds his friends", ""),
+    "someone looking at a japanese book": ("", "someone looking at a japanese book", ""),
+    "two people talk while others watch": ("", "two people talk while others watch", ""),
+    "this is a rock band music video": ("this is ", "a rock band music video", ""),
+    "there was a gun in the box": ("there was ", "a gun in the box", ""),
+    "there are pictures and quotes of a poet": ("", "there are pictures and quotes of a poet", ""),
+    "a video on how to cook rice": ("a video on how to ", "cook rice", ""),
+    "a glass of beer is shown.": ("", "a glass of beer", " is shown."),
+    "no cars are not seen": ("", "no cars are not seen", ""),
+    "the sun comes into the picture": ("", "the sun comes into the picture", ""),
+    "a man sings in this video": ("", "a man sings", " in this video"),
+    "Then, the boys run home.": ("Then, ", "the boys run home", "."),
+    " We see a dog.": ("We see ", "a dog", "."),
 }
 
 
@@ -44,7 +66,11 @@ def test_adverbs_and_exclamations_inside_the_content_are_style_but_negations_are
         "a woman happily explains how to cook pasta": "a woman explains how to cook pasta",
         "a girl doesn't eat the soup": "a girl doesn't eat the soup",
         "a person is very quickly folding paper into a boat": "a person is folding paper into a boat",
-        "a dog - oh my - jumps over a fence": "a dog my jumps over a fence",
+        "a dog - oh my - jumps over a fence": "a dog jumps over a fence",
+        "a boy walks down and then slowly up the stairs": "a boy walks down and then up the stairs",
+        "a tea is less sweet, only one cup is left": "a tea is less sweet, only one cup is left",
+        "A cat sits. It really sleeps!": "a cat sits. It sleeps",
+        "a box of Simply Fresh at 2:30": "a box of Simply Fresh at 2:30",
     }.items():
         found = parts(caption)
         assert found is not None and found.bare == bare
@@ -91,7 +117,7 @@ def test_the_parts_are_the_caption(some: list[str]) -> None:
     caption = " and ".join(some)
     found = parts(caption)
     if found is not None:
-        assert found.around(found.content).lower() == caption.lower()
+        assert found.around(found.content).lower() == caption.strip().lower()
         words = iter(split_words(found.content))
         assert all(word in words for word in split_words(found.bare))  # each after the one before
 
@@ -101,7 +127,7 @@ def test_patterns_wrap_captions_as_often_as_each_other() -> None:
     found = paraphrased(["A man runs"] * 400, patterns, seed=1)
     assert set(found) == {"here: a man runs", "A man runs (seen)"}
     assert np.mean([text.startswith("here") for text in found]) == pytest.approx(0.5, abs=0.1)
-    assert paraphrased(["USA wins"], ["so {caption}"]) == ["so USA wins"]
+    assert paraphrased(["USA wins", "I win"], ["so {caption}"]) == ["so USA wins", "so I win"]
 
 
 def test_the_control_changes_no_word() -> None:

@@ -14,8 +14,8 @@ from zlib import crc32
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.encoders.masking import MaskSettings, paint_over, patches_of, shifted, without_motion
 from evenreel.errors import MediaError, UsageError
-from evenreel.language.style import content_phrases
 from evenreel.language.tokens import Tagger
+from evenreel.language.wording import content_phrases
 from evenreel.types import Corpus, Pixels
 
 Removed = Literal["background", "entity", "motion"]
