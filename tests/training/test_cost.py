@@ -17,6 +17,7 @@ from torch import nn
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.matchers.fitting import LearnedFrom
 from evenreel.similarity.states import mapped
 from evenreel.training import timing
 from evenreel.training.cost import (
@@ -30,6 +31,7 @@ from evenreel.training.cost import (
     matcher_cost,
     recipe_cost,
 )
+from evenreel.training.recipe import MatcherChoice
 from evenreel.training.strata import Lengths
 from evenreel.training.timing import EpochTime, Times, measured_times
 from tests.in_process import run_here
@@ -89,18 +91,18 @@ def test_what_is_done_once_for_a_caption_is_no_part_of_a_pair() -> None:
 def of_the_loss(matcher: nn.Module) -> int:
     """Parameters that no score depends on: its scale, and the decoders and the bias of captions of bima."""
     only = ("logit_scale", "captioner.", "text_decoder.", "bias.")
-    tables = ("words.weight", "places.weight")
-    names = [name for name, _ in matcher.named_parameters() if name.startswith(only) and not name.endswith(tables)]
-    return sum(matcher.get_parameter(name).numel() for name in names)
+    return sum(weight.numel() for name, weight in matcher.named_parameters() if name.startswith(only))
 
 
 @pytest.mark.parametrize("name", MATCHERS)
 def test_every_matcher_has_all_its_parameters_in_its_cost(name: str) -> None:
     matcher = small(name)
     cost = matcher_cost(matcher, SMALL)
-    assert cost.parameters + cost.embeddings == sum(one.numel() for one in module(matcher).parameters())
+    assert cost.training_parameters == of_the_loss(module(matcher))
+    whole = cost.parameters + cost.embeddings + cost.training_parameters
+    assert whole == sum(one.numel() for one in module(matcher).parameters())
     parts = cost.captions.parameters + cost.videos.parameters + cost.pair_parameters
-    assert parts >= cost.parameters - of_the_loss(module(matcher))  # those of both sides twice
+    assert parts >= cost.parameters  # those of both sides twice
     twice = matcher_cost(matcher, replace(SMALL, batch=2 * SMALL.batch))
     assert twice.videos.multiply_adds == 2 * cost.videos.multiply_adds
     assert twice.pair_multiply_adds == cost.pair_multiply_adds
@@ -121,7 +123,7 @@ def test_an_ensemble_costs_as_much_as_its_members() -> None:
 
 def everything(cost: Cost) -> list[float]:
     sides = [value for side in (cost.captions, cost.videos) for value in vars(side).values()]
-    return [*sides, cost.pair_multiply_adds, cost.parameters]
+    return [*sides, cost.pair_multiply_adds, cost.parameters, cost.training_parameters]
 
 
 def test_heads_keep_a_clip_once() -> None:
@@ -177,7 +179,8 @@ def test_the_command(recipe_file: Path) -> None:
     done = subprocess.run([*command, *shape], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("wti, counted on 6 captions of 12 words and 6 clips of 3 frames of 16 numbers\n")
-    assert "apart: 0 numbers.\n" in done.stdout
+    assert "apart: 0 numbers.\nOnly training has 2 parameters more, such as" in done.stdout
+    assert "captions' words" not in done.stdout
     for words in ("one training", "2 matchers, fused", "A gallery of 10,000 such clips takes 4.14 MB, 2.07 MB of one"):
         assert words in done.stdout
 
@@ -185,7 +188,22 @@ def test_the_command(recipe_file: Path) -> None:
 def test_words_of_captions_that_nobody_has_read(recipe_file: Path) -> None:
     small = ("--set", "matcher.name=hgr", "--set", "matcher.settings.size=16", "--dimension", "16")
     done = run_here("cost", recipe_file, *small, environment={})
-    assert "numbers, without the words of the captions, which --measure reads." in done.stdout
+    assert "Vectors of the captions' words come on top; --measure reads them." in done.stdout
+
+
+def test_what_writes_captions_is_a_cost_of_training_alone() -> None:
+    """Also where nobody gives captions to take its words from."""
+    plain_recipe = replace(small_recipe(), matcher=MatcherChoice("wti", {}), adapter=None)
+    recipe = replace(plain_recipe, matcher=MatcherChoice("bima", {**SETTINGS["bima"], "vocabulary": ()}))
+    unread, plain = recipe_cost(recipe, SMALL), recipe_cost(plain_recipe, SMALL)
+    assert (unread.words_unread, plain.words_unread) == (True, False)
+    read = recipe_cost(recipe, SMALL, LearnedFrom(texts=("a red ball", "a dog")))
+    assert not read.words_unread
+    more = read.one.training_parameters - unread.one.training_parameters
+    assert more == 2 * (4 - 1) * DIMENSION  # words that two decoders know, in place of one that stands for all
+    assert replace(read.one, training_parameters=0) == replace(unread.one, training_parameters=0)
+    content = 2 * (DIMENSION**2 + DIMENSION)
+    assert unread.one.captions.parameters == plain.one.captions.parameters + content
 
 
 def test_the_command_as_json_and_what_it_needs(recipe_file: Path) -> None:

@@ -95,6 +95,7 @@ def _print_json(found: RecipeCost, times: Times | None) -> None:
 
 def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     from evenreel.cli.show import console, safe
+    from evenreel.library.report import count
 
     out, shape = console(), found.shape
     out.print(
@@ -104,8 +105,13 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     out.print(_costs("one training" if found.whole != found.one else "", found.one))
     if found.whole != found.one:
         out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
-    unread = ", without the words of the captions, which --measure reads" if _words_unread(recipe, times) else ""
-    out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers{unread}.")
+    out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
+    if more := found.whole.training_parameters:
+        out.print(
+            f"Only training has {count(more, 'parameter')} more, such as the temperature or decoders."
+        )
+    if found.words_unread:
+        out.print("Vectors of the captions' words come on top; --measure reads them.")
     bigger = f", {_amount(GALLERY * found.one.videos.row_bytes)}B of one training" if found.members > 1 else ""
     out.print(f"A gallery of {GALLERY:,} such clips takes {_amount(GALLERY * found.whole.videos.row_bytes)}B{bigger}.")
     if recipe.backbone is not None:
@@ -116,14 +122,6 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
             out.print("At once: each on a device of its own, so that the longest counts.")
         if recipe.members is not None and recipe.members.begin == "full":
             out.print("Members begin with the weights of the one training, whose epochs come before theirs.")
-
-
-def _words_unread(recipe: Recipe, times: Times | None) -> bool:
-    """Whether the matcher has a vector for each word of captions that nobody has looked at."""
-    from evenreel.checkpoint.architecture import reads_graphs
-    from evenreel.training.specs import spec_of
-
-    return times is None and reads_graphs(spec_of(recipe))
 
 
 def _costs(title: str, cost: Cost) -> Table:

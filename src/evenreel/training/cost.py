@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from torch.utils.flop_counter import FlopCounterMode
 
 from evenreel.checkpoint import MatcherSpec
-from evenreel.checkpoint.architecture import build, fitted, module
+from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs
 from evenreel.debias.fusion import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
@@ -31,6 +31,9 @@ from evenreel.types import RoleGraph, RoleNode
 
 VERBS, NOUNS = 4, 6
 """Phrases of a caption that is read as a graph: the most that HGR reads."""
+
+UNREAD = "word"
+"""Stands for the words of captions that nobody gave, so that what writes them is there and can be counted."""
 
 _COUNTED = 2
 """Captions and clips that are counted on; more cost as many times as much."""
@@ -79,8 +82,9 @@ class Cost:
         videos: of encoding clips.
         pair_parameters: that only scoring uses.
         pair_multiply_adds: that one more pair of a caption and a clip costs, both encoded.
-        parameters: all, without embeddings, each once.
-        embeddings: numbers in tables of words and roles, which no product runs through.
+        parameters: that scores depend on, without embeddings, each once.
+        embeddings: numbers in tables of words and roles that scores depend on, which no product runs through.
+        training_parameters: that no score depends on: of decoders with their words, of a bias, the temperature.
     """
 
     captions: Side
@@ -89,6 +93,7 @@ class Cost:
     pair_multiply_adds: int
     parameters: int
     embeddings: int
+    training_parameters: int
 
 
 @dataclass(frozen=True)
@@ -100,12 +105,14 @@ class RecipeCost:
         members: how many matchers are fused; 1 for one.
         one: a matcher of one training.
         whole: all that the recipe makes.
+        words_unread: whether it has vectors for the words of captions, which nobody gave.
     """
 
     shape: Shape
     members: int
     one: Cost
     whole: Cost
+    words_unread: bool = False
 
 
 def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None) -> RecipeCost:
@@ -119,10 +126,17 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
     Raises:
         UsageError: the matcher takes no such shape.
     """
-    spec = fitted(spec_of(recipe), learned or LearnedFrom())
+    given = spec_of(recipe)
+    spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,)))
     one = matcher_cost(build(spec, shape.dimension), shape)
     whole, members = _whole(recipe, spec)
-    return RecipeCost(shape, members, one, one if whole == spec else matcher_cost(build(whole, shape.dimension), shape))
+    both = one if whole == spec else matcher_cost(build(whole, shape.dimension), shape)
+    return RecipeCost(shape, members, one, both, learned is None and (reads_graphs(given) or _has_unread(spec)))
+
+
+def _has_unread(spec: MatcherSpec) -> bool:
+    """Whether the matcher, or one that it wraps, would take its words from captions."""
+    return spec.settings.get("vocabulary") == (UNREAD,) or any(map(_has_unread, spec.wrapped))
 
 
 def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
@@ -156,16 +170,19 @@ def matcher_cost(matcher: Matcher, shape: Shape) -> Cost:
     video_state, video_adds = _counted(lambda: matcher.encode_video(video))
     batches = shape.batch / _COUNTED
     of_text, of_video = (_used(network, tensors_of(state)) for state in (text_state, video_state))
+    encoding = of_text | of_video
     kept_text, kept_video = (mapped(state, Tensor.detach) for state in (text_state, video_state))
     scores, _ = _counted(lambda: matcher.score(kept_text, kept_video))
+    scoring = encoding | _used(network, [scores])
     tables = {weight for part in network.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     return Cost(
         Side(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
         Side(_size(of_video - tables), round(batches * video_adds), row_bytes(kept_video)),
-        _size(_used(network, [scores]) - of_text - of_video - tables),
+        _size(scoring - encoding - tables),
         _pair_adds(matcher, kept_text, kept_video),
-        _size(set(network.parameters()) - tables),
-        _size(tables),
+        _size(scoring - tables),
+        _size(scoring & tables),
+        _size(set(network.parameters()) - scoring),
     )
 
 
