@@ -108,6 +108,7 @@ def test_edits_of_captions_keep_content_or_style() -> None:
                 assert new == content
             if edit == "caption-control":
                 assert after.annotator == before.annotator and worn in own[after.annotator or ""]
+                assert worn != habit  # the edits that it is held against change every caption too
             if edit == "style-swapped":
                 assert after.annotator != before.annotator and worn in own[after.annotator or ""]
             if edit == "style-removed":

@@ -31,7 +31,7 @@ def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
         plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
             change what annotators wrote.
         edit: its name. `control` draws a clip's scene once more: things stand elsewhere in the background, and the
-            camera trembles otherwise. `caption-control` puts a caption into any habit of its own annotator.
+            camera trembles otherwise. `caption-control` puts a caption into another habit of its own annotator.
 
     Raises:
         UsageError: there is no such edit, or the captions have no annotators.
@@ -124,8 +124,10 @@ def _around(caption: Sentence, content: str) -> Sentence:
 
 
 def _written(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
-    habit = any_of(random, vocabulary.annotators()[annotator])
-    return replace(caption, text=habit.format(caption=_parts(caption)[1]), annotator=annotator)
+    """In another habit, of the same annotator or of another."""
+    before, content, after = _parts(caption)
+    habit = _another(random, vocabulary.annotators()[annotator], f"{before}{{caption}}{after}")
+    return replace(caption, text=habit.format(caption=content), annotator=annotator)
 
 
 def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
