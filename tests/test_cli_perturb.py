@@ -44,13 +44,25 @@ def test_style_is_removed_and_everything_else_stays(place: Path, tmp_path: Path)
     done = evenreel("perturb", place / "corpus", "--edit", "style-removed", "--out", tmp_path / "new", COLUMNS="200")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == f"Wrote {tmp_path}/new: 3 captions, 2 of them changed."
+    assert lines[0] == f"Wrote {tmp_path}/new: 2 captions, 2 of them changed."
     assert lines[1:3] == [f"  {TEXTS[0]}", "  became a man who runs"]
-    assert "The others stay as they were" in done.stdout
+    assert "In 1 caption nothing is to be changed, or no paraphrase is given: left out" in done.stdout
     clean, after = load_corpus(place / "corpus"), load_corpus(tmp_path / "new")
     assert after.clips.equals(clean.clips)
-    assert after.captions.drop("text").equals(clean.captions.drop("text"))
-    assert after.captions["text"].to_list() == ["a man who runs", "a dog jumps", TEXTS[2]]
+    assert after.captions.drop("text").equals(clean.captions.drop("text")[:2])
+    assert after.captions["text"].to_list() == ["a man who runs", "a dog jumps"]
+
+
+def test_captions_that_stay_as_they_were_are_kept_on_request(place: Path, tmp_path: Path) -> None:
+    asked = ("--edit", "style-removed", "--json")
+    kept = perturbed(place, tmp_path / "all", *asked, "--keep-unchanged")
+    expected = {"corpus": str(tmp_path / "all"), "captions": 3, "changed": 2, "left_out": 0}
+    assert json.loads(kept.stdout) == expected
+    assert texts(tmp_path / "all") == ["a man who runs", "a dog jumps", TEXTS[2]]
+    none = perturbed(place, tmp_path / "none", *asked, "--split", "val")
+    assert isinstance(none.exception, CorpusError)
+    assert "In none of the 1 captions" in str(none.exception)
+    assert not (tmp_path / "none").exists()
 
 
 def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:
@@ -60,14 +72,15 @@ def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:
         "control": ["in this video we see a man who runs", "A dog jumps, as one can see."],
     }.items():
         done = perturbed(place, tmp_path / edit, "--edit", edit, "--split", "test", "--json")
-        assert json.loads(done.stdout) == {"corpus": str(tmp_path / edit), "captions": 2, "changed": 2}
+        counts = {"corpus": str(tmp_path / edit), "captions": 2, "changed": 2, "left_out": 0}
+        assert json.loads(done.stdout) == counts
         assert texts(tmp_path / edit) == expected
 
 
 def test_paraphrases_come_from_a_table_or_from_patterns(place: Path, tmp_path: Path) -> None:
     asked = ("--edit", "paraphrased")
     assert perturbed(place, tmp_path / "a", *asked, "--paraphrases", str(place / "words.csv")).exit_code == 0
-    assert texts(tmp_path / "a") == [TEXTS[0], "a hound leaps, high", TEXTS[2]]
+    assert texts(tmp_path / "a") == ["a hound leaps, high"]
     assert perturbed(place, tmp_path / "b", *asked, "--pattern", "so: {caption}").exit_code == 0
     assert texts(tmp_path / "b") == [f"so: i{TEXTS[0][1:]}", f"so: {TEXTS[1]}", f"so: {TEXTS[2]}"]
 

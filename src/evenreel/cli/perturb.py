@@ -19,6 +19,7 @@ CONTROL, PARAPHRASED = "control", "paraphrased"
 EDIT_HELP = "style-removed, style-swapped, content-removed, content-swapped, paraphrased or control."
 PATTERN_HELP = "For paraphrased: words around {caption}, such as 'in this video, {caption}'; again for another pattern."
 TABLE_HELP = "For paraphrased: csv, parquet or the like with the columns caption_id and paraphrase."
+KEEP_HELP = "Also write captions in which nothing is to be changed, for which an audit would see no movement."
 EXAMPLES = 3
 
 
@@ -32,10 +33,14 @@ def perturb(
     tagger: Annotated[
         str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")
     ] = "auto",
+    keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of what is drawn: lenders, patterns.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare."""
+    """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare.
+
+    Captions in which nothing is to be changed are left out.
+    """
     import polars as pl
 
     from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
@@ -49,10 +54,13 @@ def perturb(
         texts = _paraphrased(corpus, pattern, paraphrases, seed)
     else:
         texts = _edited(corpus, edit, tagger, seed)
+    changed = pl.Series(texts, dtype=pl.String) != corpus.captions["text"]
+    if not changed.any():
+        raise CorpusError(f"In none of the {len(texts):,} captions of {folder} is anything to be changed by {edit!r}.")
     edited = corpus.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
-    save_corpus(make_corpus(corpus.clips, edited), out)
+    save_corpus(make_corpus(corpus.clips, edited if keep_unchanged else edited.filter(changed)), out)
     copy_class_names(folder, out)
-    _show(folder, corpus, texts, out, as_json)
+    _show(folder, corpus, texts, out, kept=keep_unchanged, as_json=as_json)
 
 
 def _check(edit: str, pattern: Sequence[str] | None, paraphrases: Path | None) -> None:
@@ -95,21 +103,25 @@ def _paraphrased(corpus: Corpus, pattern: Sequence[str] | None, paraphrases: Pat
     return [given.get(caption, text) for caption, text in corpus.captions.select("caption_id", "text").iter_rows()]
 
 
-def _show(folder: Path, corpus: Corpus, texts: Sequence[str], out: Path, as_json: bool) -> None:
+def _show(folder: Path, corpus: Corpus, texts: Sequence[str], out: Path, *, kept: bool, as_json: bool) -> None:
     from evenreel.cli.show import console, print_json, safe
     from evenreel.library.report import count
 
     before = corpus.captions["text"].to_list()
     changed = [(old, new) for old, new in zip(before, texts, strict=True) if old != new]
+    written, still = len(texts) if kept else len(changed), len(texts) - len(changed)
     if as_json:
-        print_json({"corpus": str(out), "captions": len(texts), "changed": len(changed)})
+        print_json({"corpus": str(out), "captions": written, "changed": len(changed), "left_out": len(texts) - written})
         return
     terminal = console()
-    terminal.print(f"Wrote {safe(out)}: {count(len(texts), 'caption')}, {len(changed):,} of them changed.")
+    terminal.print(f"Wrote {safe(out)}: {count(written, 'caption')}, {len(changed):,} of them changed.")
     for old, new in changed[:EXAMPLES]:
         terminal.print(f"  {safe(old)}\n  [dim]became[/] {safe(new)}")
-    if len(changed) < len(texts):
-        terminal.print("  The others stay as they were: nothing in them is to be changed, or no paraphrase is given.")
+    if still:
+        terminal.print(
+            f"  In {count(still, 'caption')} nothing is to be changed, or no paraphrase is given: "
+            f"{'kept as they were' if kept else 'left out, as an audit would count them as captions that do not move'}."
+        )
     terminal.print(
         f"Its videos are those of {safe(folder)}: evenreel features {safe(out)} --videos {safe(folder)} --out "
         "FEATURES, where FEATURES are those of the latter, adds the new captions and reads no video again."
