@@ -1,4 +1,4 @@
-"""`evenreel elements` as a person types it: once in a real process, then by its `main` in this one."""
+"""`evenreel elements` as a person types it: from videos to a page in a real process, then by its `main` in this one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 
 from evenreel import encoders
 from evenreel.corpus import make_corpus, save_corpus
-from evenreel.features import FeatureSettings, compute_features
+from evenreel.encoders import load_encoder
+from evenreel.features import FeatureSettings, compute_features, load_video_features
 from evenreel.features.manifest import Stream, put_manifest, read_manifest
 from evenreel.features.scene_elements import load_dictionary, load_embedded
 from evenreel.types import Corpus
@@ -65,7 +67,7 @@ def test_a_text_file_becomes_a_dictionary(tmp_path: Path) -> None:
     captions = tmp_path / "captions.txt"
     captions.write_text("# made by hand\na man kicks a red ball\n\nA man runs.\n", encoding="utf-8")
     out = tmp_path / "dictionary"
-    done = evenreel("elements", "--text", captions, "--out", out, "--tagger", "pattern", "--min-captions", "1")
+    done = here("elements", "--text", captions, "--out", out, "--tagger", "pattern", "--min-captions", "1")
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     found = load_dictionary(out)
     assert found.entities == ("man", "ball", "red ball")
@@ -73,6 +75,37 @@ def test_a_text_file_becomes_a_dictionary(tmp_path: Path) -> None:
     assert (found.captions, found.source.partition(",")[0]) == (2, "captions of captions.txt")
     assert "3 entities and 4 activities in" in done.stdout
     assert "not embedded: give --features or --model for that" in done.stdout
+
+
+def test_from_videos_to_tags_and_a_page(tmp_path: Path, forked_readers: None) -> None:
+    """All in one real process, by the built-in model; the phrases are those of a loop over frames and phrases."""
+    tables, encoder = corpus_of({"a": "train", "b": "train", "c": "test"}), load_encoder("builtin")
+    for number, name in enumerate("abc"):
+        write_video(tmp_path / f"{name}.mp4", number, seconds=1.0)
+    save_corpus(tables, tmp_path)
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=tmp_path, workers=1)
+    compute_features(tables, tmp_path / "features", encoder, settings)
+    out, page = tmp_path / "dictionary", tmp_path / "audit.html"
+    words = ("elements", tmp_path, "--features", tmp_path / "features", "--out", out, "--report", page, "--top", "2")
+    done = evenreel(*words, "--tagger", "pattern", "--min-captions", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    (table,) = out.glob("clips-*.parquet")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"3 entities and 3 activities in {out}: captions of train, read by ")
+    assert lines[1:3] == ["  entities: ball, man, red ball", "  activities: kick, kick ball, kick red ball"]
+    assert lines[4] == f"The nearest 2 entities and 2 activities of 3 clips: {table}"
+    assert lines[-1] == f"The page with tables and figures: {page}"
+    assert "Can the scene dictionary be relied on?" in page.read_text(encoding="utf-8")
+    videos = load_video_features(tmp_path / "features", tables)
+    for row, clip_id in enumerate(videos.ids):
+        mean = videos.frames[row].astype(np.float64).mean(axis=0)
+        for kind, phrases in (("entity", lines[1]), ("activity", lines[2])):
+            near = {
+                one: float(mean @ encoder.encode_text([one]).sentence[0])
+                for one in phrases.partition(": ")[2].split(", ")
+            }
+            own = pl.read_parquet(table).filter(pl.col("clip_id") == clip_id, pl.col("kind") == kind)
+            assert own["phrase"].to_list() == sorted(near, key=lambda one: -near[one])[:2]
 
 
 def test_training_captions_are_mined_and_every_clip_is_looked_at(place: Place, tmp_path: Path) -> None:
@@ -121,6 +154,39 @@ def test_lists_the_package_and_another_dictionary(place: Place, tmp_path: Path) 
     assert printed_json(other)["digest"] == printed_json(lists)["digest"]
 
 
+def test_captions_without_verbs_give_no_activities_and_it_is_said(tmp_path: Path) -> None:
+    captions = tmp_path / "captions.txt"
+    captions.write_text("a red ball\na blue box\n", encoding="utf-8")
+    words = ("elements", "--text", captions, "--out", tmp_path / "x", "--tagger", "pattern", "--min-captions", "1")
+    done = here(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("4 entities and 0 activities in ")
+    assert done.stdout.count("The dictionary has no activities, so clips get none;") == 1
+    assert printed_json(here(*words, "--json"))["notices"] == list(load_dictionary(tmp_path / "x").notices)
+
+
+def test_what_was_made_of_a_replaced_dictionary_goes_with_it(place: Place, tmp_path: Path) -> None:
+    things, out = tmp_path / "things.txt", tmp_path / "d"
+    words = ("elements", place.corpus, "--features", place.features, "--entities", things, "--out", out, "--json")
+    things.write_text("ball\n", encoding="utf-8")
+    before = printed_json(here(*words))["elements"]
+    things.write_text("box\n", encoding="utf-8")
+    after = printed_json(here(*words, "--replace"))["elements"]
+    assert list(out.glob("clips-*.parquet")) == [Path(after)] != [Path(before)]
+    assert load_embedded(out, HASH).dictionary.entities == ("box",)
+
+
+def test_a_damaged_dictionary_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    words = ("elements", "--packaged", "--out", tmp_path / "d")
+    here(*words)
+    (tmp_path / "d" / "dictionary.parquet").write_bytes(b"nothing")
+    done = here(*words)
+    assert (done.returncode, "holds a dictionary that cannot be read (" in done.stderr) == (2, True)
+    assert "name another --out, or give --replace." in done.stderr
+    assert here(*words, "--replace").returncode == 0
+    assert len(load_dictionary(tmp_path / "d").entities) > 400
+
+
 def test_another_dictionary_is_replaced_only_when_asked(tmp_path: Path) -> None:
     things = tmp_path / "things.txt"
     things.write_text("ball\n", encoding="utf-8")
@@ -141,6 +207,9 @@ def test_another_dictionary_is_replaced_only_when_asked(tmp_path: Path) -> None:
         (("--out", "X", "--packaged", "--text", "f"), "Give one of these"),
         (("--out", "X", "--packaged", "--features", "f"), "are of a corpus; name its folder too"),
         (("--out", "X", "--packaged", "--report", "f.html"), "name the folder of their CORPUS too"),
+        (("--out", "X", "--packaged", "--split", "test"), "and with --packaged none are"),
+        (("--out", "X", "--packaged", "--top", "3"), "are looked at where --features says"),
+        (("--out", "X", "--packaged", "--rule", "every 1 s"), "are looked at where --features says"),
         (("--out", "X", "--text", "missing.txt"), "missing.txt cannot be read"),
         (("--out", "X", "--text", "f", "--modifiers", "some"), "choose all, whole or bare"),
     ],
@@ -166,6 +235,8 @@ def test_a_corpus_without_the_split_is_refused(tmp_path: Path) -> None:
     done = here("elements", tmp_path / "val", *words)
     assert (done.returncode, "no captions of the split 'train' (it has captions of val)" in done.stderr) == (1, True)
     assert printed_json(here("elements", tmp_path / "none", *words, "--json"))["uses"] == []
+    done = here("elements", tmp_path / "none", *words, "--split", "train")
+    assert (done.returncode, "have no split, so none is 'train'; leave --split out" in done.stderr) == (1, True)
 
 
 def test_features_of_another_encoder_are_refused(place: Place, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from evenreel.features.scene_elements import (
     embeddings_path,
     load_dictionary,
     load_embedded,
+    remove_dictionary,
     save_dictionary,
     save_elements,
     save_embedded,
@@ -123,6 +124,28 @@ def test_a_dictionary_without_counts_comes_back_without(tmp_path: Path) -> None:
     lists = given(["ball"], [])
     save_dictionary(lists, tmp_path)
     assert load_dictionary(tmp_path) == lists
+
+
+def test_a_dictionary_of_one_kind_is_kept_embedded_and_looked_for(tmp_path: Path) -> None:
+    own = embed(given(["red ball", "dog"], []), PixelEncoder())
+    save_embedded(own, tmp_path)
+    back = load_embedded(tmp_path, "a" * 64)
+    assert (back.dictionary, back.activities.shape) == (own.dictionary, (0, own.entities.shape[1]))
+    top = top_of_means(own.entities, back, 5)
+    assert (top.entities[:, 0].tolist(), top.activities.shape) == ([0, 1], (2, 0))
+    assert element_table(top, back.dictionary)["kind"].unique().to_list() == ["entity"]
+
+
+def test_a_dictionary_is_removed_with_what_was_made_of_it(tmp_path: Path) -> None:
+    own = embed(PHRASES, PixelEncoder())
+    save_embedded(own, tmp_path)
+    save_elements(top_of_means(own.entities, own, 1), PHRASES, tmp_path, {"rule": "x"})
+    others = [tmp_path / "clips-train.parquet", tmp_path / "embeddings" / "mine.safetensors"]
+    for path in others:
+        path.write_bytes(b"another's")
+    remove_dictionary(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(others)
+    remove_dictionary(tmp_path)  # nothing is there any more
 
 
 def test_other_encoders_and_other_dictionaries_are_refused(tmp_path: Path) -> None:

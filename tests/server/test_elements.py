@@ -105,7 +105,8 @@ def test_a_person_reads_what_was_found_and_can_have_it_forgotten(place: Path, tm
     lines = done.stdout.splitlines()
     assert "of 4 clips of" in lines[0]
     assert lines[1] == "  dictionary: 3 entities, 0 activities; things.txt"
-    assert lines[3] == "  filter by them: evenreel search QUERY --where \"element = 'blue heart'\""
+    assert lines[2] == "  no clip shows activities: the dictionary has none"
+    assert lines[4] == "  filter by them: evenreel search QUERY --where \"element = 'blue heart'\""
     assert here("elements", "--library", library, "--forget").stdout.endswith("has no scene elements any more.\n")
     with open_library(library, vision=False) as opened:
         assert opened.stats().with_elements is None
@@ -114,10 +115,11 @@ def test_a_person_reads_what_was_found_and_can_have_it_forgotten(place: Path, tm
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--library", "LIBRARY", "--out", "x"), "leave CORPUS, --out, --features, --model and --report out"),
-        (("--library", "LIBRARY", "--model", "builtin"), "by the library's own model"),
-        (("corpus", "--library", "LIBRARY"), "give it with --dictionary"),
+        (("--library", "LIBRARY", "--out", "x", "--top", "3"), "own model, and takes no --out and no --top."),
+        (("--library", "LIBRARY", "--replace"), "and takes no --replace."),
+        (("corpus", "--library", "LIBRARY"), "takes no CORPUS. To look for what captions name"),
         (("--forget",), "name it with --library"),
+        (("--forget", "--library", "LIBRARY", "--packaged"), "looks for no phrases, and --packaged names some"),
         (("--library", "LIBRARY", "--packaged", "--text", "x"), "Give one of these"),
     ],
 )

@@ -14,6 +14,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place, system_names
 from evenreel.cli.options import JsonOption
+from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, ScoresError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def audit(
     if library is not None:
         if corpus or split:
             raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
-        asked = _sentences(_named(queries, "--library", "--queries"))
+        asked = lines_of(_named(queries, "--library", "--queries"), "sentence")
         results = _of_library(names, library, asked, settings, not_made.append, neutral=neutral_source)
     else:
         if queries or neutral_source:
@@ -280,26 +281,6 @@ class Watched:
         values = self.scores.block(captions, videos)
         self.progress(captions.stop / max(len(self.caption_ids), 1))
         return values
-
-
-def _sentences(path: Path) -> list[str]:
-    """The sentences of a file.
-
-    Raises:
-        UsageError: it cannot be read, is no UTF-8 text, or holds none.
-    """
-    try:
-        words = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8, a sentence a line."
-        ) from error
-    lines = [line.strip() for line in words.splitlines()]
-    if sentences := [line for line in lines if line and not line.startswith("#")]:
-        return sentences
-    raise UsageError(f"{path} holds no sentence; write what people search for, one a line.")
 
 
 def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str]) -> None:

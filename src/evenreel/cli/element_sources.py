@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
 
 if TYPE_CHECKING:
@@ -35,17 +36,31 @@ class Sources:
     packaged: bool
     kept: Path | None
 
-    def check(self) -> None:
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The sources that are given, as options."""
+        lists = self.entities or self.activities
+        options = {"--text": self.text, "--entities and --activities": lists, "--packaged": self.packaged}
+        return tuple(option for option, value in {**options, "--dictionary": self.kept}.items() if value)
+
+    def check(self, split: str | None) -> None:
         """Refuse several sources.
 
+        Args:
+            split: whose captions are to be mined; None where no option says.
+
         Raises:
-            UsageError: more than one is given.
+            UsageError: more than one is given, or one beside a split.
         """
-        given = (self.text, self.entities or self.activities, self.packaged, self.kept)
-        if sum(map(bool, given)) > 1:
+        if len(self.given) > 1:
             raise UsageError(
                 "Give one of these: --text, --entities with --activities, --packaged, --dictionary; or none of them to "
                 "mine the captions of CORPUS."
+            )
+        if self.given and split is not None:
+            raise UsageError(
+                f"--split says which captions of CORPUS are mined, and with {self.given[0]} none are; leave one of "
+                "them out."
             )
 
     def dictionary(self, settings: MiningSettings) -> SceneDictionary | None:
@@ -102,11 +117,12 @@ def mined(read: NamedCaptions | None, split: str | None, settings: MiningSetting
         )
     there = list(dict.fromkeys(one for one in read.splits if one))
     asked = split or (TRAIN if there else "")
+    if asked and not there:
+        raise CorpusError(f"The clips of the corpus have no split, so none is {asked!r}; leave --split out.")
     if asked and asked not in there:
-        said = f"it has captions of {', '.join(there)}" if there else "its clips have no split"
         raise CorpusError(
-            f"The corpus has no captions of the split {asked!r} ({said}); name with --split those to mine. A "
-            "dictionary of test captions knows the answers."
+            f"The corpus has no captions of the split {asked!r} (it has captions of {', '.join(there)}); name with "
+            "--split those to mine. A dictionary of test captions knows the answers."
         )
     own = [one for one, of in zip(read.named, read.splits, strict=True) if of == asked]
     source = f"captions{f' of {asked}' if asked else ''}, read by {_tagger_name(settings)}"
@@ -125,28 +141,6 @@ def groups(path: Path | None) -> Synonyms:
     from evenreel.language import NO_SYNONYMS, read_synonyms
 
     return NO_SYNONYMS if path is None else read_synonyms(path)
-
-
-def lines_of(path: Path, what: str) -> list[str]:
-    """The lines of a text file, without empty ones and those that begin with `#`.
-
-    Args:
-        path: of the file.
-        what: a line holds, for the sentences.
-
-    Raises:
-        UsageError: it cannot be read, is no UTF-8 text, or holds none.
-    """
-    try:
-        words = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8, a {what} a line.") from error
-    stripped = [line.strip() for line in words.splitlines()]
-    if lines := [line for line in stripped if line and not line.startswith("#")]:
-        return lines
-    raise UsageError(f"{path} holds no {what}; write one a line.")
 
 
 def _named(captions: list[str], settings: MiningSettings) -> list[Elements]:

@@ -10,7 +10,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.element_sources import TRAIN, Sources, groups, mined, read_captions
 from evenreel.cli.evaluation_files import check_place
-from evenreel.cli.library_elements import check_library_alone, tell_library
+from evenreel.cli.library_elements import check_forget, check_library_alone, tell_library
 from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.errors import FeaturesError, UsageError
 
@@ -33,7 +33,9 @@ OUT_HELP = "Where the dictionary goes, with its embeddings and the phrases of ea
 SPLIT_HELP = (
     f"Part of the corpus whose captions are mined; those of a test split know its answers.  \\[default: {TRAIN}]"
 )
-LIST_HELP = "UTF-8, a phrase a line, the most important first."
+TOP_HELP = f"Phrases of each kind that a clip gets.  \\[default: {KAPPA}]"
+TEXT_HELP = "Mine this file: UTF-8, a caption a line; lines that begin with # are passed over."
+LIST_HELP = "UTF-8, a phrase a line, the most important first; lines that begin with # are passed over."
 KEPT_HELP = "Of a folder that this command or Python made, for another corpus for example."
 FEATURES_HELP = "Folder of the corpus's features: their encoder embeds the phrases, and every clip is looked at."
 MODEL_HELP = "CLIP or SigLIP that embeds the phrases, where no features say which one."
@@ -51,15 +53,13 @@ def elements(
         str | None, typer.Option(help="How the features' frames were sampled.  \\[default: the last run's]")
     ] = None,
     model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
-    top: Annotated[int, typer.Option(min=1, help="Phrases of each kind that a clip gets.")] = KAPPA,
+    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP)] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
     replaces: Annotated[bool, typer.Option("--replace", help="Replace another dictionary that lies in --out.")] = False,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
     split: Annotated[str | None, typer.Option(help=SPLIT_HELP, rich_help_panel=MINED)] = None,
-    text: Annotated[
-        Path | None, typer.Option(help="Mine this file, UTF-8, a caption a line.", rich_help_panel=MINED)
-    ] = None,
+    text: Annotated[Path | None, typer.Option(help=TEXT_HELP, rich_help_panel=MINED)] = None,
     tagger: Annotated[str, typer.Option(help="auto, pattern or spacy.", rich_help_panel=MINED)] = "auto",
     min_captions: Annotated[
         int, typer.Option(min=1, help="Leave out phrases that fewer captions name.", rich_help_panel=MINED)
@@ -94,28 +94,33 @@ def elements(
     from evenreel.report import write_page
 
     sources = Sources(text, entities, activities, packaged, dictionary)
-    sources.check()
-    if library is None and forget:
-        raise UsageError("--forget is about the elements of a library; name it with --library.")
+    sources.check(split)
+    if forget:
+        check_forget(library, sources.given)
     forms = cast("Forms", modifiers), cast("Forms", objects)
     limits = (min_captions, max_entities, max_activities)
     settings = MiningSettings(cast("TaggerName", tagger), *limits, *forms, groups(synonyms))
     if library is not None:
-        check_library_alone(corpus, out, features, model, report)
+        of_a_corpus = {
+            "CORPUS": corpus, "--out": out, "--features": features, "--rule": rule, "--model": model, "--top": top,
+            "--report": report, "--replace": replaces or None, "--split": split,
+        }  # fmt: skip
+        check_library_alone(of_a_corpus)
         wanted = None if forget else sources.dictionary(settings) or packaged_dictionary()
         tell_library(library, wanted, device, as_json)
         return
+    if features is None and (rule is not None or top is not None):
+        raise UsageError("--rule and --top are about clips, which are looked at where --features says; give that too.")
     place = _place(corpus, out, features, report)
     found = sources.dictionary(settings)
     whole = None if corpus is None else load_corpus(corpus)
     encoder = _encoder(features, model, device)
+    looked_at = find_clips(features, whole, rule=rule, windows=False) if features and whole else None
     read = None if whole is None else read_captions(whole, settings)
     found = found or mined(read, split, settings)
-    _check_replaced(found, place, replaces=replaces)
+    _make_room(found, place, replaces=replaces)
     embedded = _kept(found, encoder, place)
-    clips = None
-    if features is not None and whole is not None and embedded is not None:
-        clips = _look(find_clips(features, whole, rule=rule, windows=False), embedded, top, place)
+    clips = _look(looked_at, embedded, top or KAPPA, place) if looked_at and embedded else None
     made = Made(place, found, embedded, clips, _audited(found, read, clips))
     if report is not None and made.audit is not None:
         write_page(audit_page([made.audit]), report)
@@ -160,12 +165,27 @@ def _encoder(features: Path | None, model: str | None, device: str) -> Encoder |
     return encoder
 
 
-def _check_replaced(dictionary: SceneDictionary, place: Path, *, replaces: bool) -> None:
-    """Refuse to take the place of another dictionary, of which something may have been trained."""
-    from evenreel.features.scene_elements import TABLE, load_dictionary
+def _make_room(dictionary: SceneDictionary, place: Path, *, replaces: bool) -> None:
+    """Make room for a dictionary where another one lies, of which something may have been trained.
 
-    if not replaces and (place / TABLE).exists() and load_dictionary(place).digest != dictionary.digest:
-        raise UsageError(f"{place} holds another dictionary; name another --out, or give --replace.")
+    Raises:
+        UsageError: another one, or what cannot be read, is not to be replaced.
+    """
+    from evenreel.features.scene_elements import TABLE, load_dictionary, remove_dictionary
+
+    if not (place / TABLE).exists():
+        return
+    try:
+        there = load_dictionary(place).digest
+    except FeaturesError as error:
+        there, what = None, f"a dictionary that cannot be read ({error.__cause__ or error})"
+    else:
+        what = "another dictionary"
+    if there == dictionary.digest:
+        return
+    if not replaces:
+        raise UsageError(f"{place} holds {what}; name another --out, or give --replace.")
+    remove_dictionary(place)
 
 
 def _kept(dictionary: SceneDictionary, encoder: Encoder | None, place: Path) -> EmbeddedDictionary | None:

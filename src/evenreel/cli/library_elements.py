@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,33 @@ if TYPE_CHECKING:
     from evenreel.library import TagReport
 
 
-def check_library_alone(*of_a_corpus: object) -> None:
+def check_library_alone(of_a_corpus: Mapping[str, object]) -> None:
     """Refuse what belongs to the elements of a corpus.
+
+    Args:
+        of_a_corpus: by name, what was given; None for nothing.
 
     Raises:
         UsageError: some of it is given.
     """
-    if any(given is not None for given in of_a_corpus):
+    if given := [name for name, value in of_a_corpus.items() if value is not None]:
         raise UsageError(
-            "--library finds what the clips of a library show, by the library's own model; leave CORPUS, --out, "
-            "--features, --model and --report out. To look for what captions name, make a dictionary of the corpus "
-            "first, and give it with --dictionary."
+            "--library finds what the clips of a library show, by the library's own model, and takes no "
+            f"{' and no '.join(given)}. To look for what captions name, make a dictionary of the corpus first, and "
+            "give it with --dictionary."
         )
+
+
+def check_forget(library: Path | None, sources: Sequence[str]) -> None:
+    """Refuse to forget the elements of no library, or while phrases are named.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if library is None:
+        raise UsageError("--forget is about the elements of a library; name it with --library.")
+    if sources:
+        raise UsageError(f"--forget looks for no phrases, and {sources[0]} names some; leave one of them out.")
 
 
 def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
@@ -55,6 +71,9 @@ def _show(report: TagReport, library: Path) -> None:
         f" {report.elements:,} scene elements."
     )
     out.print(f"  dictionary: {report.entities:,} entities, {report.activities:,} activities; {safe(report.source)}")
+    for kind, phrases in (("entities", report.entities), ("activities", report.activities)):
+        if not phrases:
+            out.print(f"  [yellow]no clip shows {kind}: the dictionary has none[/]")
     if report.often:
         out.print(f"  most often: {', '.join(f'{safe(phrase)} ({clips:,})' for phrase, clips in report.often)}")
         first = report.often[0][0].replace("'", "''")

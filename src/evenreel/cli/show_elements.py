@@ -76,6 +76,7 @@ def _plain(made: Made) -> dict[str, Any]:
         "captions": dictionary.captions,
         "source": dictionary.source,
         "uses": list(dictionary.uses),
+        "notices": list(dictionary.notices),
         "encoder_id": made.embedded.encoder_id if made.embedded else None,
         "clips": len(clips.chosen.top.clip_ids) if clips else None,
         "elements": str(clips.path) if clips else None,
@@ -89,8 +90,8 @@ def _show_dictionary(out: Console, made: Made) -> None:
     sizes = f"{len(dictionary.entities):,} entities and {len(dictionary.activities):,} activities"
     read = f" ({count(dictionary.captions, 'caption')})" if dictionary.captions else ""
     out.print(f"{sizes} in {safe(made.place)}: {safe(dictionary.source)}{read}.")
-    for use in dictionary.uses:
-        out.print(f"[yellow]What is made with it uses {safe(use)}[/]: name it beside every figure.")
+    for notice in dictionary.notices if made.audit is None else ():  # an audit tells them too
+        out.print(f"[yellow]{safe(notice)}[/]")
     for kind, phrases in (("entities", dictionary.entities), ("activities", dictionary.activities)):
         more = ", ..." if len(phrases) > _PHRASES else ""
         if phrases:

@@ -28,7 +28,7 @@ Share = Callable[[float], None]
 Places = NDArray[np.int32]
 
 FORMAT = 1
-TABLE, RECORD, EMBEDDINGS = "dictionary.parquet", "dictionary.json", "embeddings"
+TABLE, RECORD, EMBEDDINGS, CLIPS = "dictionary.parquet", "dictionary.json", "embeddings", "clips-{}.parquet"
 ENTITY, ACTIVITY = "entity", "activity"
 """What the column `kind` of the tables holds."""
 
@@ -213,6 +213,22 @@ def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
     store(folder / RECORD, (json.dumps(record, indent=2) + "\n").encode())
 
 
+def remove_dictionary(folder: Path) -> None:
+    """Take a dictionary out of a folder, with its embeddings and the phrases of clips; what else is there stays.
+
+    Raises:
+        FeaturesError: a file cannot be removed.
+    """
+    any_hash = "[0-9a-f]" * _HASH_LETTERS
+    try:
+        for path in (*folder.glob(f"{EMBEDDINGS}/{any_hash}.safetensors"), *folder.glob(CLIPS.format(any_hash))):
+            path.unlink()
+        for name in (RECORD, TABLE):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise FeaturesError(f"Cannot remove {error.filename}: {error.strerror or error}; remove it by hand.") from error
+
+
 def load_dictionary(folder: Path) -> SceneDictionary:
     """The dictionary of a folder.
 
@@ -342,7 +358,7 @@ def save_elements(
         FeaturesError: the folder cannot be written.
     """
     of = json.dumps([dictionary.digest, fingerprint], sort_keys=True).encode()
-    path = folder / f"clips-{hashlib.blake2b(of, digest_size=_HASH_LETTERS // 2).hexdigest()}.parquet"
+    path = folder / CLIPS.format(hashlib.blake2b(of, digest_size=_HASH_LETTERS // 2).hexdigest())
     _store_table(element_table(top, dictionary), path)
     return path
 

@@ -1,0 +1,29 @@
+"""Text files that a person wrote for a command: captions, phrases or sentences, one a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evenreel.errors import UsageError
+
+
+def lines_of(path: Path, what: str) -> list[str]:
+    """The lines of a text file, without empty ones and those that begin with `#`.
+
+    Args:
+        path: of the file.
+        what: a line holds, for the sentences.
+
+    Raises:
+        UsageError: it cannot be read, is no UTF-8 text, or holds none.
+    """
+    try:
+        words = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8, a {what} a line.") from error
+    stripped = [line.strip() for line in words.splitlines()]
+    if lines := [line for line in stripped if line and not line.startswith("#")]:
+        return lines
+    raise UsageError(f"{path} holds no {what}; write one a line.")
