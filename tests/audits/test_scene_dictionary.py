@@ -233,6 +233,14 @@ def test_phrases_that_no_caption_can_name_are_told() -> None:
     )
 
 
+@pytest.mark.parametrize(("count", "told"), [(3, False), (4, True)])
+def test_clips_that_get_most_phrases_are_told(count: int, told: bool) -> None:
+    """Of six entities; of the two activities they get both."""
+    notices = audit_dictionary(*small_world(0, count), SETTINGS).notices
+    assert any(one.startswith("Every clip gets 4 of the 6 entities, so gains are small") for one in notices) == told
+    assert any(one.startswith("Every clip gets 2 of the 2 activities,") for one in notices)
+
+
 def test_a_kind_that_is_lacking_is_told_and_has_no_column() -> None:
     own, captions, chosen = known_world(36)
     embedded = replace(chosen.embedded, dictionary=given(own.entities, []), activities=chosen.embedded.activities[:0])

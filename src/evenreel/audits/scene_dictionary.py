@@ -114,6 +114,7 @@ def _notices(dictionary: SceneDictionary, found: Sequence[KindMeasures]) -> Iter
     yield from dictionary.notices
     for one in found:
         yield from _misspelt(one)
+        yield from _crowded(one)
     for one in found:
         if one.gains and (silent := one.clips - one.gains.clips):
             yield f"{silent:,} of {one.clips:,} clips have no caption and are in no gain."
@@ -130,6 +131,16 @@ def _misspelt(one: KindMeasures) -> Iterator[str]:
         yield (
             f"{len(wrong):,} of {len(one.phrases):,} {NAMES[one.kind]} are not spelt as captions are read, such as "
             f"{wrong[0]!r} for {plain(wrong[0])!r}: no caption counts as naming them."
+        )
+
+
+def _crowded(one: KindMeasures) -> Iterator[str]:
+    """That clips get most of a small dictionary, and so each other's phrases."""
+    each = int(one.chosen.sum()) // one.clips if one.chosen is not None and one.clips else 0
+    if 2 * each > len(one.phrases):
+        yield (
+            f"Every clip gets {each:,} of the {len(one.phrases):,} {NAMES[one.kind]}, so gains are small whatever the "
+            "encoder knows; look at average precision, or give clips fewer."
         )
 
 
