@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -51,12 +52,33 @@ def settle(made: Library) -> None:
     update_null_scores(made.connection, made.vectors, made.encoder)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Six clips, each of one subject for some frames and of nothing for others."""
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six clips, each of one subject for some frames and of nothing for others; not to be changed."""
+    place = tmp_path_factory.mktemp("six")
     clips = {f"c{number}": [subject, f"filler{number}"] for number, subject in enumerate(SUBJECTS)}
-    make(tmp_path, clips).connection.close()
-    return tmp_path
+    make(place, clips).connection.close()
+    return place
+
+
+@pytest.fixture(scope="module")
+def tagged(six: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with its elements; not to be changed."""
+    place = shutil.copytree(six, tmp_path_factory.mktemp("tagged") / "library")
+    tag(place)
+    return place
+
+
+@pytest.fixture
+def folder(six: Path, tmp_path: Path) -> Path:
+    """A copy of the six."""
+    return shutil.copytree(six, tmp_path / "library")
+
+
+@pytest.fixture
+def own(tagged: Path, tmp_path: Path) -> Path:
+    """A copy of the six with their elements."""
+    return shutil.copytree(tagged, tmp_path / "library")
 
 
 def tag(folder: Path, dictionary: SceneDictionary = DICTIONARY) -> tagging_module.TagReport:
@@ -93,9 +115,8 @@ def test_a_clip_has_the_phrases_that_a_search_would_find_it_by(folder: Path) -> 
     assert report.often[0] == ("blue boat", 1)
 
 
-def test_hits_tell_their_elements(folder: Path) -> None:
-    tag(folder)
-    with open_library(folder, encoder=WordsEncoder()) as library:
+def test_hits_tell_their_elements(tagged: Path) -> None:
+    with open_library(tagged, encoder=WordsEncoder()) as library:
         first = library.search("red bus").hits[0]
         assert library.stats().with_elements == 6
     assert [(element.phrase, element.kind) for element in first.elements] == [
@@ -131,8 +152,8 @@ def test_what_most_clips_show_tells_none_from_another(tmp_path: Path, clips: int
     assert sorted(shown) == (["only1", "sky"] if told else ["only1"])
 
 
-def test_a_library_without_a_dictionary_has_none(folder: Path) -> None:
-    with open_library(folder, encoder=WordsEncoder()) as library:
+def test_a_library_without_a_dictionary_has_none(six: Path) -> None:
+    with open_library(six, encoder=WordsEncoder()) as library:
         assert library.search("red bus").hits[0].elements == ()
         assert library.stats().with_elements is None
         assert [facet.column for facet in library.facets()] == ["duration_s", "has_text", "element"]
@@ -141,9 +162,8 @@ def test_a_library_without_a_dictionary_has_none(folder: Path) -> None:
             library.search("bus", where="elements = 'bus'")
 
 
-def test_filters_and_facets(folder: Path) -> None:
-    tag(folder)
-    with open_library(folder, encoder=WordsEncoder()) as library:
+def test_filters_and_facets(tagged: Path) -> None:
+    with open_library(tagged, encoder=WordsEncoder()) as library:
 
         def passing(where: str) -> list[str]:
             return sorted(hit.clip_id for hit in library.search("x", k=6, where=where).hits)
@@ -183,46 +203,43 @@ def test_a_library_without_elements_says_how_to_find_them(tmp_path: Path) -> Non
         library.search("bus", where="element = 'bus'")
 
 
-def test_clips_that_come_later_have_theirs_found_without_a_model(folder: Path) -> None:
-    tag(folder)
-    made = on_disk(folder)
+def test_clips_that_come_later_have_theirs_found_without_a_model(own: Path) -> None:
+    made = on_disk(own)
     made.add_clip("c6", ["red bus"])
     made.add_file("/v/6.mp4", "c6")
-    store = Store(folder, made.connection, {})
+    store = Store(own, made.connection, {})
     assert store.elements_hold()  # nothing can be told before nonsense is measured on the new clip
     settle(made)
     assert not store.elements_hold()
     store.update_elements()
     assert store.elements_hold()
     made.connection.close()
-    with open_library(folder, encoder=WordsEncoder()) as library:
+    with open_library(own, encoder=WordsEncoder()) as library:
         assert [element.phrase for element in library.clip("c6").elements] == ["red bus", "bus", "drive bus"]
 
 
-def test_another_dictionary_takes_the_place_and_can_be_taken_away(folder: Path) -> None:
-    tag(folder)
-    before = list(folder.glob("elements.*"))
-    tag(folder, given(["bus"], []))
+def test_another_dictionary_takes_the_place_and_can_be_taken_away(own: Path) -> None:
+    before = list(own.glob("elements.*"))
+    tag(own, given(["bus"], []))
     assert len(before) == 1
-    assert list(folder.glob("elements.*")) != before
-    assert phrases(folder)["c0"] == ["bus"]
-    untag_library(folder)
-    assert not list(folder.glob("elements.*"))
-    assert set(map(tuple, phrases(folder).values())) == {()}
+    assert list(own.glob("elements.*")) != before
+    assert phrases(own)["c0"] == ["bus"]
+    untag_library(own)
+    assert not list(own.glob("elements.*"))
+    assert set(map(tuple, phrases(own).values())) == {()}
 
 
-def test_what_fails_halfway_leaves_the_elements_as_they_were(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tag(folder)
-    before = phrases(folder)
+def test_what_fails_halfway_leaves_the_elements_as_they_were(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = phrases(own)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tagging_module, "update_elements", killed)
     with pytest.raises(KeyboardInterrupt):
-        tag(folder, given(["bus"], []))
-    assert phrases(folder) == before
-    assert len(list(folder.glob("elements.*"))) == 2  # the next success, or a repair, tidies up
+        tag(own, given(["bus"], []))
+    assert phrases(own) == before
+    assert len(list(own.glob("elements.*"))) == 2  # the next success, or a repair, tidies up
 
 
 def test_what_cannot_be_done_is_said(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -257,9 +274,8 @@ def spoil(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "what"), [(spoil, "is damaged"), (Path.unlink, "is missing"), (lambda p: p.write_bytes(b""), "damaged")]
 )
-def test_a_damaged_file_is_never_read(folder: Path, damage: Callable[[Path], None], what: str) -> None:
-    tag(folder)
-    (path,) = folder.glob("elements.*")
+def test_a_damaged_file_is_never_read(own: Path, damage: Callable[[Path], None], what: str) -> None:
+    (path,) = own.glob("elements.*")
     embedded = read_elements(path, "words-1")
     assert embedded.dictionary.digest == DICTIONARY.digest
     assert embedded.entities.shape == (8, 64)
@@ -289,9 +305,8 @@ def test_equally_sure_phrases_are_in_the_order_of_the_dictionary(folder: Path) -
         assert phrases(folder)["c0"] == equal
 
 
-def test_scores_are_those_of_a_slow_loop(folder: Path) -> None:
-    tag(folder)
-    made = on_disk(folder)
+def test_scores_are_those_of_a_slow_loop(own: Path) -> None:
+    made = on_disk(own)
     null = {row[0]: row[1:] for row in made.connection.execute("SELECT * FROM null_scores")}
     rows = made.connection.execute("SELECT clip_id, first_row, count FROM vector_rows").fetchall()
     stored = {
@@ -311,9 +326,8 @@ def test_scores_are_those_of_a_slow_loop(folder: Path) -> None:
     assert stored == pytest.approx(expected, abs=0.01)
 
 
-def test_rows_that_were_changed_are_noticed(folder: Path) -> None:
-    tag(folder)
-    made = on_disk(folder)
+def test_rows_that_were_changed_are_noticed(own: Path) -> None:
+    made = on_disk(own)
     assert not changed_elements(made.connection)
     with transaction(made.connection):
         made.connection.execute("UPDATE clip_elements SET phrase = 'bu5' WHERE phrase = 'bus'")
