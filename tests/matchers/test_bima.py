@@ -21,6 +21,7 @@ from evenreel.losses import info_nce
 from evenreel.losses.variational import gaussian_kl
 from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.batches import to_device
 from evenreel.matchers.bima import Bima, Reading, captions_read
 from evenreel.matchers.bima_settings import BimaSettings, with_dictionary_and_words
 from evenreel.matchers.fitting import LearnedFrom
@@ -303,6 +304,20 @@ def test_padding_changes_no_term(settings: dict[str, Any], monkeypatch: pytest.M
         torch.testing.assert_close(found[name], term, atol=1e-9, rtol=0)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@torch.no_grad()
+def test_a_gpu_gives_the_same_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the noise, which is another there."""
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+    matcher, one = built(torch.float32), batch()
+    here, state = terms_of(matcher, one), matcher.text_state(one.text, Reading(alpha=0.5, draws=2))
+    there = replace(one, text=to_device(one.text, "cuda"), video=to_device(one.video, "cuda"), same=one.same.cuda())
+    for name, term in terms_of(matcher.cuda(), there).items():
+        torch.testing.assert_close(term.cpu(), here[name], atol=1e-4, rtol=1e-4)
+    drawn = matcher.text_state(there.text, Reading(alpha=0.5, draws=2))
+    torch.testing.assert_close(drawn.vectors.cpu(), state.vectors, atol=1e-4, rtol=0)
+
+
 def test_captions_of_any_words_can_be_written() -> None:
     """None, one, unknown ones alone, and more than are written."""
     matcher = built(torch.float32).train()
@@ -465,7 +480,7 @@ def test_vectors_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
 
 def test_there_have_to_be_words_to_write() -> None:
     matcher: Any = build_matcher("bima", DIMENSION, {"use_entities": False, "use_activities": False})
-    with pytest.raises(UsageError, match="no captions to take words from"):
+    with pytest.raises(UsageError, match="no word of captions is there to be written; .* lower words_at_least"):
         matcher.read_start()
     build_matcher("bima", DIMENSION, OFF).read_start()  # type: ignore[attr-defined]
 

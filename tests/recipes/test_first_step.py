@@ -15,7 +15,7 @@ from evenreel.language.scene_dictionary import mine
 from evenreel.training.material import Loaded, load_material
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import find_recipe, load_recipe
-from evenreel.training.run import Outside, Trained, train
+from evenreel.training.run import Outside, Trained, facts_of, train
 from evenreel.types import ScoreBlocks
 from tests.tiny_checkpoints import tiny_clip
 
@@ -72,6 +72,9 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
     assert loaded.set_aside == ()
     assert loaded.validation is not None
     assert 0 < loaded.validation.clips.height < TRAIN
+    assert ("seen" in facts_of(loaded.material)) == (recipe.data.seen is not None), (
+        "a run remembers what elements hang on"
+    )
     measured: list[ScoreBlocks] = []
 
     def measure(scores: ScoreBlocks) -> dict[str, float]:

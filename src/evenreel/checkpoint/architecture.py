@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import Fusion
@@ -134,6 +134,22 @@ def training_only(network: nn.Module) -> tuple[str, ...]:
         if isinstance(part, LearnsMore)
         for name in part.training_only
     )
+
+
+def without_training_only(matcher: Matcher) -> Matcher:
+    """The same matcher, whose parts that only a loss needs are gone."""
+    for part in module(matcher).modules():
+        if isinstance(part, LearnsMore):
+            for name in part.training_only:
+                setattr(part, name, None)
+    return matcher
+
+
+def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
+    """The weights of a matcher by name, without those that only a loss needs: what a checkpoint has of it."""
+    network = module(matcher)
+    dropped = training_only(network)
+    return {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(dropped)}
 
 
 def module(matcher: Matcher) -> nn.Module:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from evenreel.checkpoint.architecture import build, module, training_only
+from evenreel.checkpoint.architecture import build, module, without_training_only
 from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, Config, read_config
 from evenreel.checkpoint.records import Pretrained
 from evenreel.encoders.hub import HUB_ID, UnavailableError, fetch, named_folder
@@ -55,7 +55,7 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
 
 def _built(folder: Path, config: Config) -> Matcher:
     try:
-        return build(config.spec, config.about.encoder.dimension)
+        return without_training_only(build(config.spec, config.about.encoder.dimension))
     except (UsageError, TypeError, ValueError, RuntimeError) as error:
         # What a made-up setting breaks inside torch is not foreseeable.
         raise CheckpointError(
@@ -64,9 +64,8 @@ def _built(folder: Path, config: Config) -> Matcher:
 
 
 def _fill(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
-    """Put the weights in place, all of them and no other; parts that only a loss needs begin anew without theirs."""
-    wanted, spared = matcher.state_dict(), training_only(matcher)
-    weights = {name: own for name, own in wanted.items() if name.startswith(spared)} | weights
+    """Put the weights in place, all of them and no other."""
+    wanted = matcher.state_dict()
     for name in sorted(wanted.keys() | weights.keys()):
         if name not in weights:
             raise _misfit(folder, f"{name} is missing")

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from evenreel.checkpoint.architecture import build, module, resolved, training_only
+from evenreel.checkpoint.architecture import build, kept_weights, resolved
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.folders import replacing_folder
@@ -68,13 +68,8 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
 
 def _tensors(pretrained: Pretrained) -> dict[str, Tensor]:
     """Copies of the weights that scoring needs; where two names share one tensor, each has its own, for safetensors."""
-    network = module(pretrained.matcher)
-    dropped = training_only(network)
-    return {
-        name: tensor.detach().cpu().contiguous().clone()
-        for name, tensor in network.state_dict().items()
-        if not name.startswith(dropped)
-    }
+    kept = kept_weights(pretrained.matcher)
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in kept.items()}
 
 
 def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderNote:
@@ -116,8 +111,8 @@ def _check_encoder(note: EncoderNote, towers: Towers | None) -> None:
 def _check_spec(pretrained: Pretrained) -> None:
     """Refuse a matcher that could not be loaded again."""
     with torch.device("meta"):
-        described = module(build(pretrained.spec, pretrained.about.encoder.dimension)).state_dict()
-    given = module(pretrained.matcher).state_dict()
+        described = kept_weights(build(pretrained.spec, pretrained.about.encoder.dimension))
+    given = kept_weights(pretrained.matcher)
     for name in sorted(given.keys() | described.keys()):
         if name not in given or name not in described or given[name].shape != described[name].shape:
             raise CheckpointError(

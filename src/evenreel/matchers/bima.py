@@ -97,8 +97,8 @@ class Bima(Wti):
         settings = self.settings
         if settings.writes_captions and not settings.vocabulary:
             raise UsageError(
-                "bima learns to write captions, and there are no captions to take words from; train it on a corpus "
-                "with captions, or set captioning=false and disentangle=false."
+                "bima learns to write captions, and no word of captions is there to be written; train it on a corpus "
+                "with captions, lower words_at_least, or set captioning=false and disentangle=false."
             )
         if self.scene is None:
             return

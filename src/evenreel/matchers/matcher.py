@@ -74,10 +74,10 @@ class StartsFromFile(Protocol):
 
 @runtime_checkable
 class LearnsMore(Protocol):
-    """A matcher with parts that only its loss needs; checkpoints leave them out, and they begin anew if it is used."""
+    """A matcher with parts that only its loss needs: checkpoints leave them out, and training begins them anew."""
 
     training_only: tuple[str, ...]
-    """Names of these parts, as attributes of the module."""
+    """Names of these parts, as attributes of the module; each is None where it is left out, as after loading."""
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from evenreel.checkpoint.architecture import module
+from evenreel.checkpoint.architecture import kept_weights
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.corpus.counterparts import with_generated
 from evenreel.errors import UsageError
@@ -123,7 +123,7 @@ def each_trained(
     """
     number, total = 0, settings.seeds * len(kinds)
     part, _ = material.learning()
-    start = None if material.start is None else module(material.start.matcher).state_dict()
+    start = None if material.start is None else kept_weights(material.start.matcher)
     with runs_folder(settings) as runs:
         for seed in range(settings.seeds):
             for kind, recipe in kinds.items():

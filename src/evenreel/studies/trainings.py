@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evenreel.checkpoint import Pretrained
-from evenreel.checkpoint.architecture import Encodings, encodings, module, uses_in
+from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.evaluation.bands import part_of as progress_of_part
@@ -223,7 +223,7 @@ def learning_of(
         _examples(learned, relevance=needs_relevance(recipe)),
         learned.videos.frames.shape[-1],
         None if selected is None else _examples(selected),
-        start={} if start is None else module(start.matcher).state_dict(),
+        start={} if start is None else kept_weights(start.matcher),
         start_spec=None if start is None else start.spec,
         lengths=lengths_of(learned.corpus, learned.videos.ids),
         weights_hash=weights_hash,

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 import torch
 
 from evenreel.checkpoint import load_matcher
-from evenreel.checkpoint.architecture import module, reads_graphs, uses_in
+from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -118,7 +119,8 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         FeaturesError: features are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         CheckpointError: the checkpoint that training is to begin with cannot be had or read.
-        UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder.
+        UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder or
+            selects scene elements by towers that were trained since.
     """
     corpus = load_corpus(recipe.data.corpus)
     parts = _parts(corpus, recipe)
@@ -144,14 +146,19 @@ def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
             f"The matcher of {checkpoint} takes features of {note}, and these are of {used.encoder_id} with other "
             "weights; train it on features of its own encoder, which its model card says how to make."
         )
+    if pretrained.matcher.limits.seen and note.trained_further:
+        raise UsageError(
+            f"The matcher of {checkpoint} selects scene elements by how {note.id} saw clips before it was trained "
+            "further, and training that begins with it would select them by the towers as they are now; begin with "
+            f"one that was trained on features (data.features), or train anew from {note.id}."
+        )
     trained_on = pretrained.about.inputs.streams
     if trained_on and streams and set(trained_on) != set(streams):  # other columns, perhaps as many
         raise UsageError(
             f"The matcher of {checkpoint} takes the streams {', '.join(trained_on)}, and data.streams is "
             f"{', '.join(streams)}; make them the same."
         )
-    weights = module(pretrained.matcher).state_dict()
-    material = replace(loaded.material, start=weights, start_spec=pretrained.spec)
+    material = replace(loaded.material, start=kept_weights(pretrained.matcher), start_spec=pretrained.spec)
     uses = tuple(dict.fromkeys((*pretrained.about.uses, *loaded.uses)))
     return replace(loaded, material=material, uses=uses)
 
@@ -293,13 +300,16 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     usable = _only(parts.learned, there, set_aside, remedy)
     learned = _pixels(usable, there, towers, backbone, parts.mirrors, parts.relevance)
+    learned = _with_seen(recipe, learned, usable, used)
     selected = None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none"))
+    if kept is not None and selected is not None:
+        selected = _with_seen(recipe, selected, kept, used)
     material = Material(
-        _seen(recipe, learned, usable, used),
+        learned,
         towers.dimension,
-        None if kept is None or selected is None else _seen(recipe, selected, kept, used),
+        selected,
         trainable,
-        source=_texts(parts) | _videos(readable_files) | asdict(used),
+        source=_texts(parts) | _videos(readable_files) | _seen_used(learned, selected) | asdict(used),
         weights_hash=used.weights_hash,
     )
     return Loaded(material, kept, used, tuple(set_aside))
@@ -325,7 +335,7 @@ def _pixels(
     )
 
 
-def _seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: EncoderUsed) -> PixelExamples:
+def _with_seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: EncoderUsed) -> PixelExamples:
     """The examples with how the towers see their clips before training, where the recipe asks for that."""
     if recipe.data.seen is None:
         return examples
@@ -336,6 +346,15 @@ def _seen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, used: Encoder
             f"{used.encoder_id} with other weights; compute them with the backbone's model."
         )
     return replace(examples, seen=seen.means)
+
+
+def _seen_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
+    """How towers saw the clips before training; nothing where nobody asks."""
+    seen = [part.seen for part in (learned, selected) if part is not None and part.seen is not None]
+    digest = hashlib.sha256()
+    for means in seen:
+        digest.update(np.ascontiguousarray(means).tobytes())
+    return {"seen": digest.hexdigest()} if seen else {}
 
 
 def _only(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[ClipAside], remedy: str = "") -> Corpus:

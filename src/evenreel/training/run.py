@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from evenreel.checkpoint import MatcherSpec
-from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.architecture import build, module, training_only
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
@@ -36,7 +36,7 @@ from evenreel.training.pairs import Order, Pairs
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
-from evenreel.training.specs import fitted_spec
+from evenreel.training.specs import fitted_spec, lists_in
 from evenreel.training.start_share import StartShare
 from evenreel.training.strata import Lengths, Stratum
 from evenreel.training.validation import Measure, validation_scores
@@ -162,7 +162,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     with _quiet():
         trainer = _usable_trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
-            remember(folder, facts_of(material))
+            remember(folder, {**facts_of(material), **lists_in(spec)})
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
         loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
         trainer.fit(model, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
@@ -187,14 +187,18 @@ def _order(recipe: Recipe, examples: Examples) -> Order:
 
 
 def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
-    """Give the matcher the weights that training begins with, all of them and no other; or those of files it names."""
+    """Give the matcher the weights that training begins with, all of them and no other; or those of files it names.
+
+    Parts that only its loss needs begin anew where they are not among these: checkpoints have none of them.
+    """
     network = module(matcher)
     if not start:
         for part in network.modules():
             if isinstance(part, StartsFromFile):
                 part.read_start()
         return
-    own = network.state_dict()
+    own, spared = network.state_dict(), training_only(network)
+    start = {name: weights for name, weights in own.items() if name.startswith(spared)} | dict(start)
     for name in sorted(own.keys() | start.keys()):
         if name not in own or name not in start or own[name].shape != start[name].shape:
             raise UsageError(

@@ -49,6 +49,8 @@ _MAY_CHANGE = (
     "data.corpus",
     "data.features",
     "data.videos",
+    "data.seen",
+    "matcher.settings.elements",
 )
 """Places of a recipe that a resumed run may have otherwise: what is learned does not depend on them.
 

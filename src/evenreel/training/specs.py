@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.fitting import LearnedFrom
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.recipe import Recipe
+from evenreel.training.run_folder import Facts
 from evenreel.training.strata import sizes
 
 if TYPE_CHECKING:
@@ -47,6 +49,19 @@ def fitted_spec(recipe: Recipe, material: Material) -> MatcherSpec:
     if members is None or members.form != "heads":
         return spec
     return MatcherSpec("per_stratum", {"weights": prior_weights(sizes(material.examples.pairs))}, (spec,))
+
+
+def lists_in(spec: MatcherSpec) -> Facts:
+    """Digests of the words and phrases in the settings of a matcher, by the place of each list.
+
+    With the same recipe they are others only where what they were found in has changed, such as a scene dictionary.
+    """
+    own = {
+        f"matcher.{name}": hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
+        for name, words in spec.settings.items()
+        if isinstance(words, tuple) and words and all(isinstance(word, str) for word in words)
+    }
+    return {**own, **{name: digest for inner in spec.wrapped for name, digest in lists_in(inner).items()}}
 
 
 def learned_from(material: Material) -> LearnedFrom:
