@@ -19,7 +19,9 @@ from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.training import material as material_module
 from evenreel.training import recipe_from
+from evenreel.training.examples import Batches
 from evenreel.training.material import EncoderUsed, Loaded
+from evenreel.training.pairs import Order
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained, train
 from evenreel.training.run_folder import METRICS
@@ -135,6 +137,15 @@ def test_decoders_that_a_checkpoint_lacks_begin_as_the_seed_says(
     fresh = weights(train(still, learning(), tmp_path / "fresh"))
     for name, tensor in begun.items():
         assert torch.equal(tensor, (fresh if name.startswith(DECODERS) else start)[name]), name
+
+
+def test_each_device_has_the_captions_of_the_whole_batch() -> None:
+    """In the order that features of all devices are joined in: decoders write the caption of their own words."""
+    examples, order = small_examples(16), Order(16, 8, seed=0)
+    whole, *halves = (Batches(examples, order, part)[1] for part in ((0, 1), (0, 2), (1, 2)))
+    assert whole.sentences == tuple(f"text {name.removeprefix('c')}" for name in whole.caption_ids)
+    assert sum((half.text.ids for half in halves), ()) == whole.text.ids == whole.caption_ids
+    assert all(half.sentences == whole.sentences for half in halves)
 
 
 def test_training_does_not_begin_where_elements_would_be_selected_by_other_towers(
