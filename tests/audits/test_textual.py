@@ -15,7 +15,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.types import Scores
 
-from .small_edits import CLIPS, KINDS, OWN, corpus, of
+from .small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, corpus, of
 
 CORPUS = corpus()
 SETTINGS = AuditSettings(resamples=200)
@@ -112,6 +112,21 @@ def test_figures_of_two_clips_by_hand() -> None:
     ((percentile, recall),) = style_alone(measured, wanted).values()
     assert percentile.value == pytest.approx((75 + 0 + 100) / 3)
     assert recall.value == pytest.approx((50 + 0 + 100) / 3)
+
+
+def test_captions_in_which_nothing_was_changed_are_told_and_left_out_with_their_scores() -> None:
+    """Of half of them; with these in all scores the effect is about half of what it is without them."""
+    clean, wanted = wordings(1.0)
+    half = clean.values.shape[0] // 2
+    stayed = np.concatenate([clean.values[:half], wanted.edited["style-removed"].values[half:]])  # type: ignore[attr-defined]
+    control = wanted.edited["control"]
+    diluted = audit_textual(clean, CORPUS, replace(wanted, edited={"style-removed": of(stayed), "control": control}))
+    told = f"With 'style-removed', {half} of {2 * half} captions find their clip exactly where it was."
+    assert any(notice.startswith(told) for notice in diluted.notices)
+    only = Scores(stayed[half:], CAPTION_IDS[half:], CLIP_IDS)
+    found = audit_textual(clean, CORPUS, replace(wanted, edited={"style-removed": only, "control": control}))
+    assert not any("exactly where it was" in notice for notice in found.notices)
+    assert diluted.effect.value < 0.6 * found.effect.value
 
 
 def test_captions_of_different_clips_have_no_spread() -> None:

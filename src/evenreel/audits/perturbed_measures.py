@@ -93,6 +93,11 @@ class PerturbedMeasures:
         """Captions of which a distance is not known, in some version."""
         return int(np.isnan([one.distance for one in self.standings.values()]).any(axis=0).sum())
 
+    def still(self, edit: str) -> int:
+        """Captions whose clip stands exactly as before under an edit, as if nothing had been changed."""
+        before, after = self.standings[AS_IS, AS_IS], self.standings[edit, self.main[1]]
+        return int(np.count_nonzero(before.distance == after.distance))
+
 
 def measure_perturbed(
     scores: ScoreBlocks,

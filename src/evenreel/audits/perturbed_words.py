@@ -40,6 +40,12 @@ def perturbed_notices(measured: PerturbedMeasures, no_control: str) -> Iterator[
             f"Captions whose own clip scores minus infinity, or whose other clips all score the same, before or after "
             f"an edit: {measured.unknown:,} take no part in the distances."
         )
+    for edit in measured.perturbed.edits:
+        if edit != CONTROL and (still := measured.still(edit)):
+            yield (
+                f"With {edit!r}, {still:,} of {len(measured.perturbed.own):,} captions find their clip exactly where "
+                "it was. Leave those in which nothing was changed out of its scores: they count as not moved."
+            )
 
 
 def edited_uses(uses: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
