@@ -11,16 +11,17 @@ from evenreel.encoders.encoder import TowerEncoder
 from evenreel.encoders.masking import (
     MaskSettings,
     PatchMask,
+    above_mean,
     best_patches,
     paint_over,
+    patch_cosines,
     patches_of,
     remove,
     shifted,
-    similarity,
     without_motion,
 )
 from evenreel.errors import UsageError
-from evenreel.types import Pixels
+from evenreel.types import FloatArray, Pixels
 
 
 def test_patches_are_painted_in_the_colour_of_the_rest() -> None:
@@ -67,10 +68,27 @@ def test_the_control_paints_as_many_patches_of_each_frame(seed: int, rows: int, 
     assert rows * columns == 1 or not (shifted(one, seed) & one).any()
 
 
-def test_similarity_is_that_of_the_nearest_vector() -> None:
-    patches = np.array([[[[1, 0], [0.6, 0.8]]]], np.float32)
-    vectors = np.array([[0, 1], [-1, 0]], np.float32)
-    assert similarity(patches, vectors).tolist() == pytest.approx(np.array([[[0, 0.8]]]))
+def test_a_phrase_is_held_against_its_mean_over_the_clip() -> None:
+    """Of the first phrase the mean is 0.5, of the second 0: where it has 0.3 the second fits better."""
+    cosines = np.array([[[[0.9, 0.1], [0.4, 0.3]]], [[[0.2, -0.4], [0.5, 0.0]]]], np.float32)
+    assert above_mean(cosines).ravel().tolist() == pytest.approx([0.4, 0.3, -0.3, 0.0])
+
+
+def test_patches_of_a_long_clip_are_looked_at_a_few_frames_at_a_time(
+    builtin: TowerEncoder, circles: tuple[Pixels, PatchMask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures, words = circles[0][:5], ["a red circle", "a forest"]
+    expected = builtin.encode_patches(pictures, whole=True) @ builtin.encode_text(words).sentence.T
+    seen: list[int] = []
+
+    def counted(pixels: Pixels, *, whole: bool) -> FloatArray:
+        seen.append(len(pixels))
+        return TowerEncoder.encode_patches(builtin, pixels, whole=whole)
+
+    monkeypatch.setattr(builtin, "encode_patches", counted)
+    monkeypatch.setattr("evenreel.encoders.masking._FRAMES", 2)
+    np.testing.assert_allclose(patch_cosines(pictures, builtin, words), expected, atol=1e-5)
+    assert seen == [2, 2, 1]
 
 
 def test_without_motion_all_frames_are_the_middle_one() -> None:

@@ -21,6 +21,10 @@ PatchMask = NDArray[np.bool_]
 """(T, rows, columns) of patches of whole frames, see `TowerEncoder.encode_patches`; True = painted over."""
 
 
+_FRAMES = 64
+"""A frame's patches take up to 2 MB."""
+
+
 @dataclass(frozen=True)
 class MaskSettings:
     """Which patches show a thing.
@@ -72,23 +76,23 @@ def patches_of(
     if not phrases:
         raise UsageError("Name at least one thing to take out of the frames.")
     settings = settings or MaskSettings()
-    patches = encoder.encode_patches(pixels, whole=True)
-    vectors = encoder.encode_text(phrases).sentence
+    fit = patch_cosines(pixels, encoder, (*phrases, *settings.others))
+    wanted, others = fit[..., : len(phrases)], fit[..., len(phrases) :]
     if not settings.others:
-        return best_patches(similarity(patches, vectors), settings.share)
-    margin = above_mean(patches, vectors) - above_mean(patches, encoder.encode_text(settings.others).sentence)
+        return best_patches(wanted.max(axis=-1), settings.share)
+    margin = above_mean(wanted) - above_mean(others)
     return best_patches(margin, settings.share) & (margin > 0)
 
 
-def similarity(patches: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(T, rows, columns, D) unit patches and (K, D) unit vectors -> (T, rows, columns) cosine with the nearest one."""
-    nearest: FloatArray = (patches @ vectors.T).max(axis=-1)
-    return nearest
+def patch_cosines(pixels: Pixels, encoder: TowerEncoder, phrases: Sequence[str]) -> FloatArray:
+    """(T, rows, columns, K) cosines of the patches of T frames with K phrases; features of few frames are held."""
+    vectors = encoder.encode_text(phrases).sentence
+    bands = (pixels[start : start + _FRAMES] for start in range(0, len(pixels), _FRAMES))
+    return np.concatenate([encoder.encode_patches(band, whole=True) @ vectors.T for band in bands])
 
 
-def above_mean(patches: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Likewise, of cosines from which the mean over all patches of the clip was taken, vector by vector."""
-    cosines = patches @ vectors.T
+def above_mean(cosines: FloatArray) -> FloatArray:
+    """(T, rows, columns, K) -> (T, rows, columns) the largest, once each phrase's mean over the clip is taken off."""
     nearest: FloatArray = (cosines - cosines.mean(axis=(0, 1, 2))).max(axis=-1)
     return nearest
 

@@ -33,6 +33,9 @@ PAGE, CLIPS = "edited.json", "clips"
 MOST_BYTES = 256 * 2**20
 """Pixels of one clip that are held at a time; a longer or larger one gets fewer frames a second."""
 
+_LOOKING = 0.05
+"""Share of the work that is put down to headers."""
+
 _VERSION = 1
 """Of how clips are written; those of another one are written anew."""
 
@@ -115,7 +118,8 @@ def edit_clips(
     with writer_lock(folder, CorpusError, "choose another --out"):
         _claim(folder, {"version": _VERSION, "fps": settings.fps, **edit.described})
         remove_leftovers(folder)
-        facts = clip_facts(corpus, FactSettings(settings.videos, folder / FACTS, limits=settings.limits))
+        header = FactSettings(settings.videos, folder / FACTS, limits=settings.limits)
+        facts = clip_facts(corpus, header, lambda share: progress(_LOOKING * share))
         report = ClipEditReport(str(folder), set_aside=[*facts.set_aside])
         editor = _Editor(folder, edit, settings)
         written: dict[str, tuple[str, int, float]] = {}
@@ -127,7 +131,7 @@ def edit_clips(
                     report.unchanged += not new
                 except MediaError as error:
                     report.set_aside.append(ClipAside(clip.clip_id, clip.path, error.reason, str(error)))
-                progress(done / facts.table.height)
+                progress(_LOOKING + (1 - _LOOKING) * done / facts.table.height)
         finally:
             editor.close()
         _save(corpus, folder, written, report)
