@@ -26,12 +26,12 @@ _GROUP_WIDTH, _SYSTEM_WIDTH, _BESIDE_WIDTH = 10, 18, 22
 """Letters in a line of a name below an axis, of one beside it, and of the title of an axis that has such names."""
 
 Line = Sequence[tuple[float, Interval]]
-"""(share in percent, figure) along a sweep; a single one is drawn as a point."""
+"""(share in percent or another number, figure) along a sweep; a single one is drawn as a point."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One part of a sweep: a title, the unit of its figures, and a line for each name."""
+    """One part of a sweep: a title, the unit of its figures, and a line over some number for each name."""
 
     title: str
     unit: str
@@ -87,14 +87,28 @@ def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figu
         share: title of the horizontal axes, without its unit; shares are in percent.
         columns: most panels in a row.
     """
-    layout = panels([one.title for one in parts], f"{plain(share)}, %", [plain(one.unit) for one in parts], columns)
+    return sweep(parts, f"{share}, %", columns, unit=" %")
+
+
+def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "") -> go.Figure:
+    """Figures over any number, as `share_sweep` draws them.
+
+    Args:
+        parts: a panel each.
+        across: title of the horizontal axes.
+        columns: most panels in a row.
+        unit: of the number, where a figure is pointed at.
+    """
+    layout = panels([one.title for one in parts], plain(across), [plain(one.unit) for one in parts], columns)
     figure = go.Figure(layout=layout)
     names = list(dict.fromkeys(name for part in parts for name in part.lines))
     shown: set[str] = set()
     for number, part in enumerate(parts, start=1):
         at = {"xaxis": "x", "yaxis": "y"} if number == 1 else {"xaxis": f"x{number}", "yaxis": f"y{number}"}
         for name, line in part.lines.items():
-            figure.add_traces([one.update(at) for one in _line(name, line, names.index(name), name not in shown)])
+            drawn = _line(name, line, names.index(name), name not in shown)
+            drawn[-1].hovertemplate = f"at %{{x}}{unit}: %{{customdata}}"
+            figure.add_traces([one.update(at) for one in drawn])
             shown.add(name)
     return figure
 
@@ -172,7 +186,7 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_said(one) for one in figures],
-        hovertemplate="at %{x} %: %{customdata}", error_y=interval_ends(figures) if len(line) == 1 else None,
+        error_y=interval_ends(figures) if len(line) == 1 else None,
     )  # fmt: skip
     if len(line) == 1 or any(one.low is None or one.high is None for one in figures):
         return [drawn]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenreel.audits.projection import Separation, draw_points, project, separation
 from evenreel.audits.result import AuditFigure, AuditTable, Cell
 from evenreel.checkpoint.architecture import module
+from evenreel.errors import UsageError
 from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
@@ -38,6 +39,8 @@ MOST_GROUPS = 50
 """A column of the captions with more different values is none to tell apart."""
 FOLDS = 5
 CONTENT, BIAS = "content", "bias"
+_EXPLAINED = (-np.inf, 100.0)
+"""Ends of a share of variance: what predicts worse than the mean is below 0."""
 _OWN = frozenset({"caption_id", "clip_id", "text", "verb_classes", "noun_classes"})
 
 _METHOD = (
@@ -48,6 +51,8 @@ _METHOD = (
     "of it. t-SNE may draw apart what is not, and content and bias lie apart in any case, for different layers make "
     "them."
 )
+
+_DRAWN = "Of the first training."
 
 
 class Told(NamedTuple):
@@ -67,6 +72,7 @@ class Parts(NamedTuple):
         told: how often a classifier tells content from bias.
         shared: percent of the variance of the bias that is predicted from the content.
         groups: how often each part tells the groups of each column of the captions.
+        notices: what has to be said of the training.
     """
 
     vectors: Mapping[str, NDArray[np.float64]]
@@ -75,19 +81,27 @@ class Parts(NamedTuple):
     told: Told
     shared: float
     groups: Mapping[str, Mapping[str, Told]]
+    notices: tuple[str, ...] = ()
 
 
 def projected_parts(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
     """Content and bias of up to 1,000 captions of the test split.
 
     Raises:
-        UsageError: the recipe trains another matcher, or one without a bias; or there are too few captions.
+        UsageError: the recipe trains another matcher, or there are too few clips.
+        EvenreelError: the dictionary cannot be used with these features.
     """
-    material.learning()  # refuses what lacks a split, before the recipe is looked at
-    outcomes = each_outcome(only_bima(settings), material, settings, progress)
+    _, test = material.learning()
+    kinds = only_bima(material, settings)
+    if (clips := test.corpus.clips.height) < FOLDS:
+        raise UsageError(
+            f"The split that is searched has {clips:,} clips with features, and classifiers are taught and asked in "
+            f"{FOLDS} parts; choose a split of more clips (--split)."
+        )
+    outcomes = each_outcome(kinds, material, settings, progress)
     found = [parts_of(outcome, settings.audit.seed) for outcome in outcomes]
     confidence = settings.audit.confidence
-    shared = over_seeds([one.shared for one in found], confidence, (-np.inf, 100.0))
+    shared = over_seeds([one.shared for one in found], confidence, _EXPLAINED)
     told = over_seeds([one.told.share for one in found], confidence, PERCENT)
     return Findings(
         f"A linear classifier tells content from bias for {told.value:.1f} % of the captions (chance 50 %). Of the "
@@ -95,8 +109,8 @@ def projected_parts(material: StudyMaterial, settings: StudySettings, progress: 
         "the two are not apart.",
         effect_of(shared, "Variance of the bias that is predicted from the content, %"),
         (_apart_table(found, confidence), *_group_tables(found, confidence)),
-        (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed)),),
-        few_seeds(settings),
+        (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
+        (*few_seeds(settings), *dict.fromkeys(notice for one in found for notice in one.notices)),
         (_METHOD, training_told(settings.recipe, material)),
     )
 
@@ -124,6 +138,7 @@ def parts_of(outcome: Outcome, seed: int) -> Parts:
             column: {side: told_apart(own, table[column].to_numpy(), clips) for side, own in vectors.items()}
             for column in _columns(table)
         },
+        outcome.notices,
     )
 
 
@@ -191,7 +206,8 @@ def _captions(test: Part, ids: Sequence[str]) -> pl.DataFrame:
 
 
 def _columns(table: pl.DataFrame) -> list[str]:
-    """Columns of the user's own that divide the captions in a few groups, each with enough captions for the folds."""
+    """Columns of the user's own that divide the captions in a few groups, two of which are in what each fold learns."""
+    clips = table["clip_id"].to_numpy()
     return [
         name
         for name in table.columns
@@ -199,17 +215,27 @@ def _columns(table: pl.DataFrame) -> list[str]:
         and table.schema[name] == pl.String
         and not table[name].null_count()
         and 2 <= table[name].n_unique() <= MOST_GROUPS
+        and _in_every_fold(table[name].to_numpy(), clips)
     ]
+
+
+def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> bool:
+    from sklearn.model_selection import GroupKFold
+
+    folds = GroupKFold(FOLDS).split(groups, groups=clips)
+    return all(len(set(groups[taught])) > 1 for taught, _ in folds)
 
 
 def _apart_table(found: Sequence[Parts], confidence: float) -> AuditTable:
     figures = {
-        "content told from bias by a linear classifier, % (chance 50)": [one.told.share for one in found],
-        "nearest neighbours of the own part, %": [100 * one.apart.agreement for one in found],
-        "silhouette": [one.apart.silhouette for one in found],
-        "variance of the bias that is predicted from the content, %": [one.shared for one in found],
+        "content told from bias by a linear classifier, % (chance 50)": ([one.told.share for one in found], PERCENT),
+        "nearest neighbours of the own part, %": ([100 * one.apart.agreement for one in found], PERCENT),
+        "silhouette": ([one.apart.silhouette for one in found], (-1.0, 1.0)),
+        "variance of the bias that is predicted from the content, %": ([one.shared for one in found], _EXPLAINED),
     }
-    rows = tuple((name, *interval_cells(over_seeds(values, confidence))) for name, values in figures.items())
+    rows = tuple(
+        (name, *interval_cells(over_seeds(values, confidence, ends))) for name, (values, ends) in figures.items()
+    )
     return AuditTable("Whether content and bias lie apart", ("figure", "mean", "low", "high"), rows)
 
 

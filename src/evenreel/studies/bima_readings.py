@@ -44,10 +44,11 @@ def by_parts(material: StudyMaterial, settings: StudySettings, progress: Progres
     """Table 5: recall by content and by bias of the same training.
 
     Raises:
-        UsageError: the recipe trains another matcher, or one without a bias.
+        UsageError: the recipe trains another matcher.
+        EvenreelError: the dictionary cannot be used with these features.
     """
     _, test = material.learning()
-    runs = _read(TABLE_5, material, settings, progress)
+    runs, notices = _read(TABLE_5, material, settings, progress)
     confidence = settings.audit.confidence
     chance = dict(zip(T2V, _chance(test), strict=True))
     found = {name: _over(own, MAIN, confidence) for name, own in runs.items()}
@@ -58,7 +59,7 @@ def by_parts(material: StudyMaterial, settings: StudySettings, progress: Progres
         effect_of(above, f"{MAIN} by the mean of the bias, less chance, points"),
         (_table(runs, chance, settings),),
         (),
-        few_seeds(settings),
+        (*few_seeds(settings), *notices),
         (ABOUT, _BIAS, _PAPER, training_told(settings.recipe, material)),
     )
 
@@ -67,13 +68,14 @@ def with_bias(material: StudyMaterial, settings: StudySettings, progress: Progre
     """Figure 4: recall by content with a growing share of the bias.
 
     Raises:
-        UsageError: the recipe trains another matcher, or one without a bias.
+        UsageError: the recipe trains another matcher.
+        EvenreelError: the dictionary cannot be used with these features.
     """
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     readings = {
         _named(alpha, what): Reading(alpha=alpha, draws=draws) for what, draws in FIGURE_4.items() for alpha in ALPHAS
     }
-    runs = _read(readings, material, settings, progress)
+    runs, notices = _read(readings, material, settings, progress)
     confidence = settings.audit.confidence
     first, last = _named(1.0, next(iter(FIGURE_4))), _named(0.0, next(iter(FIGURE_4)))
     pairs = zip(runs[first], runs[last], strict=True)
@@ -83,19 +85,22 @@ def with_bias(material: StudyMaterial, settings: StudySettings, progress: Progre
         effect_of(change, f"Change of {MAIN} with the mean of the bias added (alpha 1), points"),
         (_table(runs, {}, settings),),
         (AuditFigure("Recall over the share of bias that is added", partial(_sweep, runs, confidence)),),
-        few_seeds(settings),
+        (*few_seeds(settings), *notices),
         (ABOUT, _BIAS, training_told(settings.recipe, material)),
     )
 
 
 def _read(
     readings: Mapping[str, Reading], material: StudyMaterial, settings: StudySettings, progress: Progress
-) -> dict[str, list[dict[str, float]]]:
+) -> tuple[dict[str, list[dict[str, float]]], tuple[str, ...]]:
+    """Figures of each reading, one a seed, and what has to be said of the trainings."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in readings}
-    for outcome in each_outcome(only_bima(settings), material, settings, progress):
+    notices: dict[str, None] = {}
+    for outcome in each_outcome(only_bima(material, settings), material, settings, progress):
         for name, reading in readings.items():
             runs[name].append(_figures(outcome, reading))
-    return runs
+        notices |= dict.fromkeys(outcome.notices)
+    return runs, tuple(notices)
 
 
 def _figures(outcome: Outcome, reading: Reading) -> dict[str, float]:

@@ -6,7 +6,17 @@ from functools import partial
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.results import Direction
-from evenreel.studies.bima_kinds import BIMA, balances, element_counts, parts, readings_of_the_paper, weights
+from evenreel.studies.bima_kinds import (
+    BIMA,
+    KAPPAS,
+    LAMBDAS,
+    balances,
+    element_counts,
+    parts,
+    readings_of_the_paper,
+    row_of,
+    weights,
+)
 from evenreel.studies.training_tables import Comparison, Measures
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -29,6 +39,8 @@ SWITCHES = (
     "is weighted token interaction."
 )
 
+FEWER = "A clip has no more elements than the dictionary has phrases of a kind, so larger numbers are left out."
+
 
 def recall_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
     """Recall in percent, of the caption's own clip and of the clip's own captions.
@@ -50,7 +62,16 @@ BY_RECALL = Measures(recall_figures, MAIN, ABOUT, ENDS)
 _table = partial(Comparison, metrics=(*T2V, *V2T), measures=BY_RECALL)
 
 TABLE_4 = _table(parts, lead=BIMA, notes=(SWITCHES, PAPER))
-FIGURE_3 = _table(weights)
+FIGURE_3 = _table(
+    weights,
+    sweeps={name: {value: row_of(name, value) for value in values} for name, values in LAMBDAS.items()},
+    drawn=(T2V[0], V2T[0]),
+)
 BALANCE = _table(balances, lead="g none")
-KAPPA = _table(element_counts)
+KAPPA = _table(
+    element_counts,
+    notes=(FEWER,),
+    sweeps={"kappa": {kappa: row_of("kappa", kappa) for kappa in KAPPAS}},
+    drawn=(T2V[0], V2T[0]),
+)
 READINGS = _table(readings_of_the_paper, lead="attention without residual")

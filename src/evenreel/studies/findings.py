@@ -86,6 +86,16 @@ def shown(figure: Interval) -> str:
     return value if figure.low is None or figure.high is None else f"{value} ({figure.low:+.1f} to {figure.high:+.1f})"
 
 
+def beside(change: Interval, other: str) -> str:
+    """A change with its interval, what it is a change from, and whether it can be told.
+
+    >>> beside(Interval(2.0, -1.0, 5.0), "baseline"), beside(Interval(2.0, 1.0, 3.0), "baseline")
+    ('+2.0 (-1.0 to +5.0) beside baseline, which may be chance', '+2.0 (+1.0 to +3.0) beside baseline')
+    """
+    unsure = change.low is not None and change.high is not None and change.low <= 0 <= change.high
+    return f"{shown(change)} beside {other}{', which may be chance' if unsure else ''}"
+
+
 def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
     """A figure and the ends of its interval, as three fields of a table."""
     return figure.value, figure.low, figure.high

@@ -12,7 +12,7 @@ import numpy as np
 from evenreel.audits.result import AuditFigure, AuditTable, Cell
 from evenreel.checkpoint.architecture import Encodings
 from evenreel.evaluation import Interval
-from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
+from evenreel.studies.findings import Findings, beside, effect_of, interval_cells
 from evenreel.studies.kinds import Kinds
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import PERCENT, over_seeds
@@ -26,7 +26,7 @@ _PICKED = (
     "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
     "count: look at the table of all of them."
 )
-_OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
+OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
 
 
 def _any_corpus(corpus: Corpus) -> None:
@@ -62,6 +62,8 @@ class Comparison:
         measures: where these come from.
         lead: the row whose change is the effect of the study; empty for the row with the largest change.
         notes: what else the reader should know of it.
+        sweeps: numbers that rows differ in, by their names: the row of each value, of those that there may be.
+        drawn: the metrics that are drawn over these.
     """
 
     kinds: Callable[[StudyMaterial, StudySettings], Kinds]
@@ -69,6 +71,8 @@ class Comparison:
     measures: Measures
     lead: str = ""
     notes: tuple[str, ...] = ()
+    sweeps: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
+    drawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,13 @@ def compared_trainings(
         " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
         effect_of(changes[lead][main], f"Change of {main}: {lead} less {kinds[lead].against}"),
         (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, measures, settings)),
-        (AuditFigure(f"Change of {main}", partial(_bars, changes, main)),),
+        (
+            *(
+                AuditFigure(name, partial(_sweep, found, comparison, name, settings.audit.confidence))
+                for name in comparison.sweeps
+            ),
+            AuditFigure(f"Change of {main}", partial(_bars, changes, main)),
+        ),
         (*few_seeds(settings), *found.notices),
         (measures.about, training_told(settings.recipe, material), *comparison.notes, *picked),
     )
@@ -186,7 +196,7 @@ def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], set
         for metric, change in figures.items()
     )
     columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
-    return AuditTable("What each changes, seed by seed", columns, rows, _OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
 def _intervals(found: Compared, measures: Measures, settings: StudySettings) -> AuditTable:
@@ -199,19 +209,33 @@ def _intervals(found: Compared, measures: Measures, settings: StudySettings) -> 
         for values in ([run.figures[metric] for run in runs],)
     )
     columns = ("training", "figure", "mean", "low", "high")
-    return AuditTable("Every figure with its interval", columns, rows, _OVER_SEEDS.format(seeds=settings.seeds))
+    return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
 
 
 def _told(found: Compared, name: str, change: Interval, main: str) -> str:
     """A sentence for a row of the table: its change, whether it can be told, and its cost."""
-    unsure = change.low is not None and change.high is not None and change.low <= 0 <= change.high
-    chance = ", which may be chance" if unsure else ""
     times = found.cost(name).videos
     cost = "once" if times == 1 else f"{times} times"
     return (
-        f"{name}: {main} {found.mean(name, main):.1f}, {shown(change)} beside {found.kinds[name].against}{chance}; "
-        f"each clip is encoded {cost}."
+        f"{name}: {main} {found.mean(name, main):.1f}, {beside(change, str(found.kinds[name].against))}; each clip is "
+        f"encoded {cost}."
     )
+
+
+def _sweep(found: Compared, comparison: Comparison, name: str, confidence: float) -> go.Figure:
+    """Each metric over one number that rows differ in."""
+    from evenreel.audits.figures import Panel, sweep
+
+    ends, rows = comparison.measures.ends, comparison.sweeps[name]
+    lines = {
+        metric: [
+            (value, over_seeds([run.figures[metric] for run in found.runs[row]], confidence, ends.get(metric, PERCENT)))
+            for value, row in rows.items()
+            if row in found.runs
+        ]
+        for metric in comparison.drawn
+    }
+    return sweep([Panel("", "%", lines)], name)
 
 
 def _bars(changes: Mapping[str, Mapping[str, Interval]], main: str) -> go.Figure:
