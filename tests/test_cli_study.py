@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,10 +21,12 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import CorpusError, EvenreelError, FeaturesError, MediaError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.features import FeatureSettings, StoredSettings, compute_features, read_manifest, store_features
+from evenreel.features.scene_elements import clip_means, embed, save_embedded
+from evenreel.language.scene_dictionary import given
 from evenreel.matchers import build_matcher
 from evenreel.planted import write_clip
 from evenreel.studies import STUDIES
-from evenreel.studies.loading import Sources, load_study_material
+from evenreel.studies.loading import OtherCorpus, Sources, load_study_material
 from evenreel.types import Scores
 from tests.studies.class_clips import QUICK, class_material
 from tests.test_cli import evenreel
@@ -155,6 +158,86 @@ def test_a_study_of_lengths_trains_on_stored_streams(tmp_path: Path) -> None:
     assert json.loads(only.stdout)["tables"][1]["rows"][4] == ["classes in both", 12]
 
 
+@pytest.fixture(scope="module")
+def dictionary(place: Place, clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some words of the captions, by the encoder of the features."""
+    folder = tmp_path_factory.mktemp("elements")
+    phrases = given([f"the {word}" for word in WORDS[:4]], WORDS[4:6])
+    save_embedded(embed(phrases, load_encoder(str(clip_folder), device="cpu")), folder)
+    return folder
+
+
+def times_of_checkpoints(runs: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in runs.rglob("last.ckpt")}
+
+
+def test_what_was_learned_from_one_corpus_is_searched_for_in_another(
+    place: Place, dictionary: Path, tmp_path: Path
+) -> None:
+    """Its training split stands in for the other corpus."""
+    words = ["--features", place.features, "--seeds", "1", "--device", "cpu", "--resamples", "0"]
+    for change in ("loop.steps=2", "loop.epochs=null", "loop.batch_size=2", "data.held_out=0"):
+        words += ["--set", change]
+    words += ["--set", f"matcher.settings.elements={dictionary}", "--set", "matcher.settings.decoder_layers=1"]
+    words += ["--set", "matcher.settings.heads=1"]
+    other = ["--other", f"theirs={place.corpus},{place.features},train"]
+    done = evenreel("study", "bima/t3", place.corpus, "--out", tmp_path / "out", *words, *other)
+    assert (done.returncode, done.stderr) == (3, "")
+    name = place.corpus.name
+    assert f"Learned from {name}: in theirs bima has R@1 T2V " in done.stdout and "What is found where" in done.stdout
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [row[:4] for row in found["tables"][3]["rows"]] == [["theirs", 4, 8, 12.5], [name, 4, 7, 100 / 7]]
+    rows = [row[:3] for row in found["tables"][0]["rows"]]
+    assert rows[2:4] == [["theirs", name, "mean_pool"], ["theirs", name, "bima"]]
+    assert "Change of R@1 T2V beside baseline" in (tmp_path / "out" / "report.html").read_text()
+
+    made = times_of_checkpoints(tmp_path / "out" / "runs")
+    assert len(made) == 3
+    again = place.study("bima/t4", tmp_path / "out", *words, "--json")  # shares two of its rows
+    assert again.exit_code == 3, again.output
+    assert made.items() < times_of_checkpoints(tmp_path / "out" / "runs").items()
+
+
+def test_features_of_another_corpus_are_alike(place: Place, dictionary: Path, tmp_path: Path) -> None:
+    own = Sources(place.corpus, place.features)
+    others = {"theirs": OtherCorpus(place.corpus, tmp_path / "theirs")}
+    shutil.copytree(place.features, tmp_path / "theirs")
+    study, path = STUDIES["bima/t3"], tmp_path / "theirs" / "features.json"
+    there = load_study_material(study, replace(own, others=others)).others["theirs"]
+    assert there.corpus.clips["split"].unique().to_list() == ["test"]
+    manifest = json.loads(path.read_text())
+    for wrong, sentence in (
+        ({"weights_hash": "0" * 64}, "with other weights; compute some with `evenreel features "),
+        (
+            {"sets": [{**manifest["sets"][0], "rule": "3 midpoints"}]},
+            "has frames by '2 midpoints', and .* has none of ",
+        ),
+    ):
+        path.write_text(json.dumps(manifest | wrong))
+        with pytest.raises(FeaturesError, match=sentence):
+            load_study_material(study, replace(own, others=others))
+
+
+def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_path: Path) -> None:
+    """As `evenreel score --seen` does; other matchers beside such a one do without."""
+    manifest = read_manifest(place.features)
+    note = EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension)
+    settings = {"entities": ["a ball"], "activities": ["runs"], "captioning": False, "disentangle": False}
+    matcher, spec = build_matcher("bima", manifest.dimension, settings), MatcherSpec("bima", settings)
+    save_pretrained(tmp_path / "bima", Pretrained(matcher, spec, About(note, Inputs(rule="2 midpoints"))))
+    config = tmp_path / "bima" / "config.json"
+    config.write_text(config.read_text().replace('"trained_further": false', '"trained_further": true'))
+    named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
+    sources = Sources(place.corpus, place.features, named, seen=place.features)
+    bima, towers = load_study_material(STUDIES["bima/maps"], sources).models
+    assert bima.part.videos.seen is not None and towers.part.videos.seen is None
+    np.testing.assert_allclose(bima.part.videos.seen, clip_means(bima.part.videos), atol=1e-6)
+    with pytest.raises(FeaturesError, match=r"before it was trained further; .*\(--seen\)"):
+        load_study_material(STUDIES["bima/maps"], replace(sources, seen=None))
+    with pytest.raises(UsageError, match="leave --seen out"):
+        load_study_material(STUDIES["bima/maps"], replace(sources, matchers={"towers": "mean_pool"}))
+
+
 def test_frames_of_clips_are_shown_under_heat(place: Place, tmp_path: Path) -> None:
     words = ["--features", str(place.features), "--device", "cpu", "--query", "test r1 c", "--json"]
     done = place.study("bima/maps", tmp_path / "out", *words)
@@ -213,6 +296,14 @@ def test_the_list_names_every_study() -> None:
         (["ghost/t2", "CORPUS", "--out", "OUT", "--features", "F", "--start", "C"], UsageError, "named with --start;"),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--class", "0,1"], UsageError, "ghost/t2 does not look at --class"),
         (["length/f2", "CORPUS", "--out", "OUT", "--set", "loop.steps=2"], UsageError, "does not look at --set"),
+        (["bima/t4", "CORPUS", "--out", "OUT", "--other", "a=b,c"], UsageError, "bima/t4 does not look at --other"),
+        (["bima/t3", "CORPUS", "--out", "OUT", "--features", "F"], UsageError, "--other NAME=CORPUS,FEATURES"),
+        (
+            ["bima/t3", "CORPUS", "--out", "OUT", "--other", "a=b"],
+            UsageError,
+            "--other is 'b'; it must be NAME=CORPUS,",
+        ),
+        (["bima/t3", "CORPUS", "--out", "OUT", "--other", "b,c"], UsageError, "--other is 'b,c'; it must be NAME="),
         (["ghost/t2", "CORPUS", "--out", "OUT", "--split", "val"], CorpusError, "the splits are: test, train"),
         (["ghost/t6", "CORPUS", "--out", "OUT", "--features", "F", "--train-split", "x"], CorpusError, "test, train"),
         (["ghost/t4", "CORPUS", "--out", "OUT", "--features", "F", "--stage", "late"], UsageError, "'late'"),

@@ -68,10 +68,14 @@ def load_features_for(
     return CorpusFeatures(texts, videos, aside, tuple(_longer(pretrained.about.inputs, texts, videos)))
 
 
+def asks_seen(pretrained: Pretrained) -> bool:
+    """Whether a matcher asks for features of its towers as they were before training, see `load_features_for`."""
+    return pretrained.matcher.limits.seen and pretrained.about.encoder.trained_further
+
+
 def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
     """Refuse to select scene elements by the features of another tower than training did."""
-    note = pretrained.about.encoder
-    asked = pretrained.matcher.limits.seen and note.trained_further
+    note, asked = pretrained.about.encoder, asks_seen(pretrained)
     if seen is None and asked:
         raise FeaturesError(
             f"The matcher selects scene elements by how {note.id} saw clips before it was trained further; compute "

@@ -18,7 +18,7 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     from evenreel.audits.frame_order import OrderStage
     from evenreel.audits.result import AuditResult
-    from evenreel.studies.loading import Sources
+    from evenreel.studies.loading import OtherCorpus, Sources
     from evenreel.studies.material import StudyMaterial, StudySettings
     from evenreel.training.recipe import Recipe
 
@@ -46,6 +46,7 @@ OWN_OPTIONS = {
     "--clip": ("bima/maps",),
     "--tail-classes": ("length/samples",),
     "--share": ("ghost/f3",),
+    "--other": ("bima/t3",),
 }
 """Options that some studies alone look at."""
 NAME_HELP = "A study, such as ghost/t2; --list names them all."
@@ -57,6 +58,11 @@ SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, p
 SET_HELP = "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again."
 START_HELP = "A checkpoint that training begins with, whose matcher and adapter take the place of the recipe's."
 SHARE_HELP = r"Share of generated clips in training for ghost/f3; give two or more. \[default: 0, 0.2, 0.4, 0.6, 0.8]"
+OTHER_HELP = (
+    "A corpus that bima/t3 searches and learns nothing from: NAME=CORPUS,FEATURES, and ,SPLIT where it is another than "
+    "--split; again for more."
+)
+SEEN_HELP = "Folder of features by the towers of --matcher or --start before their training, where it asks for some."
 STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
 
 
@@ -90,6 +96,8 @@ def study(
     query: Annotated[list[str] | None, typer.Option(help=QUERY_HELP)] = None,
     clip: Annotated[list[str] | None, typer.Option(help=CLIP_HELP)] = None,
     tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
+    other: Annotated[list[str] | None, typer.Option(help=OTHER_HELP)] = None,
+    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
     as_json: JsonOption = False,
@@ -111,7 +119,7 @@ def study(
         name,
         {
             "--class": action, "--base": base, "--query": query, "--clip": clip, "--tail-classes": tail_classes,
-            "--share": share,
+            "--share": share, "--other": other,
         },
         {"--recipe": recipe, "--set": changes},
     )  # fmt: skip
@@ -137,6 +145,7 @@ def study(
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
         split, train_split, chosen.data.validation, chosen.start, _reads_graphs(chosen, base or ()), videos, device,
+        seen, _others(other, split),
     )  # fmt: skip
     for file in (REPORT, RESULTS):
         check_place(out / file)
@@ -206,6 +215,23 @@ def _named(given: Sequence[str] | None) -> dict[str, str]:
         if name in found:
             raise UsageError(f"Two things are called {name!r}; give each a name of its own: NAME={place or name}.")
         found[name] = place if equals else name
+    return found
+
+
+def _others(given: Sequence[str] | None, split: str) -> dict[str, OtherCorpus]:
+    """`NAME=CORPUS,FEATURES`, with `,SPLIT` where it is not that of the study's own corpus.
+
+    Raises:
+        UsageError: it is not; or two have one name.
+    """
+    from evenreel.studies.loading import OtherCorpus
+
+    found = {}
+    for name, places in _named(given).items():
+        corpus, *rest = places.split(",")
+        if name == places or len(rest) not in (1, 2) or not all((name, corpus, *rest)):
+            raise UsageError(f"--other is {places!r}; it must be NAME=CORPUS,FEATURES or NAME=CORPUS,FEATURES,SPLIT.")
+        found[name] = OtherCorpus(Path(corpus), Path(rest[0]), rest[1] if rest[1:] else split)
     return found
 
 

@@ -9,6 +9,7 @@ from evenreel.studies.bima_maps import maps
 from evenreel.studies.bima_parts import projected_parts
 from evenreel.studies.bima_readings import by_parts, with_bias
 from evenreel.studies.bima_tables import BALANCE, FIGURE_3, KAPPA, READINGS, TABLE_4
+from evenreel.studies.bima_transfer import on_other_corpora
 from evenreel.studies.findings import Findings
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.study import Study
@@ -27,6 +28,15 @@ def _table(title: str, about: str, comparison: Comparison) -> Study:
 
 
 BIMA: dict[str, Study] = {
+    "bima/t3": Study(
+        "Does what was learned from one corpus hold in others?",
+        "Table 3: learned from one corpus, searched for in others (--other)",
+        on_other_corpora,
+        "training",
+        takes=("validation", "others"),
+        mirrors=False,
+        recipe=RECIPE,
+    ),
     "bima/t4": _table(
         "What does each part of BiMa do?",
         "Table 4: scene entities and activities, the captioning head, and content apart from bias",

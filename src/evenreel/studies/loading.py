@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, untrained_matcher
 from evenreel.checkpoint.architecture import encodings
+from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
@@ -27,6 +29,21 @@ ZERO_SHOT = "mean_pool"
 
 
 @dataclass(frozen=True)
+class OtherCorpus:
+    """Where a corpus is that is searched and not learned from.
+
+    Attributes:
+        corpus: its folder.
+        features: folder of its features, by the same encoder.
+        split: that is searched.
+    """
+
+    corpus: Path
+    features: Path
+    split: str = "test"
+
+
+@dataclass(frozen=True)
 class Sources:
     """Where the material of a study is.
 
@@ -42,6 +59,9 @@ class Sources:
         graphs: whether what is trained reads role graphs of captions.
         videos: folder in which the paths of clips begin; None for the corpus's.
         device: where models run.
+        seen: folder of features by the towers of checkpoints as they were before training, for those that select scene
+            elements by these.
+        others: other corpora by the names they are shown by, for studies that search some.
     """
 
     corpus: Path
@@ -55,6 +75,8 @@ class Sources:
     graphs: bool = False
     videos: Path | None = None
     device: str = "cpu"
+    seen: Path | None = None
+    others: Mapping[str, OtherCorpus] = field(default_factory=dict)
 
 
 def load_study_material(study: Study, sources: Sources, progress: Progress = lambda share: None) -> StudyMaterial:
@@ -84,9 +106,11 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
     train = reader.split(sources.train_split) if "training" in wanted and sources.features else None
     validation = reader.validation() if "validation" in wanted and sources.features else None
     features = reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None
+    models = tuple(reader.models()) if wanted & {"rankings", "models"} and sources.features else ()
+    reader.check_seen()
     return StudyMaterial(
         test=reader.test,
-        models=tuple(reader.models()) if wanted & {"rankings", "models"} and sources.features else (),
+        models=models,
         scores=reader.scores() if "rankings" in wanted else {},
         features=features,
         train=train,
@@ -99,6 +123,8 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         corpus=reader.whole,
         facts=reader.facts(progress) if "files" in wanted else None,
         looking=reader.looking() if "pictures" in wanted else None,
+        name=sources.corpus.resolve().name,
+        others={name: reader.other(name, one) for name, one in sources.others.items()},
         set_aside=tuple(dict.fromkeys(reader.set_aside)),
         notices=tuple(dict.fromkeys(reader.notices)),
     )
@@ -116,6 +142,7 @@ class _Reader:
         self.start: Pretrained | None = None
         self.streams: dict[str, int] = {}
         self.weights_hash: str | None = None
+        self._asked_seen = False
 
     def begin(self) -> None:
         """The checkpoint that training begins with; it says which features are read."""
@@ -136,16 +163,28 @@ class _Reader:
         name = self._sources.validation_split
         return None if name is None else self.part(select(self.whole, split=name))
 
-    def part(self, corpus: Corpus) -> Part:
-        """Features by the rule of the last run, or those that the checkpoint takes which training begins with."""
-        folder = self._features()
+    def other(self, name: str, other: OtherCorpus) -> Part:
+        """A split of another corpus, with features like those that are learned from."""
+        corpus = select(load_corpus(other.corpus), split=other.split)
+        if self.start is None:
+            self._check_alike(name, other)
+        return self.part(corpus, other.features)
+
+    def part(self, corpus: Corpus, features: Path | None = None) -> Part:
+        """Features by the rule of the last run, or those that the checkpoint takes which training begins with.
+
+        Args:
+            corpus: whose features.
+            features: their folder; None for the one that the user named for the corpus.
+        """
+        folder = features or self._features()
         if self.start is not None:
             self.weights_hash = self.start.about.encoder.weights_hash
-            loaded = load_features_for(self.start, folder, corpus)
+            loaded = load_features_for(self.start, folder, corpus, seen=self._seen_for(self.start))
             self._put_aside(loaded.set_aside)
             self.notices += [f"{notice}." for notice in loaded.notices]
             return part_of(corpus, loaded.texts, loaded.videos)
-        found = find_clips(folder, corpus)
+        found = find_clips(folder, corpus, rule=self.rule or None)
         self.rule, self.weights_hash = found.made.rule, found.manifest.weights_hash
         self.streams = {stream.name: stream.dimension for stream in found.manifest.streams}
         videos, aside = found.load()
@@ -157,6 +196,14 @@ class _Reader:
         """Every matcher with the features that it takes."""
         named = self._sources.matchers or {ZERO_SHOT: ZERO_SHOT}
         return [self._model(name, place) for name, place in named.items()]
+
+    def check_seen(self) -> None:
+        """Refuse features of towers before training that nothing asked for."""
+        if self._sources.seen is not None and not self._asked_seen:
+            raise UsageError(
+                "No checkpoint here selects scene elements by its towers as they were before training; leave --seen "
+                "out."
+            )
 
     def scores(self) -> dict[str, ScoreBlocks]:
         """Those of other systems; what they leave out is measured without."""
@@ -190,7 +237,7 @@ class _Reader:
     def _model(self, name: str, place: str) -> Model:
         folder = self._features()
         pretrained = _pretrained(place, folder, self._sources.device)
-        loaded = load_features_for(pretrained, folder, self.test)
+        loaded = load_features_for(pretrained, folder, self.test, seen=self._seen_for(pretrained))
         self._put_aside(loaded.set_aside)
         self.notices += [f"{name}: {notice}." for notice in loaded.notices]
         self.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
@@ -199,6 +246,28 @@ class _Reader:
                 f"{name} encodes each clip {times} times, and as many galleries are kept to search with."
             )
         return Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
+
+    def _seen_for(self, pretrained: Pretrained) -> Path | None:
+        if not asks_seen(pretrained):
+            return None
+        self._asked_seen = True
+        return self._sources.seen
+
+    def _check_alike(self, name: str, other: OtherCorpus) -> None:
+        """Refuse features of another corpus that say another thing than those that are learned from."""
+        own, theirs = read_manifest(self._features()), read_manifest(other.features)
+        command = f"evenreel features {shlex.quote(str(other.corpus))} --model {shlex.quote(own.encoder_id)}"
+        remedy = f"compute some with `{command} --rule {shlex.quote(self.rule)}`"
+        if own.weights_hash != theirs.weights_hash:
+            differ = "with other weights" if own.title == theirs.title else f"and what is learned from of {own.title}"
+            raise FeaturesError(
+                f"The features of {name} in {other.features} are of {theirs.title}, {differ}; {remedy}."
+            )
+        if self.rule not in {made.rule for made in theirs.sets}:
+            raise FeaturesError(
+                f"What is learned from has frames by '{self.rule}', and {other.features} has none of {name} by that "
+                f"rule; {remedy}."
+            )
 
     def _features(self) -> Path:
         if self._sources.features is None:
@@ -230,6 +299,10 @@ def _check_named(study: Study, sources: Sources) -> None:
         raise UsageError(
             "This study needs features of the corpus; name their folder with --features (`evenreel features` makes it)."
         )
+    if "others" in study.takes and not sources.others:
+        raise UsageError(
+            "This study searches corpora that nothing was learned from; name some with --other NAME=CORPUS,FEATURES."
+        )
     if study.needs == "rankings" and sources.features is None and not sources.scores:
         raise UsageError(
             "This study measures rankings; name features that a model can rank by (--features), or scores (--scores "
@@ -240,5 +313,6 @@ def _check_named(study: Study, sources: Sources) -> None:
     unused = ["--scores"] if sources.scores and study.needs != "rankings" else []
     unused += ["--start"] if sources.start and study.needs != "training" else []
     unused += ["--matcher"] if sources.matchers and study.needs not in ("rankings", "models") else []
+    unused += ["--other"] if sources.others and "others" not in study.takes else []
     if unused:
         raise UsageError(f"This study does not look at what is named with {' and '.join(unused)}; leave it out.")

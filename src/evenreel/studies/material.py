@@ -95,6 +95,8 @@ class StudyMaterial:
         corpus: all splits, for an overview; None for the test split alone.
         facts: of the files of its clips; None where nobody looked at them.
         looking: for studies that show frames of clips; None where nobody can.
+        name: what the corpus is called beside others.
+        others: parts of other corpora with features alike, by their names, for studies of what holds there.
         set_aside: clips without features, since they could not be read.
         notices: what the reader must know of all that.
     """
@@ -113,6 +115,8 @@ class StudyMaterial:
     corpus: Corpus | None = None
     facts: ClipFacts | None = None
     looking: Looking | None = None
+    name: str = "own corpus"
+    others: Mapping[str, Part] = field(default_factory=dict)
     set_aside: tuple[ClipAside, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -161,6 +165,19 @@ class StudyMaterial:
         if self.train is None or self.features is None:
             raise UsageError("This study trains; give it features of a training and of a test split.")
         return self.train, self.features
+
+    def searched(self) -> dict[str, Part]:
+        """Parts of other corpora, by their names, and the test split after them.
+
+        Raises:
+            UsageError: there are no others, or one has the name of the corpus.
+        """
+        _, test = self.learning()
+        if not self.others:
+            raise UsageError("This study asks what is found in corpora that nothing was learned from; give it some.")
+        if self.name in self.others:
+            raise UsageError(f"Two corpora are called {self.name!r}; call the other one something else.")
+        return {**self.others, self.name: test}
 
 
 @dataclass(frozen=True)
