@@ -257,6 +257,7 @@ def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Si
         env=ENVIRONMENT,
     )
     while len(list((tmp_path / "library").glob("shards/*/*.safetensors"))) < 3:  # so two are in the catalog
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(sent)
     _, errors = process.communicate()
@@ -532,6 +533,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
         env=ENVIRONMENT,
     )
     while not list((tmp_path / "library").glob("shards/*/*.safetensors")):
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGHUP)
     output, errors = process.communicate()

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Served, rendered, served
+from tests.server.conftest import PATIENCE_S, Served, rendered, served
 from tests.test_cli import here
 
 __all__ = ["rendered", "served"]
@@ -58,7 +58,7 @@ def running(library: Path, *options: str, token: str | None = None) -> Iterator[
 
 
 def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     body = answer.read()
@@ -67,12 +67,13 @@ def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
 
 
 def wait_for(port: int, path: str, key: str, until: set[str]) -> dict[str, Any]:
-    for _ in range(600):
-        answer: dict[str, Any] = get(port, path)[1]
-        if answer[key] in until:
-            return answer
+    deadline = time.monotonic() + PATIENCE_S
+    answer: dict[str, Any] = get(port, path)[1]
+    while answer[key] not in until:
+        assert time.monotonic() < deadline, f"{path} still says {answer}"
         time.sleep(0.1)
-    raise AssertionError(f"{path} still says {answer}")
+        answer = get(port, path)[1]
+    return answer
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
@@ -82,7 +83,7 @@ def test_it_serves_until_it_is_told_to_end(served: Served, ended_by: signal.Sign
         assert (status, answer["hits"][0]["on_screen"][0]["text"]) == (200, "HARBOUR")
         held = socket.create_connection(("127.0.0.1", port))  # a visitor who does not hang up
         process.send_signal(ended_by)
-        _, complained = process.communicate(timeout=20)
+        _, complained = process.communicate(timeout=PATIENCE_S)
         held.close()
         assert (process.returncode, complained) == (0, "")
 

@@ -350,18 +350,22 @@ def test_what_was_set_aside_is_listed_again_and_tried_again_when_changed_or_aske
 
 
 def test_a_decoder_that_hangs_or_crashes_costs_its_clip(place: Place) -> None:
-    names = ["hang", "crash", "good"]
-    for number, name in enumerate(names):
+    for number, name in enumerate(["crash", "good", "hang"]):
         write_video(place.videos / f"{name}.mp4", number)
-    corpus = corpus_of(pl.DataFrame({"clip_id": names, "path": [f"{name}.mp4" for name in names]}), CAPTIONS)
-    settings = replace(place.settings, limits=MediaLimits(stall_timeout_s=3))
     place.compute()
-    job = FeatureJob(
-        place.folder, SharedEncoder(PixelEncoder()), settings, _Silent(), "tests.library.stub_reader:StubReader"
-    )
-    report = job.run(corpus)
+
+    def run(limits: MediaLimits, *names: str) -> FeatureReport:
+        corpus = corpus_of(pl.DataFrame({"clip_id": names, "path": [f"{name}.mp4" for name in names]}), CAPTIONS)
+        settings = replace(place.settings, limits=limits)
+        return FeatureJob(
+            place.folder, SharedEncoder(PixelEncoder()), settings, _Silent(), "tests.library.stub_reader:StubReader"
+        ).run(corpus)
+
+    report = run(MediaLimits(), "crash", "good")
     assert report.computed == 1
-    assert {aside.clip_id: aside.reason for aside in report.set_aside} == {"hang": "timeout", "crash": "crashed"}
+    assert {aside.clip_id: aside.reason for aside in report.set_aside} == {"crash": "crashed"}
+    report = run(MediaLimits(stall_timeout_s=1), "hang")
+    assert {aside.clip_id: aside.reason for aside in report.set_aside} == {"hang": "timeout"}
 
 
 class _Silent:

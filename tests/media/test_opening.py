@@ -257,7 +257,7 @@ def test_hazard_25_what_cannot_be_read_never_blocks(tmp_path: Path) -> None:
         began = time.monotonic()
         for name in ("folder.mp4", "pipe.mp4", "s.mp4", "zero.mp4", "loop.mp4", "absent.mp4", "nul\x00.mp4"):
             assert reason_of(tmp_path / name) == "unreadable", name
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60  # a busy machine is no failure, and what blocks here blocks for ever
 
 
 def test_hazard_25_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,8 @@ SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
 SETTINGS = PlantSettings(SCENES, val_share=0.2, group=2)
 
 
-def _plan(strength: float = 0.9) -> PlantedCorpus:
-    return plan_corpus("scene_text", strength, 10, settings=SETTINGS)
+def _plan(strength: float = 0.9, clips: int = 10) -> PlantedCorpus:
+    return plan_corpus("scene_text", strength, clips, settings=SETTINGS)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -151,7 +151,7 @@ def test_a_worker_that_dies_is_a_sentence_and_keeps_what_was_finished(tmp_path: 
             worker.kill()
 
     with pytest.raises(CorpusError, match="for want of memory.*__main__.*Clips that were finished are kept"):
-        write_corpus(_plan(), tmp_path, workers=1, progress=kill)
+        write_corpus(_plan(clips=200), tmp_path, workers=1, progress=kill)  # too many to be finished before the kill
     assert list((tmp_path / "clips").glob("*.mp4"))
 
 
@@ -162,7 +162,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     script.write_text(
         "import sys, time; from evenreel.planted import *\n"
         "def wait(there, total):\n"
-        "    if there: print('begun', flush=True); time.sleep(60)\n"
+        "    if there: print('begun', flush=True); time.sleep(600)\n"
         "if __name__ == '__main__':\n"
         "    settings = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))\n"
         "    write_corpus(plan_corpus('visual', 0.5, 10, settings=settings), sys.argv[1], 2, wait)\n"
@@ -172,7 +172,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     try:
         assert parent.stdout is not None and parent.stdout.readline() == b"begun\n"
         parent.kill()
-        parent.communicate(timeout=20)
+        parent.communicate(timeout=120)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(parent.pid, signal.SIGKILL)

@@ -119,7 +119,7 @@ def browser() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        chromium = playwright.chromium.launch(executable_path=program, args=arguments)
+        chromium = playwright.chromium.launch(executable_path=program, args=arguments, timeout=PATIENCE_MS)
         yield chromium
         chromium.close()
 

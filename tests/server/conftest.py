@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import ServeSettings, make_app
 from tests.forked import FORKED_SUBPROCESS
 
+PATIENCE_S = 120.0  # a busy machine is no failure
 SCENES = {
     "star.mp4": Scene((Entity("star", "red", "large"),), "moves_right", "beach", duration_s=3.0),
     "heart.mp4": Scene((Entity("heart", "blue", "large"),), "bounces", "forest", duration_s=4.0),
@@ -70,10 +72,12 @@ def client(served: Served, forked_readers: None) -> Iterator[TestClient]:
 
 def wait_for_model(visitor: TestClient) -> None:
     """Ask until the model is no longer on its way."""
-    import time
+    wait_until(lambda: visitor.get("/api/health").json()["model"] != "loading")
 
-    for _ in range(600):
-        if visitor.get("/api/health").json()["model"] != "loading":
-            return
-        time.sleep(0.1)
-    pytest.fail("the model was not loaded within a minute")
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Look again and again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.02)

@@ -6,8 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from evenreel.library import catalog as catalogs
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
 from tests.library.fakes import WordsEncoder, on_disk
-from tests.server.conftest import Served
+from tests.server.conftest import PATIENCE_S, Served, wait_until
 
 WORDS_ONLY = ServeSettings(vision=False, searchers=2, waiting=2)
 
@@ -45,14 +44,6 @@ def open_desk(place: Path, settings: ServeSettings = WORDS_ONLY) -> Iterator[Des
         yield desk
     finally:
         desk.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if holds():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not come to hold")
 
 
 def clips(library: Library) -> bytes:
@@ -102,9 +93,13 @@ def test_kept_answers_are_bounded_by_their_size(place: Path) -> None:
 def test_more_than_may_wait_are_told_to_come_back(place: Path) -> None:
     gate = threading.Event()
 
+    def waiting(library: Library) -> bytes:
+        assert gate.wait(PATIENCE_S)
+        return b"x"
+
     async def crowd(desk: Desk) -> list[bytes | BaseException]:
-        asked = [asyncio.create_task(desk.ask(lambda library: b"x" if gate.wait(30) else b"")) for _ in range(6)]
-        await asyncio.sleep(0.2)
+        asked = [asyncio.create_task(desk.ask(waiting)) for _ in range(6)]
+        await asyncio.sleep(0)
         gate.set()
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -181,7 +176,7 @@ def test_while_the_model_loads_searches_are_told_to_come_back(served: Served, mo
     gate = threading.Event()
 
     def slow(self: Desk, name: str) -> WordsEncoder:
-        gate.wait(30)
+        gate.wait(PATIENCE_S)
         raise EncoderError("It was not to be.")
 
     monkeypatch.setattr(Desk, "_loaded", slow)

@@ -248,20 +248,16 @@ def test_a_long_line_of_guesses_is_cut_whether_they_are_right_or_wrong() -> None
 
 
 def test_who_has_the_token_does_not_wait_for_those_who_guess() -> None:
-    async def beside() -> tuple[float, int]:
+    async def beside() -> int:
         app = guard(ServeSettings(token=TOKEN))
         wrong = [asyncio.create_task(status(app, guess)) for guess in guesses("10.0.0.9")]
         await asyncio.sleep(0)
-        began = time.perf_counter()
         found = await status(app, scope("/api/search", "10.0.0.1", {"cookie": RIGHT_COOKIE}))
-        took_s = time.perf_counter() - began
         assert not any(task.done() for task in wrong)
         await asyncio.gather(*wrong)
-        return took_s, found
+        return found
 
-    took_s, found = asyncio.run(beside())
-    assert found == 200
-    assert took_s < DELAY_S
+    assert asyncio.run(beside()) == 200
 
 
 def test_nothing_is_kept_of_those_who_have_been_answered() -> None:

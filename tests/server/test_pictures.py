@@ -6,10 +6,12 @@ import asyncio
 import io
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -22,7 +24,7 @@ from evenreel.errors import MediaError
 from evenreel.library.contents import Located
 from evenreel.planted import write_clip
 from evenreel.server.desk import BusyError
-from evenreel.server.pictures import PREVIEW_PART_S, Pictures, trim
+from evenreel.server.pictures import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Pixels
 
@@ -125,23 +127,29 @@ def test_the_page_that_was_turned_to_last_is_made_first_from_its_top(
     pictures: Pictures, video: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     painted: list[float] = []
+    turned = threading.Event()
+    now_s = 1000.0
 
-    def quick(self: Pictures, *given: Any) -> bytes:
-        time.sleep(0.05)
+    def painting(self: Pictures, *given: Any) -> bytes:
+        assert turned.wait(60)
         painted.append(given[-1]["time_s"])
         return b""
 
-    monkeypatch.setattr(Pictures, "_paint_still", quick)
-
-    monkeypatch.setattr("evenreel.server.pictures.PAGE_GAP_S", 0.01)
+    monkeypatch.setattr(Pictures, "_paint_still", painting)
+    monkeypatch.setattr("evenreel.server.pictures.time", SimpleNamespace(monotonic=lambda: now_s))
 
     def page(*times_s: float) -> list[asyncio.Task[bytes]]:
         return [asyncio.create_task(pictures.still("6" * 32, located(video), time_s, 160)) for time_s in times_s]
 
     async def two_pages() -> None:
+        nonlocal now_s
         first = page(0.0, 1.0, 2.0, 3.0)
-        await asyncio.sleep(0.03)
-        await asyncio.gather(*first, *page(10.0, 11.0))
+        await asyncio.sleep(0)
+        now_s += 2 * PAGE_GAP_S
+        second = page(10.0, 11.0)
+        await asyncio.sleep(0)
+        turned.set()
+        await asyncio.gather(*first, *second)
 
     asyncio.run(two_pages())
     assert painted == [0.0, 10.0, 11.0, 1.0, 2.0, 3.0]

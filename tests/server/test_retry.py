@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,12 @@ from evenreel.server import retry
 from evenreel.server.records import Retry
 from evenreel.server.retry import Retrier
 from tests.library.fakes import on_disk
-from tests.server.conftest import Served
+from tests.server.conftest import Served, wait_until
 
 
 def ended(retrier: Retrier) -> Retry:
-    for _ in range(500):
-        if retrier.state().state != "running":
-            return retrier.state()
-        time.sleep(0.02)
-    pytest.fail("it does not end")
+    wait_until(lambda: retrier.state().state != "running")
+    return retrier.state()
 
 
 def start(retrier: Retrier, library: Path) -> Retry:
@@ -110,13 +107,11 @@ def test_a_run_that_fails_says_so(served: Served, code: str, monkeypatch: pytest
 
 
 def test_the_end_of_the_server_ends_the_run(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_command", lambda library: [sys.executable, "-c", "import time; time.sleep(60)"])
+    monkeypatch.setattr(retry, "_command", lambda library: [sys.executable, "-c", "import time; time.sleep(600)"])
     retrier = Retrier(served.library)
     start(retrier, served.library)
-    began = time.monotonic()
-    while retrier._process is None and time.monotonic() - began < 10:
-        time.sleep(0.01)
+    wait_until(lambda: retrier._process is not None)
     retrier.close()
     assert ended(retrier).state == "failed"
-    assert time.monotonic() - began < 10
+    assert retrier._process is not None and retrier._process.returncode in {-signal.SIGTERM, -signal.SIGKILL}
     assert start(retrier, served.library).state == "failed"  # and none begins after it

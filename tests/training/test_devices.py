@@ -22,7 +22,7 @@ from tests.training.conftest import CLIPS
 from tests.training.small_material import small_examples
 from tests.training.train_once import command, on_device, start
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 
 
 RECIPE: dict[str, Any] = {

@@ -12,7 +12,7 @@ import torch
 from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS
 from tests.training.train_once import run, start
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 STEPS_AN_EPOCH = 4
 KILLS = (2, 7, 11)
 """Steps: before the first checkpoint, in the second epoch and in the last; each after some that no checkpoint has."""
