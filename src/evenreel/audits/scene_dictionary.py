@@ -25,7 +25,6 @@ from evenreel.audits.words import figure_words
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.language.scene_elements import plain_activity, plain_entity
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -113,25 +112,11 @@ def _sentences(found: Sequence[KindMeasures], gain: Interval, settings: AuditSet
 def _notices(dictionary: SceneDictionary, found: Sequence[KindMeasures]) -> Iterator[str]:
     yield from dictionary.notices
     for one in found:
-        yield from _misspelt(one)
         yield from _crowded(one)
     for one in found:
         if one.gains and (silent := one.clips - one.gains.clips):
             yield f"{silent:,} of {one.clips:,} clips have no caption and are in no gain."
             return
-
-
-def _misspelt(one: KindMeasures) -> Iterator[str]:
-    """Phrases of a list that no caption can name, for captions are read in base forms."""
-    if one.mentions is None:
-        return
-    plain = plain_entity if one.kind == "entity" else plain_activity
-    silent = (phrase for phrase, count in zip(one.phrases, one.mentions, strict=True) if not count)
-    if wrong := [phrase for phrase in silent if plain(phrase) != phrase]:
-        yield (
-            f"{len(wrong):,} of {len(one.phrases):,} {NAMES[one.kind]} are not spelt as captions are read, such as "
-            f"{wrong[0]!r} for {plain(wrong[0])!r}: no caption counts as naming them."
-        )
 
 
 def _crowded(one: KindMeasures) -> Iterator[str]:

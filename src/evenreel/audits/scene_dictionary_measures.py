@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.language.scene_elements import Elements
+from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
 from evenreel.types import Corpus, FloatArray
 
 Kind = Literal["entity", "activity"]
@@ -34,7 +34,7 @@ class NamedCaptions:
     """What Q captions name.
 
     Attributes:
-        named: entities and activities of each, spelt as those of the dictionary (`read_elements`).
+        named: entities and activities of each, in base forms (`read_elements`).
         clip_ids: the clip of each.
         splits: the part of the corpus that each is of; empty where it has none.
     """
@@ -175,8 +175,9 @@ def _measured(
 ) -> KindMeasures:
     phrases = dictionary.entities if kind == "entity" else dictionary.activities
     named = None if captions is None else [_of_kind(one, kind) for one in captions.named]
-    pairs = None if named is None else _pairs(named, phrases)
-    coverage = () if captions is None or named is None else tuple(_coverages(captions.splits, named, set(phrases)))
+    place = _spellings(kind, phrases)
+    pairs = None if named is None else _pairs(named, place, len(phrases))
+    coverage = () if captions is None or named is None else tuple(_coverages(captions.splits, named, place.keys()))
     mentions = None if pairs is None else _sums(pairs)
     if chosen is None:
         return KindMeasures(kind, phrases, coverage, mentions)
@@ -191,7 +192,17 @@ def _of_kind(one: Elements, kind: Kind) -> tuple[str, ...]:
     return one.entities if kind == "entity" else one.activities
 
 
-def _coverages(splits: Sequence[str], named: Sequence[Sequence[str]], held: set[str]) -> Iterator[Coverage]:
+def _spellings(kind: Kind, phrases: Sequence[str]) -> dict[str, int]:
+    """Places in the dictionary by what captions may call its phrases: `Red Balls` of a list is their `red ball`.
+
+    A phrase that is there in these very letters comes before one in other letters, else the first one counts.
+    """
+    plain = plain_entity if kind == "entity" else plain_activity
+    places = {phrase: place for place, phrase in enumerate(phrases)}
+    return {plain(phrase): place for phrase, place in reversed(places.items())} | places
+
+
+def _coverages(splits: Sequence[str], named: Sequence[Sequence[str]], held: Set[str]) -> Iterator[Coverage]:
     for split in dict.fromkeys(splits):
         own = [phrases for phrases, of in zip(named, splits, strict=True) if of == split]
         counts = Counter(phrase for phrases in own for phrase in phrases)
@@ -202,12 +213,11 @@ def _coverages(splits: Sequence[str], named: Sequence[Sequence[str]], held: set[
         )  # fmt: skip
 
 
-def _pairs(named: Sequence[Sequence[str]], phrases: Sequence[str]) -> sparse.csr_array:
+def _pairs(named: Sequence[Sequence[str]], place: Mapping[str, int], phrases: int) -> sparse.csr_array:
     """(Q, P), 1 where a caption names a phrase of the dictionary."""
-    place = {phrase: number for number, phrase in enumerate(phrases)}
-    found = [(row, place[phrase]) for row, some in enumerate(named) for phrase in some if phrase in place]
-    rows, columns = np.array(found, np.int64).reshape(-1, 2).T
-    return _ones(rows, columns, (len(named), len(phrases)))
+    found = {(row, place[phrase]) for row, some in enumerate(named) for phrase in some if phrase in place}
+    rows, columns = np.array(sorted(found), np.int64).reshape(-1, 2).T
+    return _ones(rows, columns, (len(named), phrases))
 
 
 def _said_of_clips(pairs: sparse.csr_array, of: Sequence[str], clip_ids: Sequence[str]) -> sparse.csr_array:
