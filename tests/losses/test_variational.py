@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from evenreel.losses import variational
-from evenreel.losses.variational import Reduction, active_units, gaussian_kl, token_nll
+from evenreel.losses.variational import Reduction, active_units, gaussian_kl, overlap, token_nll
 
 lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 reductions = st.sampled_from(["mean", "sum"])
@@ -102,3 +102,24 @@ def test_chunks_give_the_value_and_the_slopes_of_the_whole(monkeypatch: pytest.M
     for whole, parts in zip(*results, strict=True):
         torch.testing.assert_close(parts, whole)
     assert not results[0][1][~mask].any()
+
+
+@given(counts=lengths, seed=st.integers(0, 999))
+@settings(max_examples=40)
+def test_overlap_against_a_loop_over_words(counts: list[int], seed: int) -> None:
+    mask = real(counts)
+    content, bias = (random(*mask.shape, 5, seed=seed + one) for one in (0, 1))
+    said, held = (rows[mask].double().numpy() for rows in (content, bias))
+    squares = []
+    for one, other in zip(said - said.mean(0), held - held.mean(0), strict=True):
+        lengths_of = float((one @ one) * (other @ other)) ** 0.5
+        squares.append((float(one @ other) / lengths_of) ** 2 if lengths_of > 1e-9 else 0.0)
+    assert overlap(content, bias, mask).item() == pytest.approx(sum(squares) / len(squares), abs=1e-5)
+
+
+def test_overlap_begins_where_there_is_no_bias_yet() -> None:
+    """The head of the bias begins at zero, and its first step has a gradient that is a number."""
+    content, bias = random(2, 3, 4, seed=0), torch.zeros(2, 3, 4, requires_grad=True)
+    overlap(content, bias, torch.ones(2, 3, dtype=torch.bool)).backward()
+    assert bias.grad is not None
+    assert bias.grad.isfinite().all()

@@ -18,7 +18,7 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.losses import info_nce
-from evenreel.losses.variational import gaussian_kl
+from evenreel.losses.variational import gaussian_kl, overlap
 from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import to_device
@@ -103,6 +103,7 @@ def test_what_weighs_nothing_is_not_calculated() -> None:
         assert getattr(matcher, part) is None
         assert terms_of(matcher).keys() == {"nce", "cap", "rec", "kl"} - {term}
     assert terms_of(fresh(lambda_kl=0)).keys() == {"nce", "cap", "rec"}
+    assert terms_of(fresh(lambda_orth=0.5)).keys() == {"nce", "cap", "rec", "kl", "orth"}
 
 
 def test_parts_for_which_there_is_nothing_are_left_out() -> None:
@@ -268,7 +269,7 @@ def test_there_is_no_bias_without_its_head() -> None:
 
 
 def test_the_terms_are_those_of_the_parts() -> None:
-    matcher, one = built(torch.float32, samples=2, lambda_kl=0.2, reduction="sum"), batch()
+    matcher, one = built(torch.float32, samples=2, lambda_kl=0.2, lambda_orth=0.7, reduction="sum"), batch()
     found = terms_of(matcher)
     text, video, size = matcher.encode_text(one.text), matcher.encode_video(one.video), math.sqrt(DIMENSION)
     expected = info_nce(matcher.score(text, video), one.same, matcher.logit_scale.exp())
@@ -283,9 +284,10 @@ def test_the_terms_are_those_of_the_parts() -> None:
     torch.testing.assert_close(found["rec"], 0.5 * (costs[0] + costs[1]) / 2)
     cost = gaussian_kl(bias.mu, bias.log_variance, one.text.word_mask, "sum")
     torch.testing.assert_close(found["kl"], 0.2 * cost)
+    torch.testing.assert_close(found["orth"], 0.7 * overlap(size * text.vectors, bias.mu, one.text.word_mask))
 
 
-@pytest.mark.parametrize("settings", [{}, {"reduction": "sum", "kl_on": "z", "samples": 2}], ids=str)
+@pytest.mark.parametrize("settings", [{"lambda_orth": 1.0}, {"reduction": "sum", "kl_on": "z", "samples": 2}], ids=str)
 @torch.no_grad()
 def test_padding_changes_no_term(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the noise, of which more padding takes more."""
@@ -299,7 +301,7 @@ def test_padding_changes_no_term(settings: dict[str, Any], monkeypatch: pytest.M
         video=replace(one.video, frames=frames, frame_mask=frame_mask, times_s=torch.zeros(frame_mask.shape)),
     )
     found, expected = terms_of(matcher, more), terms_of(matcher, one)
-    assert list(found) == ["nce", "cap", "rec", "kl"]
+    assert list(found) == ["nce", "cap", "rec", "kl", *(["orth"] if "lambda_orth" in settings else [])]
     for name, term in expected.items():
         torch.testing.assert_close(found[name], term, atol=1e-9, rtol=0)
 
@@ -356,12 +358,13 @@ def slopes(matcher: Any, term: str, part: str) -> bool:
 
 
 def test_each_term_teaches_what_it_should() -> None:
-    matcher = built(torch.float32)
+    matcher = built(torch.float32, lambda_orth=1.0)
     taught = {
         "nce": {"scene", "content"},
         "cap": {"scene", "captioner"},
         "rec": {"content", "bias", "text_decoder"},
         "kl": {"bias"},
+        "orth": {"bias"},
     }
     for term, expected in taught.items():
         found = {

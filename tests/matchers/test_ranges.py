@@ -56,6 +56,7 @@ BAD: dict[str, tuple[Any, ...]] = {
     "lambda_cap": (-0.1, *NO_NUMBERS),
     "lambda_rec": (-0.1, *NO_NUMBERS),
     "lambda_kl": (-0.1, *NO_NUMBERS),
+    "lambda_orth": (-0.1, *NO_NUMBERS),
     "kl_on": ("content", None),
     "reduction": ("max", None),
     "kappa": (0, 1.5, *NO_NUMBERS),
@@ -102,8 +103,8 @@ def test_the_ends_of_the_ranges(entry: Any) -> None:
         "margin": 0, "margin_pos": 2, "tau_neg": 1, "tau_pos": 1, "size": 2, "word_size": 1, "words_at_least": 1,
         "max_verbs": 1, "max_nouns": 1, "sharpness": 0, "graph_dropout": 0, "vocabulary": (), "vectors": None,
         "elements": None, "embeddings": None, "entities": (), "activities": (), "g": -1, "lambda_cap": 0,
-        "lambda_rec": 0, "lambda_kl": 0, "kappa": 1, "samples": 1, "free_nats": 0, "decoder_layers": 1,
-        "vocabulary_size": 1,
+        "lambda_rec": 0, "lambda_kl": 0, "lambda_orth": 0, "kappa": 1, "samples": 1, "free_nats": 0,
+        "decoder_layers": 1, "vocabulary_size": 1,
     }  # fmt: skip
     given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
     built = entry.settings(**given)

@@ -68,6 +68,30 @@ def active_units(mu: Tensor, mask: Tensor, least: float = 0.01) -> Tensor:
     return (variance > least).sum().float()
 
 
+def overlap(content: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
+    """How far the bias of words says what their content says: their mean squared cosine, each less its mean over words.
+
+    It is no term of the paper. Where content and bias are added up before a caption is written from them, a bias that
+    repeats the content makes it louder against the noise of the draw, and so it does. A loss that keeps two parts of a
+    representation apart is that of domain separation networks (arXiv 1608.06019, equation 5).
+
+    Args:
+        content: (B, L, D); nothing is learned through it.
+        bias: (B, L, D), the mean of each word's.
+        mask: (B, L) True = real.
+
+    Returns:
+        A number from 0 to 1, in float32.
+
+    >>> content = torch.tensor([[[1.0, 0.0], [-1.0, 0.0]]])
+    >>> real = torch.ones(1, 2, dtype=torch.bool)
+    >>> round(overlap(content, 5 * content + 3, real).item(), 4), overlap(content, content.flip(-1), real).item()
+    (1.0, 0.0)
+    """
+    said, held = content.detach()[mask].float(), bias[mask].float()
+    return F.cosine_similarity(said - said.mean(0), held - held.mean(0), dim=-1).square().mean()
+
+
 def token_nll(states: Tensor, words: Tensor, targets: Tensor, mask: Tensor, reduction: Reduction = "mean") -> Tensor:
     """`-sum_l log p(T_l | ...)` where `p` is the softmax of the products with the vectors of words (equations 6, 8).
 

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
-from evenreel.losses.variational import active_units, gaussian_kl
+from evenreel.losses.variational import active_units, gaussian_kl, overlap
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, seen_by_tower
 from evenreel.matchers.bima_settings import BimaSettings
@@ -186,6 +186,8 @@ class Bima(Wti):
             mu = content + bias.mu if settings.kl_on == "z" else bias.mu
             cost = gaussian_kl(mu, bias.log_variance, mask, settings.reduction, settings.free_nats)
             terms["kl"] = settings.lambda_kl * cost
+        if settings.lambda_orth:
+            terms["orth"] = settings.lambda_orth * overlap(content, bias.mu, mask)
         return terms
 
     def _written(self, batch: PairBatch) -> WrittenCaptions | None:

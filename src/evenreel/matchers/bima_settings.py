@@ -50,6 +50,8 @@ class BimaSettings(WtiSettings):
         lambda_cap: weight of the loss of captions that are written from frames.
         lambda_rec: of captions that are written from content and bias.
         lambda_kl: of the divergence of the bias from a standard normal distribution.
+        lambda_orth: of what the bias says of the content (`evenreel.losses.variational.overlap`), which is not in the
+            paper; with 1 the bias finds no more clips than chance would, and content finds as many as without.
         kl_on: `bias`, or `z`, the sum of content and bias, as equation 7 prints it.
         reduction: of these three over the words of a caption: `mean`, or `sum`, as the paper has it.
         samples: K, draws of the bias for each caption.
@@ -75,6 +77,7 @@ class BimaSettings(WtiSettings):
     lambda_cap: float = 0.3
     lambda_rec: float = 0.5
     lambda_kl: float = 1e-4
+    lambda_orth: float = 0.0
     kl_on: Literal["bias", "z"] = "bias"
     reduction: Reduction = "mean"
     samples: int = 1
@@ -100,7 +103,7 @@ class BimaSettings(WtiSettings):
             **dict.fromkeys(("max_words", "words_at_least", "vocabulary_size"), whole(1)),
             **dict.fromkeys(("use_entities", "use_activities", "residual"), TRUE_OR_FALSE),
             **dict.fromkeys(("captioning", "disentangle"), TRUE_OR_FALSE),
-            **dict.fromkeys(("lambda_cap", "lambda_rec", "lambda_kl", "free_nats"), AT_LEAST_0),
+            **dict.fromkeys(("lambda_cap", "lambda_rec", "lambda_kl", "lambda_orth", "free_nats"), AT_LEAST_0),
         }
         check_settings("bima", self, allowed)
 
