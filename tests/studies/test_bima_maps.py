@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evenreel.audits.page import audit_page
-from evenreel.corpus import make_corpus
+from evenreel.corpus import make_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.errors import UsageError
@@ -157,6 +157,32 @@ def test_what_the_user_names_is_shown(material: StudyMaterial) -> None:
         run_study("bima/maps", material, replace(SETTINGS, clips=("nobody",)))
     with pytest.raises(UsageError, match="shows frames of clips; give it "):
         run_study("bima/maps", replace(material, looking=None), SETTINGS)
+
+
+def without(part: Part, clip: str) -> Part:
+    """As a part is loaded one of whose clips was set aside: its captions still have features."""
+    rows = [row for row, one in enumerate(part.videos.ids) if one != clip]
+    kept = part.only(select(part.corpus, where=pl.col("clip_id") != clip)).videos
+    assert len(kept.ids) == len(rows)
+    return part_of(part.corpus, part.texts, kept)
+
+
+def test_captions_keep_their_names_where_clips_were_set_aside(part: Part, looking: Looking) -> None:
+    """One system lacks a clip that the other has; both are looked at on those that both have."""
+    plain = build_matcher("mean_pool", part.texts.sentence.shape[1])
+    models = (Model("few", plain, without(part, "clip 0")), Model("fewer", plain, without(part, "clip 2")))
+    material = StudyMaterial(part.corpus, models, looking=looking)
+    found = run_study("bima/maps", material, replace(SETTINGS, queries=("caption 9",)))
+    scores = {
+        clip: float(frames[mask].mean(axis=0) @ part.texts.sentence[9] / np.linalg.norm(frames[mask].mean(axis=0)))
+        for clip, frames, mask in zip(part.videos.ids, part.videos.frames, part.videos.frame_mask, strict=True)
+        if clip not in ("clip 0", "clip 2")
+    }
+    text = part.corpus.captions["text"][9]
+    first = max(scores, key=lambda clip: scores[clip])
+    rank = 1 + sum(value > scores["clip 4"] for value in scores.values())
+    right = "right" if first == "clip 4" else "wrong"
+    assert found.tables[0].rows == tuple((name, text, first, right, None, rank) for name in ("few", "fewer"))
 
 
 def test_the_page_holds_the_pictures_and_no_markup_from_outside(material: StudyMaterial) -> None:

@@ -9,12 +9,15 @@ element is the cosine of patches and its phrases.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+import polars as pl
+
 from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
+from evenreel.corpus import select
 from evenreel.errors import UsageError
 from evenreel.studies.findings import Findings
 from evenreel.studies.looks import HOTTEST, Attention, Look, look
@@ -95,7 +98,7 @@ def maps(material: StudyMaterial, settings: StudySettings, progress: Progress) -
         CorpusError: a clip has no file.
         MediaError: a clip cannot be read, or is not the one that features were made of.
     """
-    models, looking = material.encoders(), material.pictures()
+    models, looking = _alike(material.encoders()), material.pictures()
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
     views = _views(models, rankings, settings)
     seen: list[Seen] = []
@@ -108,6 +111,13 @@ def maps(material: StudyMaterial, settings: StudySettings, progress: Progress) -
             seen.append(Seen(model.name, caption, clip, column == answer.own, answer.rank, found))
             progress(len(seen) / (len(views) * len(models)))
     return _findings([model.name for model in models], seen, settings)
+
+
+def _alike(models: Sequence[Model]) -> list[Model]:
+    """The models with the clips that all of them have features of, so that a row is the same caption to each."""
+    shared = set.intersection(*(set(model.part.videos.ids) for model in models))
+    corpus = select(models[0].part.corpus, where=pl.col("clip_id").is_in(shared))
+    return [replace(model, part=model.part.only(corpus)) for model in models]
 
 
 def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], settings: StudySettings) -> list[View]:

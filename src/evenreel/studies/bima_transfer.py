@@ -59,7 +59,8 @@ def on_other_corpora(material: StudyMaterial, settings: StudySettings, progress:
         EvenreelError: the dictionary cannot be used with these features.
     """
     streams = settings.recipe.data.streams
-    parts = {name: with_streams(part, material.streams, streams) for name, part in material.searched().items()}
+    taken = {name: with_streams(part, material.streams, streams) for name, part in material.searched().items()}
+    parts = {name: part.only(part.corpus) for name, part in taken.items()}
     kinds = compared_with_others(material, settings)
     untrained = {name: _untrained(part) for name, part in parts.items()}
     found = _compared(kinds, parts, each_outcome(kinds, material, settings, progress))
