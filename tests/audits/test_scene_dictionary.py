@@ -251,6 +251,14 @@ def test_a_kind_that_is_lacking_is_told_and_has_no_column() -> None:
     render(audit_page([result]))
 
 
+def test_a_kind_that_no_caption_names_has_no_gain() -> None:
+    own, captions, chosen = known_world(36)
+    silent = replace(captions, named=[replace(one, activities=()) for one in captions.named])
+    rows = {row[0]: row[1:] for row in _table(audit_dictionary(own, silent, chosen, SETTINGS).tables, "In short").rows}
+    assert rows["phrases with a gain"] == (3, 0)
+    assert rows["gain of named phrases, points"] == ("100.0 (95% interval 100.0 to 100.0)", None)
+
+
 def test_a_curve_is_named_once_wherever_it_begins() -> None:
     """Captions that name activities alone have their curve in the second panel only."""
     own, captions, chosen = known_world(36)

@@ -173,7 +173,7 @@ def _known(one: KindMeasures) -> int | None:
 
 
 def _gain(one: KindMeasures, settings: AuditSettings) -> str | None:
-    if one.gains is None:
+    if one.gains is None or not _known(one):
         return None
     return figure_words(gain_of_named([one.gains], settings.confidence), settings.confidence)
 
