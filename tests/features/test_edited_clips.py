@@ -124,9 +124,9 @@ def test_a_control_paints_as_much_elsewhere(edited: Edited) -> None:
 
 
 def test_without_motion_every_frame_is_the_middle_one(edited: Edited) -> None:
-    _, shown = edited(removed="motion")
+    _, shown = edited(removed="motion", places=())
     assert all(np.abs(one.astype(int) - shown[0]).mean() < 3 for one in shown)
-    _, moving = edited(removed="motion", control=True)
+    _, moving = edited(removed="motion", control=True, places=())
     assert np.abs(moving[0].astype(int) - moving[-1]).mean() > 10
     assert np.abs(shown[0].astype(int) - moving[1]).mean() < 3
 

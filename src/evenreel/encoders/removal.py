@@ -49,6 +49,8 @@ class RemovalSettings:
             raise UsageError(f"{self.removed!r} cannot be taken out of clips; there are: {', '.join(REMOVED)}.")
         if self.removed == "background" and not self.places:
             raise UsageError("Say in words what backgrounds are, such as 'grass field' or 'kitchen'.")
+        if self.removed == "motion" and self.places:
+            raise UsageError("Where motion goes, no patch is looked at; leave the phrases for places out.")
         if not 0 < self.share <= 1:
             raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
 
