@@ -163,7 +163,7 @@ def with_inputs(pretrained: Pretrained, **inputs: Any) -> Pretrained:
             "of org/one, .* holds those of .*clip, and .* `evenreel features CORPUS --model org/one --rule '3 m",
         ),
         (
-            OTHER | {"trained_further": True},
+            OTHER | {"before": "11" * 32},
             {},
             "of org/one, trained further, .* --model CHECKPOINT/encoder --rule '3 m",
         ),

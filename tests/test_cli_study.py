@@ -226,12 +226,15 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     matcher, spec = build_matcher("bima", manifest.dimension, settings), MatcherSpec("bima", settings)
     save_pretrained(tmp_path / "bima", Pretrained(matcher, spec, About(note, Inputs(rule="2 midpoints"))))
     config = tmp_path / "bima" / "config.json"
-    config.write_text(config.read_text().replace('"trained_further": false', '"trained_further": true'))
+    config.write_text(config.read_text().replace('"before": null', f'"before": "{manifest.weights_hash}"'))
     named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
     sources = Sources(place.corpus, place.features, named, seen=place.features)
     bima, towers = load_study_material(STUDIES["bima/maps"], sources).models
     assert bima.part.videos.seen is not None and towers.part.videos.seen is None
     np.testing.assert_allclose(bima.part.videos.seen, clip_means(bima.part.videos), atol=1e-6)
+    config.write_text(config.read_text().replace(manifest.weights_hash + '"\n', 'another"\n'))
+    with pytest.raises(FeaturesError, match="were .* before their training, with other weights; compute them"):
+        load_study_material(STUDIES["bima/maps"], sources)
     with pytest.raises(FeaturesError, match=r"before it was trained further; .*\(--seen\)"):
         load_study_material(STUDIES["bima/maps"], replace(sources, seen=None))
     with pytest.raises(UsageError, match="leave --seen out"):

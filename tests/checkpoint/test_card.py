@@ -94,7 +94,7 @@ def test_it_says_what_several_matchers_cost() -> None:
 
 def test_towers_of_a_checkpoint_on_the_hub_have_to_be_fetched() -> None:
     fetch = "`hf download org/name --local-dir CHECKPOINT`"
-    assert fetch in card_of(EncoderNote("builtin", "00" * 32, DIMENSION, trained_further=True), Inputs())
+    assert fetch in card_of(EncoderNote("builtin", "00" * 32, DIMENSION, before="11" * 32), Inputs())
     assert fetch not in card_of(EncoderNote("builtin", "00" * 32, DIMENSION), Inputs())
 
 

@@ -89,7 +89,7 @@ def test_a_matcher_for_another_encoder_is_refused(place: Path) -> None:
 
 def test_towers_that_were_trained_further_are_named_where_they_lie() -> None:
     spec = MatcherSpec("mean_pool")
-    note = EncoderNote("builtin", "00" * 32, 16, trained_further=True)
+    note = EncoderNote("builtin", "00" * 32, 16, before="11" * 32)
     with pytest.raises(LibraryError, match=r"builtin, trained further, .* with --model CHECKPOINT/encoder to re-rank"):
         check_encoder(Pretrained(build(spec, 16), spec, About(note)), "builtin", "11" * 32)
 

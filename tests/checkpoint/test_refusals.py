@@ -116,7 +116,7 @@ def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
         lambda data: data["about"]["inputs"].update(frames=-1),
         lambda data: data["about"]["inputs"].update(words_from="rumour"),
         lambda data: data["about"]["metrics"][0].update(value="high"),
-        lambda data: data["about"]["encoder"].update(trained_further="../elsewhere"),
+        lambda data: data["about"]["encoder"].update(before=["../elsewhere"]),
     ],
 )
 def test_a_config_that_was_edited(saved: Path, edit: Callable[[dict[str, Any]], object]) -> None:

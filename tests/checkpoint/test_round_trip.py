@@ -169,14 +169,14 @@ def test_trained_towers_are_saved_as_a_model_of_their_own(
     assert written.about.encoder.weights_hash == encoder.weights_hash
     assert written.about.encoder.weights_hash != load_encoder(str(source)).weights_hash
     assert written.about.encoder.id == "org/tiny"
-    assert written.about.encoder.trained_further
+    assert written.about.encoder.before == "00" * 32 == load_matcher(tmp_path / "both").about.encoder.before
     assert load_matcher(tmp_path / "both").about.encoder == written.about.encoder
     with pytest.raises(CheckpointError, match=r"trained further from org/tiny; save them with it"):
         save_pretrained(tmp_path / "alone", load_matcher(tmp_path / "both"))
     own = load_towers(open_checkpoint(tmp_path / "both" / "encoder"), torch.device("cpu"), "float32")
     assert save_pretrained(tmp_path / "again", load_matcher(tmp_path / "both"), own).about == written.about
     foreign = load_towers(open_checkpoint(source), torch.device("cpu"), "float32")
-    with pytest.raises(CheckpointError, match=r"not those whose features the matcher takes; .* of org/tiny that is"):
+    with pytest.raises(CheckpointError, match=r"not those whose features .* of org/tiny without what it was before"):
         save_pretrained(tmp_path / "wrong", load_matcher(tmp_path / "both"), foreign)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "both", "source"]
     for name, parameter in towers.model.state_dict().items():

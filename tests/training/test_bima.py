@@ -151,7 +151,7 @@ def test_each_device_has_the_captions_of_the_whole_batch() -> None:
 def test_training_does_not_begin_where_elements_would_be_selected_by_other_towers(
     whole: tuple[Path, Trained], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note = EncoderNote("clip", HASH, DIMENSION, trained_further=True)
+    note = EncoderNote("clip", HASH, DIMENSION, before="another")
     pretrained = Pretrained(whole[1].matcher, whole[1].spec, About(note))
     monkeypatch.setattr(material_module, "load_matcher", lambda name: pretrained)
     loaded = Loaded(learning(), None, EncoderUsed("clip", HASH, "every 1 s"), ())

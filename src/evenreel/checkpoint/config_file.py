@@ -107,8 +107,8 @@ def _encoder(note: EncoderNote) -> EncoderNote:
     _text(note.id), _text(note.weights_hash)
     if not isinstance(note.dimension, int) or note.dimension < 1:
         raise ValueError(f"the dimension is {note.dimension!r}")
-    if not isinstance(note.trained_further, bool):
-        raise TypeError(f"trained_further is {note.trained_further!r}")
+    if note.before is not None:
+        _text(note.before)
     return note
 
 

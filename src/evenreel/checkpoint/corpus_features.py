@@ -85,9 +85,12 @@ def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
         return
     if not asked:
         raise FeaturesError("The matcher asks for no features of towers before their training; leave --seen out.")
-    if (given := read_manifest(Path(seen)).encoder_id) != note.id:
+    given = read_manifest(Path(seen))
+    if given.weights_hash != note.before:
+        weights = ", with other weights" if given.encoder_id == note.id else ""
         raise FeaturesError(
-            f"The features in {seen} are of {given}, and the matcher's towers were {note.id} before their training."
+            f"The features in {seen} are of {given.encoder_id}, and the matcher's towers were {note.id} before their "
+            f"training{weights}; compute them with the model that training began with."
         )
 
 

@@ -37,13 +37,19 @@ class EncoderNote:
         id: name the encoder can be loaded by; for one that was trained further, of what it was before.
         weights_hash: digest over its weights and settings.
         dimension: D, the length of its features.
-        trained_further: whether its towers were trained with the matcher; they then lie in the checkpoint's `encoder/`.
+        before: where its towers were trained with the matcher, the digest of what they were before; what they are now
+            lies in the checkpoint's `encoder/`. None where they were not.
     """
 
     id: str
     weights_hash: str
     dimension: int
-    trained_further: bool = False
+    before: str | None = None
+
+    @property
+    def trained_further(self) -> bool:
+        """Whether its towers were trained with the matcher."""
+        return self.before is not None
 
     def __str__(self) -> str:
         return f"{self.id}, trained further" if self.trained_further else self.id

@@ -84,10 +84,10 @@ def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderN
     if before.trained_further and digest != before.weights_hash:
         raise CheckpointError(
             f"The towers are not those whose features the matcher takes; give those from the folder {ENCODER} of its "
-            f"checkpoint, or, if they were trained again with it, an EncoderNote of {before.id} that is not yet "
-            "trained_further."
+            f"checkpoint, or, if they were trained again with it, an EncoderNote of {before.id} without what "
+            "it was before."
         )
-    return EncoderNote(before.id, digest, towers.dimension, trained_further=True)
+    return EncoderNote(before.id, digest, towers.dimension, before.before or before.weights_hash)
 
 
 def _check_free(folder: Path) -> None:
