@@ -147,6 +147,8 @@ def training_told(recipe: Recipe, material: StudyMaterial) -> str:
         selected = f"the best by {recipe.selection.metric} on {recipe.data.held_out:.0%} of the training videos"
     else:
         selected = "those of the last step, since nothing was kept to select on"
+    if share := recipe.selection.start_share:
+        selected += f", mixed with {share:.0%} of those that training began with"
     return (
         f"All rows are trained by the recipe {recipe.name} with the same seeds but for what their names say; the "
         f"weights are {selected}."
