@@ -22,11 +22,7 @@ from tests.training.small_material import (
     small_recipe,
     tower_material,
 )
-from tests.training.test_run import CutShortError, cut_short_after_7, figures_of
-
-
-def weights(matcher: Any) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
+from tests.training.test_run import CutShortError, cut_short_after_7, figures_of, weights_of
 
 
 def sharing(share: float, **changes: Any) -> Recipe:
@@ -41,18 +37,18 @@ def never_learning(recipe: Recipe) -> Recipe:
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
 def test_the_mean_of_first_and_last_weights_is_kept(tmp_path: Path, share: float) -> None:
     material = replace(small_material(), validation=None)
-    first = weights(train(never_learning(sharing(0.0)), material, tmp_path / "first").matcher)
-    last = weights(train(sharing(0.0), material, tmp_path / "last").matcher)
-    kept = weights(train(sharing(share), material, tmp_path / "kept").matcher)
+    first = weights_of(train(never_learning(sharing(0.0)), material, tmp_path / "first"))
+    last = weights_of(train(sharing(0.0), material, tmp_path / "last"))
+    kept = weights_of(train(sharing(share), material, tmp_path / "kept"))
     for name, tensor in kept.items():
         torch.testing.assert_close(tensor, (1 - share) * last[name] + share * first[name], rtol=0, atol=1e-6)
     assert any(not torch.equal(first[name], last[name]) for name in first)
 
 
 def test_it_begins_with_the_weights_of_a_checkpoint(tmp_path: Path) -> None:
-    given = weights(train(small_recipe(), small_material(), tmp_path / "given").matcher)
+    given = weights_of(train(small_recipe(), small_material(), tmp_path / "given"))
     material = Material(small_examples(), DIMENSION, start=given)
-    kept = weights(train(sharing(1.0), material, tmp_path / "kept").matcher)
+    kept = weights_of(train(sharing(1.0), material, tmp_path / "kept"))
     assert all(torch.equal(kept[name], given[name]) for name in given)
 
 
@@ -73,7 +69,7 @@ def test_a_resumed_run_remembers_how_it_began(tmp_path: Path) -> None:
         train(recipe, small_material(), tmp_path / "broken", Outside(recall_at_1, watch=cut_short_after_7))
     again = train(recipe, small_material(), tmp_path / "broken", Outside(recall_at_1, resume=True))
     assert whole.step == again.step
-    assert all(torch.equal(tensor, weights(again.matcher)[name]) for name, tensor in weights(whole.matcher).items())
+    assert all(torch.equal(tensor, weights_of(again)[name]) for name, tensor in weights_of(whole).items())
 
 
 def a_recall(scores: ScoreBlocks) -> Mapping[str, float]:

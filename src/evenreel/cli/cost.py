@@ -107,9 +107,7 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
         out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
     out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
     if more := found.whole.training_parameters:
-        out.print(
-            f"Only training has {count(more, 'parameter')} more, such as the temperature or decoders."
-        )
+        out.print(f"Only training has {count(more, 'parameter')} more, such as the temperature or decoders.")
     if found.words_unread:
         out.print("Vectors of the captions' words come on top; --measure reads them.")
     bigger = f", {_amount(GALLERY * found.one.videos.row_bytes)}B of one training" if found.members > 1 else ""
