@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from evenreel import __version__
@@ -29,28 +30,31 @@ _LIMITS = (
 )
 
 
-def model_card(config: Config) -> str:
+def model_card(config: Config, *, seen: bool = False) -> str:
     """The text of README.md.
 
     Args:
         config: what config.json says.
+        seen: whether the matcher asks for features by its towers as they were before training (`asks_seen`), which no
+            library has.
     """
-    return "\n".join(_lines(config)) + "\n"
+    return "\n".join(_lines(config, seen)) + "\n"
 
 
-def _lines(config: Config) -> Iterator[str]:
+def _lines(config: Config, seen: bool) -> Iterator[str]:
     about = config.about
+    library = about.encoder.stored_name is None and not seen
     yield from ("---", _head(about), "---", "")
     yield from (f"# {_title(config.spec)} for text-to-video retrieval", "")
     words = "the words as they stand" if reads_graphs(config.spec) else "the features of their words"
     yield f"A matcher of evenreel {__version__}: it scores a sentence against a video from {words}"
     yield from ("and the features of frames. It is no encoder: those features come from the one named below.", "")
-    yield from _intended(about)
+    yield from _intended(about, library)
     yield from _encoder(about.encoder)
     yield from _matcher(config.spec, about.inputs)
     yield from _training(about)
     yield from _metrics(about.metrics)
-    yield from _use(about)
+    yield from _use(about, library, seen)
     yield from ("## Limits", "", *(f"- {sentence}" for sentence in (*_LIMITS, *about.limits)))
 
 
@@ -81,9 +85,9 @@ def _times(count: int, name: str) -> str:
     return name if count == 1 else f"{count} x {name}"
 
 
-def _intended(about: About) -> Iterator[str]:
+def _intended(about: About, library: bool) -> Iterator[str]:
     yield from ("## Intended use", "")
-    if about.encoder.stored_name is None:
+    if library:
         yield "- To put the first clips that a library finds for a sentence in a better order."
     yield "- To score the captions and clips of a corpus, and to compare it there with other systems."
     if about.corpus:
@@ -169,15 +173,18 @@ def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
     yield ""
 
 
-def _use(about: About) -> Iterator[str]:
+def _use(about: About, library: bool, seen: bool) -> Iterator[str]:
     yield from ("## Use", "")
-    if about.encoder.stored_name is None:
+    if library:
         yield from _in_library(about)
     yield from ("On a corpus:", "", "```console", about.features_command + " --out FEATURES")
-    yield "evenreel score CHECKPOINT CORPUS --features FEATURES --out scores.npz"
+    if seen:
+        before = replace(about, encoder=replace(about.encoder, before=None), inputs=Inputs(rule=about.inputs.rule))
+        yield before.features_command + " --out SEEN"
+    yield f"evenreel score CHECKPOINT CORPUS --features FEATURES{' --seen SEEN' if seen else ''} --out scores.npz"
     yield from ("evenreel evaluate scores.npz --corpus CORPUS", "```", "", "In Python:", "", "```python")
     yield from ("import evenreel", "", 'pretrained = evenreel.load_matcher("CHECKPOINT")')
-    if about.encoder.stored_name is None:
+    if library:
         yield 'with evenreel.open_library("LIBRARY") as library:'
         yield '    result = library.search("a sentence", rerank=pretrained)'
     yield from ("```", "")

@@ -14,6 +14,7 @@ from torch import Tensor
 from evenreel.checkpoint.architecture import build, kept_weights, resolved
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
+from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import ENCODER, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
@@ -62,7 +63,7 @@ def _write(folder: Path, pretrained: Pretrained, towers: Towers | None) -> Pretr
     digest = hashlib.sha256(payload).hexdigest()
     config = Config(pretrained.spec, pretrained.about, digest)
     (folder / CONFIG).write_text(to_json(config), encoding="utf-8")
-    (folder / CARD).write_text(model_card(config), encoding="utf-8")
+    (folder / CARD).write_text(model_card(config, seen=asks_seen(pretrained)), encoding="utf-8")
     return pretrained
 
 
