@@ -197,6 +197,8 @@ def test_what_writes_captions_is_a_cost_of_training_alone() -> None:
     recipe = replace(plain_recipe, matcher=MatcherChoice("bima", {**SETTINGS["bima"], "vocabulary": ()}))
     unread, plain = recipe_cost(recipe, SMALL), recipe_cost(plain_recipe, SMALL)
     assert (unread.words_unread, plain.words_unread) == (True, False)
+    rare = replace(recipe.matcher, settings={**recipe.matcher.settings, "words_at_least": 3})
+    assert recipe_cost(replace(recipe, matcher=rare), SMALL) == unread
     read = recipe_cost(recipe, SMALL, LearnedFrom(texts=("a red ball", "a dog")))
     assert not read.words_unread
     more = read.one.training_parameters - unread.one.training_parameters

@@ -127,11 +127,16 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
         UsageError: the matcher takes no such shape.
     """
     given = spec_of(recipe)
-    spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,)))
+    spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,) * _words_at_least(given)))
     one = matcher_cost(build(spec, shape.dimension), shape)
     whole, members = _whole(recipe, spec)
     both = one if whole == spec else matcher_cost(build(whole, shape.dimension), shape)
     return RecipeCost(shape, members, one, both, learned is None and (reads_graphs(given) or _has_unread(spec)))
+
+
+def _words_at_least(spec: MatcherSpec) -> int:
+    """How often a word has to stand in captions to be one of the matcher's, or of one that it wraps."""
+    return max(1, spec.settings.get("words_at_least", 1), *map(_words_at_least, spec.wrapped))
 
 
 def _has_unread(spec: MatcherSpec) -> bool:
