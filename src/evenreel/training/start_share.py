@@ -37,7 +37,7 @@ class StartShare:
     @contextmanager
     def mixed(self, module: RetrievalModule) -> Iterator[None]:
         """The same for a while; afterwards the module has its own weights again, to the bit."""
-        own = {name: _weights(module)[name].clone() for name in self._start}
+        own = {name: weights.clone() for name, weights in _weights(module).items() if name in self._start}
         self.mix(module)
         try:
             yield
