@@ -46,7 +46,7 @@ def test_style_is_removed_and_everything_else_stays(place: Path, tmp_path: Path)
     lines = done.stdout.splitlines()
     assert lines[0] == f"Wrote {tmp_path}/new: 2 captions, 2 of them changed."
     assert lines[1:3] == [f"  {TEXTS[0]}", "  became a man who runs"]
-    assert "In 1 caption nothing is to be changed, or no paraphrase is given: left out" in done.stdout
+    assert "In 1 caption nothing is to be changed beyond capital and full stop, or no paraphrase is" in done.stdout
     clean, after = load_corpus(place / "corpus"), load_corpus(tmp_path / "new")
     assert after.clips.equals(clean.clips)
     assert after.captions.drop("text").equals(clean.captions.drop("text")[:2])
@@ -63,6 +63,23 @@ def test_captions_that_stay_as_they_were_are_kept_on_request(place: Path, tmp_pa
     assert isinstance(none.exception, CorpusError)
     assert "In none of the 1 captions" in str(none.exception)
     assert not (tmp_path / "none").exists()
+
+
+def test_a_capital_and_a_full_stop_are_no_style_to_take_away(tmp_path: Path) -> None:
+    """The control turns them too, so an effect over such captions would be that of the control."""
+    clips = pl.DataFrame({"clip_id": ["a", "b", "c"], "path": ["a.mp4", "b.mp4", "c.mp4"]})
+    written = ["A man runs.", "A dog jumps .", "In this video we see a cat."]
+    captions = pl.DataFrame({"caption_id": ["0", "1", "2"], "clip_id": ["a", "b", "c"], "text": written})
+    save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
+    for out, kept, expected in (
+        ("some", (), ["a cat"]),
+        ("all", ("--keep-unchanged",), ["a man runs", "a dog jumps", "a cat"]),
+    ):
+        done = perturbed(tmp_path, tmp_path / out, "--edit", "style-removed", "--json", *kept)
+        assert json.loads(done.stdout)["changed"] == 1
+        assert texts(tmp_path / out) == expected
+    assert perturbed(tmp_path, tmp_path / "control", "--edit", "control").exit_code == 0
+    assert len(texts(tmp_path / "control")) == 3
 
 
 def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:

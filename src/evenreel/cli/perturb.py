@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -39,7 +41,7 @@ def perturb(
 ) -> None:
     """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare.
 
-    Captions in which nothing is to be changed are left out.
+    Captions in which nothing is to be changed, or no more than capital and full stop, are left out.
     """
     import polars as pl
 
@@ -54,13 +56,14 @@ def perturb(
         texts = _paraphrased(corpus, pattern, paraphrases, seed)
     else:
         texts = _edited(corpus, edit, tagger, seed)
-    changed = pl.Series(texts, dtype=pl.String) != corpus.captions["text"]
-    if not changed.any():
+    changed = _changed(edit, corpus.captions["text"].to_list(), texts)
+    if not any(changed):
         raise CorpusError(f"In none of the {len(texts):,} captions of {folder} is anything to be changed by {edit!r}.")
     edited = corpus.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
-    save_corpus(make_corpus(corpus.clips, edited if keep_unchanged else edited.filter(changed)), out)
+    save_corpus(make_corpus(corpus.clips, edited if keep_unchanged else edited.filter(pl.Series(changed))), out)
     copy_class_names(folder, out)
-    _show(folder, corpus, texts, out, kept=keep_unchanged, as_json=as_json)
+    pairs = list(compress(zip(corpus.captions["text"], texts, strict=True), changed))
+    _show(folder, pairs, len(texts), out, kept=keep_unchanged, as_json=as_json)
 
 
 def _check(edit: str, pattern: Sequence[str] | None, paraphrases: Path | None) -> None:
@@ -103,15 +106,23 @@ def _paraphrased(corpus: Corpus, pattern: Sequence[str] | None, paraphrases: Pat
     return [given.get(caption, text) for caption, text in corpus.captions.select("caption_id", "text").iter_rows()]
 
 
-def _show(folder: Path, corpus: Corpus, texts: Sequence[str], out: Path, *, kept: bool, as_json: bool) -> None:
+def _changed(edit: str, before: Sequence[str], after: Sequence[str]) -> list[bool]:
+    """Which captions say something in other words; what changes no more than the control does is no edit."""
+    from evenreel.language.style import differ_in_words
+
+    differ = ne if edit == CONTROL else differ_in_words
+    return [*map(differ, before, after)]
+
+
+def _show(
+    folder: Path, changed: Sequence[tuple[str, str]], captions: int, out: Path, *, kept: bool, as_json: bool
+) -> None:
     from evenreel.cli.show import console, print_json, safe
     from evenreel.library.report import count
 
-    before = corpus.captions["text"].to_list()
-    changed = [(old, new) for old, new in zip(before, texts, strict=True) if old != new]
-    written, still = len(texts) if kept else len(changed), len(texts) - len(changed)
+    written, still = captions if kept else len(changed), captions - len(changed)
     if as_json:
-        print_json({"corpus": str(out), "captions": written, "changed": len(changed), "left_out": len(texts) - written})
+        print_json({"corpus": str(out), "captions": written, "changed": len(changed), "left_out": captions - written})
         return
     terminal = console()
     terminal.print(f"Wrote {safe(out)}: {count(written, 'caption')}, {len(changed):,} of them changed.")
@@ -119,8 +130,8 @@ def _show(folder: Path, corpus: Corpus, texts: Sequence[str], out: Path, *, kept
         terminal.print(f"  {safe(old)}\n  [dim]became[/] {safe(new)}")
     if still:
         terminal.print(
-            f"  In {count(still, 'caption')} nothing is to be changed, or no paraphrase is given: "
-            f"{'kept as they were' if kept else 'left out, as an audit would count them as captions that do not move'}."
+            f"  In {count(still, 'caption')} nothing is to be changed beyond capital and full stop, or no paraphrase "
+            f"is given: {'kept' if kept else 'left out, as an audit would count them as captions that do not move'}."
         )
     terminal.print(
         f"Its videos are those of {safe(folder)}: evenreel features {safe(out)} --videos {safe(folder)} --out "

@@ -77,6 +77,16 @@ def turned_marks(caption: str) -> str:
     return f"{text[:1].swapcase()}{text[1:]}"
 
 
+def differ_in_words(one: str, other: str) -> bool:
+    """Whether two captions differ in more than the control turns, and in more than spaces.
+
+    >>> differ_in_words("A man runs.", "a man runs"), differ_in_words("A man runs.", "a dog runs")
+    (False, True)
+    """
+    first, second = (lowered(" ".join(text.strip().removesuffix(".").split())) for text in (one, other))
+    return first != second
+
+
 EDITS: dict[str, Callable[[Wording, Wording], str]] = {
     "style-removed": lambda own, _: own.bare,
     "style-swapped": lambda own, lender: lender.around(own.content),
