@@ -136,7 +136,8 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
 
 def _words_at_least(spec: MatcherSpec) -> int:
     """How often a word has to stand in captions to be one of the matcher's, or of one that it wraps."""
-    return max(1, spec.settings.get("words_at_least", 1), *map(_words_at_least, spec.wrapped))
+    own: int = spec.settings.get("words_at_least", 1)
+    return max(own, *map(_words_at_least, spec.wrapped), 1)
 
 
 def _has_unread(spec: MatcherSpec) -> bool:
