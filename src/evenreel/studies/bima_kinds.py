@@ -116,10 +116,10 @@ def bima_of(material: StudyMaterial, settings: StudySettings) -> Recipe:
 def _check_dictionary(settings: BimaSettings, weights_hash: str | None) -> None:
     """Refuse, before anything is trained, a dictionary that some row could not look at."""
     if lacking := [kind for kind, phrases in _phrases(settings, weights_hash).items() if not phrases]:
+        where = "of the recipe" if settings.elements is None else f"in {settings.elements}"
         raise UsageError(
-            f"Studies of bima need entities and activities, and the dictionary in {settings.elements} has no "
-            f"{lacking[0]}; make one with both, for example from lists of your own (`evenreel elements --entities FILE "
-            "--activities FILE`)."
+            f"Studies of bima need entities and activities, and the dictionary {where} has no {lacking[0]}; make one "
+            "with both, for example from lists of your own (`evenreel elements --entities FILE --activities FILE`)."
         )
 
 
