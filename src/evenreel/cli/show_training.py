@@ -12,6 +12,7 @@ from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, clips_note, valid
 from evenreel.library.report import count
 from evenreel.training.material import Loaded
 from evenreel.training.run import Trained
+from evenreel.training.start_share import mixed_words
 
 MANY = 10
 
@@ -68,7 +69,7 @@ def _weights(trained: Trained) -> str:
         return f"{len(trained.members)} members became one matcher, with the weights {weights}"
     early = ", stopped early" if trained.progress.stopped else ""
     chosen = "best on validation" if trained.progress.best_step is not None else "last"
-    return f"the weights are those of step {trained.step:,}, the {chosen}{early}"
+    return f"the weights are those of step {trained.step:,}, the {chosen}{early}{mixed_words(trained.start_share)}"
 
 
 def _in_short(member: Trained) -> str:

@@ -23,6 +23,7 @@ from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
 from evenreel.training.run_folder import MEMBERS, METRICS
+from evenreel.training.start_share import mixed_words
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
 _VALIDATION = "validation/"
@@ -118,6 +119,10 @@ def _lead(recipe: Recipe, trained: Trained) -> str:
     if trained.members:
         measured = f", with {value} on the validation split" if value else ""
         return f"{len(trained.members)} members became one matcher{measured}."
+    mixed = mixed_words(trained.start_share)
     if not value:
-        return f"The weights are those of the last step, {trained.step:,}; there was no validation split to select on."
-    return f"The weights are those of step {trained.step:,}, the best on the validation split: {value}."
+        return (
+            f"The weights are those of the last step, {trained.step:,}{mixed}; there was no validation split to select "
+            "on."
+        )
+    return f"The weights are those of step {trained.step:,}, the best on the validation split{mixed}: {value}."

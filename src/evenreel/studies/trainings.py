@@ -24,6 +24,7 @@ from evenreel.training.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Material, Outside, Trained
 from evenreel.training.specs import spec_of
+from evenreel.training.start_share import mixed_words
 from evenreel.training.strata import lengths_of
 from evenreel.training.trimmed import trimmed_corpus, uses_of
 from evenreel.types import Corpus, ScoreBlocks
@@ -147,11 +148,9 @@ def training_told(recipe: Recipe, material: StudyMaterial) -> str:
         selected = f"the best by {recipe.selection.metric} on {recipe.data.held_out:.0%} of the training videos"
     else:
         selected = "those of the last step, since nothing was kept to select on"
-    if share := recipe.selection.start_share:
-        selected += f", mixed with {share:.0%} of those that training began with"
     return (
         f"All rows are trained by the recipe {recipe.name} with the same seeds but for what their names say; the "
-        f"weights are {selected}."
+        f"weights are {selected}{mixed_words(recipe.selection.start_share)}."
     )
 
 

@@ -84,6 +84,7 @@ class Trained:
         first: whether this process is that of the first device; only it has anything to write.
         members: the trainings that the matcher is made of; none for a single one.
         strata: what the members learned from, or the heads of the matcher; none where clips were not divided.
+        start_share: share of the weights that training began with in those of the matcher.
     """
 
     matcher: Matcher
@@ -95,6 +96,7 @@ class Trained:
     first: bool = True
     members: tuple[Trained, ...] = ()
     strata: tuple[Stratum, ...] = ()
+    start_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,16 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
         step = progress.best_step
     start.mix(model)
     figures = MetricsFile(folder / METRICS).of_step(step)
-    return Trained(model.matcher.eval(), spec, material.towers, step, progress, figures, trainer.is_global_zero)
+    return Trained(
+        matcher=model.matcher.eval(),
+        spec=spec,
+        towers=material.towers,
+        step=step,
+        progress=progress,
+        figures=figures,
+        first=trainer.is_global_zero,
+        start_share=recipe.selection.start_share,
+    )
 
 
 def _order(recipe: Recipe, examples: Examples) -> Order:

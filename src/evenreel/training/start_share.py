@@ -15,6 +15,15 @@ from torch import Tensor
 from evenreel.training.module import RetrievalModule
 
 
+def mixed_words(share: float) -> str:
+    """What is said behind the weights of a step, where they are mixed.
+
+    >>> mixed_words(0.5), mixed_words(0.0)
+    (', mixed with 50% of those that training began with', '')
+    """
+    return f", mixed with {share:.0%} of those that training began with" if share else ""
+
+
 class StartShare:
     """The weights that a module has now, to be mixed in later.
 
