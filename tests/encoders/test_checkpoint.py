@@ -123,7 +123,8 @@ def test_weights_in_several_files_are_read_together(checkpoints: dict[str, Path]
     listed = {name: file for file, part in halves.items() for name in part}
     (clip_copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listed}))
     whole, split = load_encoder(str(checkpoints["clip"])), load_encoder(str(clip_copy))
-    np.testing.assert_array_equal(split.encode_text(["a"]).sentence, whole.encode_text(["a"]).sentence)
+    # Not to the bit: where weights lie in memory decides how a processor adds up.
+    np.testing.assert_allclose(split.encode_text(["a"]).sentence, whole.encode_text(["a"]).sentence, atol=1e-6)
     (clip_copy / "model-2.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"not complete: model-2\.safetensors missing"):
         load_encoder(str(clip_copy))
