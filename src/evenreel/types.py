@@ -248,6 +248,8 @@ class VideoFeatures:
         window_mask: (V, O) True = some text was read in the window; None together with `windows`.
         seen: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the tower of
             `frames` did; None where they are the same.
+        window_confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where
+            there is no word; None where there are no windows, or nobody says.
     """
 
     ids: tuple[str, ...]
@@ -257,6 +259,7 @@ class VideoFeatures:
     windows: NDArray[Any] | None = None
     window_mask: NDArray[np.bool_] | None = None
     seen: FloatArray | None = None
+    window_confidence: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,4 +153,5 @@ def with_windows(video: VideoBatch) -> VideoBatch:
         times_s=times_s[rows, order],
         windows=None,
         window_mask=None,
+        window_confidence=None,
     )

@@ -55,6 +55,8 @@ class VideoBatch:
         window_mask: (V, O) True = some text was read in the window.
         seen: (V, D) mean of the frames as a tower saw them that learns nothing, where `frames` are changed since: by an
             adapter, or by learning. None where they are as it saw them, see `seen_by_tower`.
+        window_confidence: (V, O) mean over the words of a window of the confidence each was read with, 0 where there is
+            no word; None where there are no windows, or nobody says.
     """
 
     ids: tuple[str, ...]
@@ -64,6 +66,7 @@ class VideoBatch:
     windows: Tensor | None = None
     window_mask: Tensor | None = None
     seen: Tensor | None = None
+    window_confidence: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +133,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
     """Some videos of the features, cut to the longest of them, in float32."""
     mask = features.frame_mask[rows]
     longest = int(row_lengths(mask).max(initial=1))
-    windows, window_mask = features.windows, features.window_mask
+    windows, window_mask, confidence = features.windows, features.window_mask, features.window_confidence
     return VideoBatch(
         ids=_picked(features.ids, rows),
         frames=_tensor(features.frames[rows][:, :longest]),
@@ -139,6 +142,7 @@ def video_batch(features: VideoFeatures, rows: NDArray[np.int64] | slice = slice
         windows=None if windows is None else _tensor(windows[rows]),
         window_mask=None if window_mask is None else torch.from_numpy(window_mask[rows]),
         seen=None if features.seen is None else _tensor(features.seen[rows]),
+        window_confidence=None if confidence is None else _tensor(confidence[rows]),
     )
 
 

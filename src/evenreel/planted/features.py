@@ -58,7 +58,9 @@ def video_features(
     padded = np.zeros(mask.shape)
     padded[mask] = np.concatenate(times)
     windows, window_mask = _windows(clips, padded, mask, encoder)
-    return VideoFeatures(tuple(clip.clip_id for clip in clips), frames, mask, padded, windows, window_mask)
+    ids = tuple(clip.clip_id for clip in clips)
+    certain = None if window_mask is None else window_mask.astype(np.float32)
+    return VideoFeatures(ids, frames, mask, padded, windows, window_mask, window_confidence=certain)
 
 
 def text_features(clips: Sequence[PlantedClip], encoder: Encoder) -> TextFeatures:

@@ -116,7 +116,7 @@ def patches_as_clips(patches: FloatArray, part: Part, column: int) -> VideoFeatu
     """Each patch (n, rows, columns, D) as a clip of one frame, with all else that is known of the clip it is from."""
     videos, count = part.videos, patches[..., 0].size
     seen = seen_by_tower(video_batch(videos, slice(column, column + 1))).numpy()
-    windows, window_mask = videos.windows, videos.window_mask
+    windows, window_mask, certain = videos.windows, videos.window_mask, videos.window_confidence
     return VideoFeatures(
         tuple(str(number) for number in range(count)),
         patches.reshape(count, 1, -1),
@@ -125,6 +125,7 @@ def patches_as_clips(patches: FloatArray, part: Part, column: int) -> VideoFeatu
         None if windows is None else windows[[column] * count],
         None if window_mask is None else window_mask[[column] * count],
         seen.repeat(count, axis=0),
+        None if certain is None else certain[[column] * count],
     )
 
 

@@ -246,7 +246,7 @@ def _videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
     if ids == videos.ids:
         return videos
     rows = _rows(videos.ids, ids)
-    windows, mask = videos.windows, videos.window_mask
+    windows, mask, certain = videos.windows, videos.window_mask, videos.window_confidence
     return VideoFeatures(
         ids,
         videos.frames[rows],
@@ -255,6 +255,7 @@ def _videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
         None if windows is None else windows[rows],
         None if mask is None else mask[rows],
         None if videos.seen is None else videos.seen[rows],
+        None if certain is None else certain[rows],
     )
 
 

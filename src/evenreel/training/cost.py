@@ -263,4 +263,5 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
         times_s=torch.arange(shape.frames).expand(frames.shape[:2]).float(),
         windows=written if windows else None,
         window_mask=torch.ones(written.shape[:2], dtype=torch.bool) if windows else None,
+        window_confidence=torch.ones(written.shape[:2]) if windows else None,
     )

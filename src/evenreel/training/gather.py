@@ -47,7 +47,12 @@ def gather_videos(video: VideoBatch, ids: tuple[str, ...], gather: Gather) -> Vi
     )
     if video.windows is None or video.window_mask is None:
         return gathered
-    return replace(gathered, windows=_all(video.windows, gather), window_mask=_all(video.window_mask, gather))
+    return replace(
+        gathered,
+        windows=_all(video.windows, gather),
+        window_mask=_all(video.window_mask, gather),
+        window_confidence=None if video.window_confidence is None else _all(video.window_confidence, gather),
+    )
 
 
 def _all(part: Tensor, gather: Gather) -> Tensor:
