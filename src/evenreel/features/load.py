@@ -179,6 +179,15 @@ class FoundClips:
         Raises:
             FeaturesError: a clip has no features and was not set aside; a file is damaged.
         """
+        shards, aside = self.shards()
+        return pad_videos(list(shards), list(shards.values()), self.made.windows), aside
+
+    def shards(self) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
+        """What is stored of the clips that have features, by their ids, and the clips that were set aside.
+
+        Raises:
+            FeaturesError: as `load`.
+        """
         shards: dict[str, Shard] = {}
         aside: list[ClipAside] = []
         missing: list[str] = []
@@ -191,7 +200,7 @@ class FoundClips:
                 missing.append(clip.clip_id)
         if missing:  # all are told at once
             raise FeaturesError(_missing(self.folder, "clips", missing, len(self.keys)) + self._remedy())
-        return pad_videos(list(shards), list(shards.values()), self.made.windows), tuple(aside)
+        return shards, tuple(aside)
 
     def fingerprint(self) -> dict[str, str | int | None]:
         """What `load` gives, as plain data to record and to compare; reads no shard.

@@ -68,10 +68,7 @@ def read_windows(
     Raises:
         EncoderError: a feature is not a number.
     """
-    length_s = float(sampled.spans_s[-1, 1])
-    middles_s = (np.arange(count) + 0.5) * length_s / count
-    shown = tracks if exact else spread(tracks, sampled, middles_s)
-    texts = window_texts(shown, length_s, count, lambda text: not encoder.truncated([text])[0])
+    texts = sampled_texts(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
     vectors = np.zeros((count, encoder.dimension), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
@@ -79,6 +76,16 @@ def read_windows(
             if text:
                 vectors[row] = row_of[text]
     return Windows(texts, vectors)
+
+
+def sampled_texts(
+    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Callable[[str], bool], *, exact: bool = False
+) -> tuple[str, ...]:
+    """The O sentences of a clip with at least one frame; arguments as in `with_windows` and `window_texts`."""
+    length_s = float(sampled.spans_s[-1, 1])
+    middles_s = (np.arange(count) + 0.5) * length_s / count
+    shown = tracks if exact else spread(tracks, sampled, middles_s)
+    return window_texts(shown, length_s, count, fits)
 
 
 def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
