@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
+from evenreel.language.folding import fold, stop_words, words
 from evenreel.library.fulltext import (
     content_words,
-    fold,
     index_about,
     index_clip_text,
     padded,
@@ -22,8 +22,6 @@ from evenreel.library.fulltext import (
     rebuild_full_text,
     remove_about,
     remove_clip_text,
-    stop_words,
-    words,
 )
 from evenreel.library.written import (
     Written,

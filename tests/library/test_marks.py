@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evenreel.library.fulltext import content_words, fold, rebuild_full_text, words
+from evenreel.language.folding import fold, words
+from evenreel.library.fulltext import content_words, rebuild_full_text
 from evenreel.library.marks import marks
 from evenreel.library.written import on_screen_hits
 

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, LibraryError, UsageError
+from evenreel.language.folding import words
 from evenreel.library.catalog import stored_path
 from evenreel.library.confidence import CONFIDENT, null_queries
-from evenreel.library.fulltext import content_words, rebuild_full_text, words
+from evenreel.library.fulltext import content_words, rebuild_full_text
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.search import Query, Searcher
 from evenreel.types import Hit, MomentHit, TextHit

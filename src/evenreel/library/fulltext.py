@@ -15,12 +15,10 @@ import hashlib
 import json
 import os
 import sqlite3
-import unicodedata
 from collections import Counter
-from functools import cache
-from importlib import resources
-from itertools import groupby
 
+from evenreel.language import folding
+from evenreel.language.folding import words
 from evenreel.library.schema import lay_down
 from evenreel.types import Metadata
 
@@ -30,42 +28,9 @@ SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
 
-def fold(text: str) -> str:
-    """Text without case, width and Latin, Greek or Cyrillic accents.
-
-    Example:
-        >>> fold("Ｃａｆé ΆΣ")
-        'cafe ασ'
-    """
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text.casefold()).casefold())
-    # Accents only: the vowel signs of other scripts are combining marks too, and belong to the word.
-    kept = "".join(letter for letter in plain if not "\u0300" <= letter <= "\u036f")
-    return unicodedata.normalize("NFKC", kept.replace("ı", "i"))
-
-
-def words(text: str) -> list[str]:
-    """The folded words of a text, in order.
-
-    Example:
-        >>> words("JAPAN - Netherlands_2:0")
-        ['japan', 'netherlands', '2', '0']
-    """
-    runs = ("".join(run) for inside, run in groupby(fold(text), _in_word) if inside)
-    return [run for run in runs if any(letter.isalnum() for letter in run)]
-
-
 def content_words(text: str) -> list[str]:
     """The different words of a query that carry meaning, at most 50; all its words where none does."""
-    found = words(text)
-    kept = [word for word in found if word not in stop_words()]
-    return list(dict.fromkeys(kept or found))[:MAX_CONTENT_WORDS]
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """English words that say nothing about what is on a screen."""
-    text = resources.files("evenreel.library").joinpath("stop_words.txt").read_text(encoding="utf-8")
-    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+    return folding.content_words(text)[:MAX_CONTENT_WORDS]
 
 
 def phrase(text: str) -> str:
@@ -168,10 +133,6 @@ def _drop(connection: sqlite3.Connection, table: str) -> None:
         connection.execute("PRAGMA writable_schema = RESET")
     for shadow in SHADOWS:
         connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
-
-
-def _in_word(letter: str) -> bool:
-    return letter.isalnum() or unicodedata.category(letter)[0] == "M"
 
 
 def _about_row(path: str | bytes) -> int:

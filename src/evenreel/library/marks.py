@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from evenreel.library.fulltext import fold, words
+from evenreel.language.folding import fold, words
 from evenreel.library.written import allowed_errors, may_be_inside, terms
 
 Stretch = tuple[int, int]

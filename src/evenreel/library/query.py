@@ -10,7 +10,8 @@ import numpy as np
 
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import EncoderError, UsageError
-from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words, words
+from evenreel.language.folding import words
+from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words
 from evenreel.types import Encoder, FloatArray, TextEmbedding
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evenreel.library.fulltext import content_words, padded, phrase, words
+from evenreel.language.folding import words
+from evenreel.library.fulltext import content_words, padded, phrase
 from evenreel.types import TextHit
 
 MIN_INSIDE = 4

@@ -1,0 +1,55 @@
+"""Words as they are looked for on a screen: without case, width and accents, wherever they were written."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from importlib import resources
+from itertools import groupby
+
+
+def fold(text: str) -> str:
+    """Text without case, width and Latin, Greek or Cyrillic accents.
+
+    Example:
+        >>> fold("Ｃａｆé ΆΣ")
+        'cafe ασ'
+    """
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text.casefold()).casefold())
+    # Accents only: the vowel signs of other scripts are combining marks too, and belong to the word.
+    kept = "".join(letter for letter in plain if not "\u0300" <= letter <= "\u036f")
+    return unicodedata.normalize("NFKC", kept.replace("ı", "i"))
+
+
+def words(text: str) -> list[str]:
+    """The folded words of a text, in order.
+
+    Example:
+        >>> words("JAPAN - Netherlands_2:0")
+        ['japan', 'netherlands', '2', '0']
+    """
+    runs = ("".join(run) for inside, run in groupby(fold(text), _in_word) if inside)
+    return [run for run in runs if any(letter.isalnum() for letter in run)]
+
+
+def content_words(text: str) -> list[str]:
+    """The different words of a query that carry meaning; all its words where none does.
+
+    Example:
+        >>> content_words("a clip of the Red red bus"), content_words("The Who")
+        (['red', 'bus'], ['the', 'who'])
+    """
+    found = words(text)
+    kept = [word for word in found if word not in stop_words()]
+    return list(dict.fromkeys(kept or found))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """English words that say nothing about what is on a screen."""
+    text = resources.files("evenreel.language").joinpath("stop_words.txt").read_text(encoding="utf-8")
+    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+
+
+def _in_word(letter: str) -> bool:
+    return letter.isalnum() or unicodedata.category(letter)[0] == "M"
