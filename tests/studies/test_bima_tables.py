@@ -33,9 +33,10 @@ from evenreel.studies.bima_kinds import (
     weights,
 )
 from evenreel.studies.bima_parts import FOLDS, predicted, told_apart
-from evenreel.studies.bima_tables import T2V, V2T, recall_figures
+from evenreel.studies.bima_tables import T2V, V2T
 from evenreel.studies.kinds import Kinds
 from evenreel.studies.material import Part, StudyMaterial
+from evenreel.studies.recalls import recall_figures
 from evenreel.studies.trainings import each_outcome
 from evenreel.training.recipe import MatcherChoice
 from evenreel.types import Scores

@@ -10,7 +10,7 @@ from typing import Any
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import load_dictionary, load_embedded
 from evenreel.matchers.bima_settings import BimaSettings
-from evenreel.studies.kinds import Kind, Kinds, beside
+from evenreel.studies.kinds import Kind, Kinds, beside, changed, from_the_start
 from evenreel.studies.material import StudyMaterial, StudySettings
 from evenreel.training.recipe import MatcherChoice, Recipe
 
@@ -47,13 +47,13 @@ _SPELT_OUT = (*OFF, *CHOSEN, "g", "residual", "kl_on", "reduction")
 
 def parts(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 4: each part alone, some, and all of them."""
-    recipe = _from_the_start(bima_of(material, settings), material)
+    recipe = from_the_start(bima_of(material, settings), material)
     return beside(changed(recipe, OFF), {name: changed(recipe, switches) for name, switches in PARTS.items()})
 
 
 def compared_with_others(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 3: all parts and none, as in table 4, and CLIP4Clip."""
-    recipe = _from_the_start(bima_of(material, settings), material)
+    recipe = from_the_start(bima_of(material, settings), material)
     clip4clip = replace(recipe, matcher=MatcherChoice(CLIP4CLIP))
     return beside(changed(recipe, OFF), {CLIP4CLIP: clip4clip, BIMA: changed(recipe, PARTS[BIMA])})
 
@@ -135,20 +135,6 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Sequ
     folder = Path(settings.elements)
     found = load_dictionary(folder) if weights_hash is None else load_embedded(folder, weights_hash).dictionary
     return {"entities": found.entities, "activities": found.activities}
-
-
-def _from_the_start(recipe: Recipe, material: StudyMaterial) -> Recipe:
-    if material.start is not None:
-        raise UsageError(
-            "This study trains matchers that are built in several ways, and a checkpoint (--start) is of one: leave it "
-            "out."
-        )
-    return recipe
-
-
-def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
-    """The recipe with other settings of its matcher."""
-    return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, {**recipe.matcher.settings, **settings}))
 
 
 def only_bima(material: StudyMaterial, settings: StudySettings) -> Kinds:

@@ -11,9 +11,10 @@ from evenreel.checkpoint.architecture import module
 from evenreel.evaluation import Interval
 from evenreel.matchers.bima import Reading, captions_read
 from evenreel.studies.bima_kinds import ALPHAS, only_bima
-from evenreel.studies.bima_tables import ABOUT, ENDS, MAIN, RECALLS, T2V, recall_figures
+from evenreel.studies.bima_tables import ABOUT, ENDS, MAIN, RECALLS, T2V
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.studies.recalls import recall_figures
 from evenreel.studies.seeds import PERCENT, over_seeds
 from evenreel.studies.trainings import Outcome, each_outcome, few_seeds, training_told
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.results import Direction
 from evenreel.studies.bima_kinds import (
     BIMA,
     KAPPAS,
@@ -17,18 +15,17 @@ from evenreel.studies.bima_kinds import (
     row_of,
     weights,
 )
+from evenreel.studies.recalls import WAYS, ends_of, named, recall_figures
 from evenreel.studies.training_tables import Comparison, Measures
-from evenreel.types import Corpus, ScoreBlocks
 
-WAYS: dict[str, Direction] = {"T2V": "t2v", "V2T": "v2t"}
 RECALLS = ("R@1", "R@5", "R@10", "Rsum")
-T2V, V2T = (tuple(f"{name} {way}" for name in RECALLS) for way in WAYS)
+T2V, V2T = (named(RECALLS, way) for way in WAYS)
 MAIN = T2V[0]
 ABOUT = (
     "Recall is the share of captions whose own clip is among the first k (T2V), and of clips with one of their "
     "captions there (V2T); Rsum adds R@1, R@5 and R@10. Items with equal scores have their expected rank."
 )
-ENDS = {name: (0.0, 300.0) for name in (*T2V, *V2T) if name.startswith("Rsum")}
+ENDS = ends_of((*T2V, *V2T))
 PAPER = (
     "On MSR-VTT the paper has R@1 45.7 without any part, 49.2 with entities, 49.4 with activities, 51.5 with both, "
     "52.1 with the captioning head too, 47.0 with disentanglement alone and 53.5 with all. Its text says that entities "
@@ -40,22 +37,6 @@ SWITCHES = (
 )
 
 FEWER = "A clip has no more elements than the dictionary has phrases of a kind, so larger numbers are left out."
-
-
-def recall_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
-    """Recall in percent, of the caption's own clip and of the clip's own captions.
-
-    Args:
-        scores: of every caption and clip of the corpus.
-        corpus: whose they are.
-        names: of `T2V` and `V2T`.
-    """
-    settings = EvaluationSettings(parse_metrics(RECALLS), resamples=0)
-    found = evaluate(scores, corpus, settings).directions
-    figures = {
-        f"{name} {way}": found[direction].summary[name].value for way, direction in WAYS.items() for name in RECALLS
-    }
-    return {name: figures[name] for name in names}
 
 
 BY_RECALL = Measures(recall_figures, MAIN, ABOUT, ENDS)

@@ -16,11 +16,12 @@ from evenreel.audits.result import AuditFigure, AuditTable, Cell
 from evenreel.evaluation import Interval
 from evenreel.matchers import build_matcher
 from evenreel.studies.bima_kinds import BIMA, CLIP4CLIP, compared_with_others
-from evenreel.studies.bima_tables import ABOUT, ENDS, MAIN, T2V, recall_figures
+from evenreel.studies.bima_tables import ABOUT, ENDS, MAIN, T2V
 from evenreel.studies.findings import Findings, beside, effect_of, interval_cells
 from evenreel.studies.kinds import BASELINE, Kinds
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.studies.recalls import recall_figures
 from evenreel.studies.seeds import PERCENT, over_seeds
 from evenreel.studies.training_tables import OVER_SEEDS, Compared, Run
 from evenreel.studies.trainings import Outcome, each_outcome, few_seeds, training_told

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from evenreel.training.recipe import Recipe
+from evenreel.errors import UsageError
+from evenreel.studies.material import StudyMaterial
+from evenreel.training.recipe import MatcherChoice, Recipe
 from evenreel.types import Corpus
 
 BASELINE = "baseline"
@@ -47,3 +49,22 @@ Kinds = dict[str, Kind]
 def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
     """Rows that are each compared with the baseline."""
     return {BASELINE: Kind(baseline)} | {name: Kind(row, BASELINE) for name, row in rows.items()}
+
+
+def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with other settings of its matcher."""
+    return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, {**recipe.matcher.settings, **settings}))
+
+
+def from_the_start(recipe: Recipe, material: StudyMaterial) -> Recipe:
+    """The recipe, for rows that are built in several ways.
+
+    Raises:
+        UsageError: training is to begin with a checkpoint, which is built in one way.
+    """
+    if material.start is not None:
+        raise UsageError(
+            "This study trains matchers that are built in several ways, and a checkpoint (--start) is of one: leave it "
+            "out."
+        )
+    return recipe
