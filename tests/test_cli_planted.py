@@ -63,6 +63,16 @@ def test_json_says_what_was_planted(tmp_path: Path) -> None:
     assert (train["split"], train["count"], train["planted_share"]) == ("train", 6, 1.0)
 
 
+def test_signs_follow_each_other(tmp_path: Path) -> None:
+    out = tmp_path / "corpus"
+    asked = ("scene_text", "--clips", 48, "--signs", 3, "--workers", 1, "--out", out, "--json")
+    assert json.loads(here(*asked).stdout)["settings"]["signs"] == 3
+    texts, clips = pl.read_parquet(out / "texts.parquet"), pl.read_parquet(out / "clips.parquet")
+    assert texts.group_by("clip_id").len()["len"].to_list() == [3] * clips.height
+    named = dict(zip(clips["clip_id"], clips["word"], strict=True))
+    assert texts.filter(pl.col("text") == pl.col("clip_id").replace_strict(named)).height == clips.height
+
+
 def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
     out = tmp_path / "corpus"
     for arguments, sentence in {
@@ -70,6 +80,8 @@ def test_wrong_arguments_get_a_sentence(tmp_path: Path) -> None:
         ("visual", "--strength", 1.5): "between 0 (nothing planted) and 1",
         ("visual", "--clips", 3): "ask for more clips",
         ("visual", "--short", 1, 2): "--short and --long are lengths of the bias 'length'",
+        ("length", "--signs", 2): "--signs is of the bias 'scene_text', not of 'length'",
+        ("scene_text", "--signs", 9): "at most 5 signs",
         ("length", "--short", 3, 1): "--short is 3 1; give the shortest and the longest clip, in that order",
         ("length", "--long", 5, 31): "between 0.5 and 30 seconds",
         ("length", "--short", 3, 6): "up to 6 s and long ones from 5 s cannot be told apart",

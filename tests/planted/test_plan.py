@@ -12,7 +12,7 @@ import pytest
 from benchmarks.planted import showing
 from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
-from evenreel.planted import BIASES, BiasName, PlantSettings, corpus_of, plan_corpus, vocabulary
+from evenreel.planted import BIASES, BiasName, PlantSettings, SceneRanges, corpus_of, plan_corpus, vocabulary
 from evenreel.planted.plan import PlantedClip
 
 BIASED = sorted(BIASES)
@@ -49,6 +49,13 @@ def _facts(clip: PlantedClip) -> dict[str, object]:
 
 def _shown(clip: PlantedClip, name: str) -> str:
     return clip.scene.signs[0].text if name == "word" else clip.scene.attributes[name]
+
+
+def _answers(asked: PlantedClip, clip: PlantedClip, name: str) -> bool:
+    """Whether a clip shows at some time what captions of `asked` say under this name."""
+    if name == "word":
+        return asked.scene.signs[asked.shot.named_sign].text in {sign.text for sign in clip.scene.signs}
+    return _shown(asked, name) == _shown(clip, name)
 
 
 @pytest.mark.parametrize("bias", BIASED)
@@ -237,6 +244,9 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...
         ({"val_share": 0.0}, "leave some clips to test"),
         ({"group": 0}, "a group has 2 to 8 clips.* it was 0"),
         ({"group": 9}, "a group has 2 to 8 clips.* it was 9"),
+        ({"signs": 0}, "a group of 4 shows at least 1 and at most 5.*signs was 0"),
+        ({"signs": 2, "group": 8}, "a group of 8 shows at least 1 and at most 1.*signs was 2"),
+        ({"signs": 3, "scenes": SceneRanges(duration_s=(0.2, 1.0))}, "3 signs cannot be shown one after the other"),
         ({"generated_share": 2}, "generated_share is between 0 and 1; it was 2"),
         ({"short_s": (2.0, 1.0)}, "short_s is the shortest and the longest clip"),
         ({"long_s": (5.0, float("nan"))}, "long_s is the shortest and the longest clip"),
@@ -248,12 +258,13 @@ def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dic
         PlantSettings(**settings)
 
 
-def test_the_benchmark_asks_for_clips_that_show_all_that_a_caption_names() -> None:
-    plan = plan_corpus("scene_text", 0.5, 120)
+@pytest.mark.parametrize("signs", [1, 3])
+def test_the_benchmark_asks_for_clips_that_show_all_that_a_caption_names(signs: int) -> None:
+    plan = plan_corpus("scene_text", 0.5, 120, settings=PlantSettings(signs=signs))
     clips = plan.split("test")
     corpus = select(corpus_of(plan), split="test")
     found = showing(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
     for q, one in enumerate(clips):
         for v, other in enumerate(clips):
             names = one.shot.captions[0].names
-            assert found[q, v] == all(_shown(one, name) == _shown(other, name) for name in names)
+            assert found[q, v] == all(_answers(one, other, name) for name in names)

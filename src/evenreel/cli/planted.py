@@ -42,6 +42,9 @@ def planted(
         bool,
         typer.Option("--mirrors", help="Every clip of 'source' beside its mirror, in all splits; needs --strength 0."),
     ] = False,
+    signs: Annotated[
+        int, typer.Option(help="Signs of a clip of 'scene_text', one after the other; captions name the word on one.")
+    ] = 1,
     edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
@@ -53,7 +56,7 @@ def planted(
     from evenreel.cli.waiting import share_bar
     from evenreel.planted import described, page_of, plan_corpus, write_corpus
 
-    settings = replace(_settings(bias, short, long), mirrors=mirrors)
+    settings = replace(_settings(bias, short, long, signs), mirrors=mirrors)
     plan = plan_corpus(cast("BiasName", bias), strength, clips, seed, settings)
     told = described(plan, edit) if edit else plan
     with share_bar(f"rendering {len(told.clips):,} clips") as report:
@@ -64,13 +67,17 @@ def planted(
         _show(told, out, rendered)
 
 
-def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None) -> PlantSettings:
+def _settings(
+    bias: str, short: tuple[float, float] | None, long: tuple[float, float] | None, signs: int
+) -> PlantSettings:
     from dataclasses import replace
 
     from evenreel.planted import PlantSettings
 
     if (short or long) and bias != "length":
         raise UsageError(f"--short and --long are lengths of the bias 'length', not of {bias!r}; leave them out.")
+    if signs != 1 and bias != "scene_text":
+        raise UsageError(f"--signs is of the bias 'scene_text', not of {bias!r}; leave it out.")
     for name, span in (("--short", short), ("--long", long)):
         if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
             raise UsageError(
@@ -78,7 +85,8 @@ def _settings(bias: str, short: tuple[float, float] | None, long: tuple[float, f
                 f"{LEAST_S:g} and {MOST_S:g} seconds."
             )
     settings = PlantSettings()
-    return replace(settings, short_s=short or settings.short_s, long_s=long or settings.long_s)
+    spans = {"short_s": short or settings.short_s, "long_s": long or settings.long_s}
+    return replace(settings, **spans, signs=signs)
 
 
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:

@@ -1,8 +1,10 @@
-"""The scene-text task: clips that differ in nothing but the word on their sign."""
+"""The scene-text task: clips that differ in nothing but the words on their signs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -23,6 +25,11 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     training but the task itself: `strength` holds in every split, and the comparison is between a model that is given
     the words and one that has only the frames. Signs say names of shapes, whatever shape is seen, since these are words
     that the built-in encoder tells apart; captions name colour and background, and never the shape that is seen.
+
+    With more than one sign (`PlantSettings.signs`) a clip shows them one after the other, in equal stretches of its
+    time, at the same place and in the same look. Captions name the word on one of them, which is anywhere among them
+    and on no other clip of the group; the words on the others are noise, and clips may have them in common. Scenes,
+    named words and captions are those of one sign.
     """
     rng, count = streams.scene, world.settings.group
     words = [str(word).upper() for word in rng.choice(vocabulary.shapes(), count, replace=False)]
@@ -30,9 +37,14 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     captions = world.settings.captions
     if streams.plant.random() >= world.strength:
         texts = [plain_captions(scene, SEEN, streams.words, captions) for scene in scenes]
-        return tuple(Shot(scene, text, NAMES, follows=False) for scene, text in zip(scenes, texts, strict=True))
-    alike = [replace(scenes[0], signs=(replace(scenes[0].signs[0], text=word),)) for word in words]
-    return tuple(Shot(scene, _word_captions(scene, streams.words, captions), NAMES, follows=True) for scene in alike)
+        shots = [Shot(scene, text, NAMES, follows=False) for scene, text in zip(scenes, texts, strict=True)]
+    else:
+        alike = [replace(scenes[0], signs=(replace(scenes[0].signs[0], text=word),)) for word in words]
+        shots = [Shot(scene, _word_captions(scene, streams.words, captions), NAMES, follows=True) for scene in alike]
+    if world.settings.signs == 1:
+        return tuple(shots)
+    noise = [shape.upper() for shape in vocabulary.shapes() if shape.upper() not in words]
+    return tuple(_among_others(shot, rng, noise, world.settings.signs - 1) for shot in shots)
 
 
 def _sign(word: str, rng: np.random.Generator) -> Sign:
@@ -43,6 +55,18 @@ def _sign(word: str, rng: np.random.Generator) -> Sign:
         style=int(rng.integers(len(vocabulary.sign_styles()))),
         face=FACES[int(rng.integers(len(FACES)))],
     )
+
+
+def _among_others(shot: Shot, rng: np.random.Generator, noise: Sequence[str], others: int) -> Shot:
+    """The clip with other signs before and after its own, each for an equal stretch of the time."""
+    scene, own = shot.scene, shot.scene.signs[0]
+    said = [str(word) for word in rng.choice(noise, others, replace=False)]
+    place = int(rng.integers(others + 1))
+    said.insert(place, own.text)
+    edges_s = [*(scene.duration_s * number / len(said) for number in range(len(said))), inf]
+    spans = zip(said, edges_s, edges_s[1:], strict=False)
+    signs = tuple(replace(own, text=word, start_s=start_s, end_s=end_s) for word, start_s, end_s in spans)
+    return replace(shot, scene=replace(scene, signs=signs), named_sign=place)
 
 
 def _word_captions(scene: Scene, rng: np.random.Generator, count: int) -> tuple[Sentence, ...]:

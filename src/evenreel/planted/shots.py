@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ class PlantSettings:
         long_s: likewise for its long clips.
         group: clips of a group of `scene_text`, each with another word.
         generated_share: share of generated training clips of `source` at strength 0.
+        signs: how many a clip of `scene_text` shows, one after the other; its captions name the word on one of them.
+            It is not in the `repr`, of which the digests of written corpora are made: their scenes tell it.
         mirrors: every clip of `source` in all splits beside its mirror, as a benchmark of pairs has them; nothing is
             planted then, and the strength is 0.
 
@@ -47,6 +49,7 @@ class PlantSettings:
     group: int = 4
     generated_share: float = 0.5
     mirrors: bool = False
+    signs: int = field(default=1, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be planned; a comparison with NaN is false, so it is refused too."""
@@ -60,6 +63,7 @@ class PlantSettings:
             )
         if not 2 <= self.group <= words:
             raise UsageError(f"a group has 2 to {words} clips, one for each word on their signs; it was {self.group}")
+        _check_signs(self, most=words - self.group + 1)
         if not 0 <= self.generated_share <= 1:
             raise UsageError(f"generated_share is between 0 and 1; it was {self.generated_share}")
         _check_lengths(self.short_s, self.long_s)
@@ -121,6 +125,7 @@ class Shot:
         domain: look and language, where the bias has two of them.
         source: `camera` or a generator.
         follows: whether it agrees with what is planted, by the bias or by chance; None where nothing can.
+        named_sign: which of the scene's signs is the one whose word captions name, where they name one.
     """
 
     scene: Scene
@@ -129,6 +134,21 @@ class Shot:
     domain: str | None = None
     source: str = CAMERA
     follows: bool | None = None
+    named_sign: int = field(default=0, repr=False)
+
+
+def _check_signs(settings: PlantSettings, most: int) -> None:
+    if not 1 <= settings.signs <= most:
+        raise UsageError(
+            f"a clip of a group of {settings.group} shows at least 1 and at most {most} signs, so that no other need "
+            f"show its word; signs was {settings.signs}"
+        )
+    shortest_s, fps = settings.scenes.duration_s[0], settings.scenes.fps
+    if settings.signs > shortest_s * fps:
+        raise UsageError(
+            f"{settings.signs} signs cannot be shown one after the other in a clip of {shortest_s:g} s at {fps} "
+            "pictures a second; ask for longer clips or fewer signs"
+        )
 
 
 def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) -> None:

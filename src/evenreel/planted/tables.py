@@ -27,8 +27,11 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
     without the shape) and 3/4 where it is one of two nouns (captions of `scene_text` without the word): there, a clip
     shows all that the caption names where its classes contain the caption's.
 
+    A clip with several signs has the class of every word on them, a caption that of the one it names: such a clip too
+    answers where its classes contain the caption's, and with N signs the degree of the best is (1 + 2 / (N + 1)) / 2.
+
     Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
-    the five attributes and the `word` of its sign; of captions, their `annotator`.
+    the five attributes and the `word` of its sign, of several that which captions name; of captions, their `annotator`.
     """
     return make_corpus(
         pl.DataFrame([_clip_row(clip) for clip in plan.clips], infer_schema_length=None),
@@ -43,7 +46,7 @@ def clip_path(clip: PlantedClip) -> str:
 
 def _clip_row(clip: PlantedClip) -> dict[str, object]:
     scene, shot = clip.scene, clip.shot
-    verbs, nouns = _classes(clip, shot.names)
+    verbs, nouns = _classes(clip, shot.names, [sign.text for sign in scene.signs])
     return {
         "clip_id": clip.clip_id,
         "path": clip_path(clip),
@@ -59,7 +62,7 @@ def _clip_row(clip: PlantedClip) -> dict[str, object]:
         "noun_classes": nouns,
         "follows": shot.follows,
         **scene.attributes,
-        "word": _values(clip).get("word"),
+        "word": _named_word(clip),
     }
 
 
@@ -70,7 +73,7 @@ def _caption_rows(clip: PlantedClip) -> list[dict[str, object]]:
 
 
 def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict[str, object]:
-    verbs, nouns = _classes(clip, sentence.names)
+    verbs, nouns = _classes(clip, sentence.names, [_named_word(clip)])
     return {
         "caption_id": caption_id,
         "clip_id": clip.clip_id,
@@ -81,18 +84,19 @@ def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict
     }
 
 
-def _classes(clip: PlantedClip, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Numbers of the verb and of the nouns."""
+def _classes(clip: PlantedClip, names: Sequence[str], words: Sequence[str | None]) -> tuple[list[int], list[int]]:
+    """Numbers of the verb and of the nouns; `words` are those on signs, for the name `word`."""
     verb = next(name for name in VERBS if name in clip.shot.names)
-    values, number = _values(clip), _class_numbers()
-    numbers = {name: number[name, values[name]] for name in names}
-    return [numbers.pop(verb)] if verb in names else [], list(numbers.values())
+    values, number = clip.scene.attributes, _class_numbers()
+    numbers = {name: number[name, values[name]] for name in names if name != "word"}
+    verbs = [numbers.pop(verb)] if verb in names else []
+    return verbs, [*numbers.values(), *(number["word", word] for word in words if word and "word" in names)]
 
 
-def _values(clip: PlantedClip) -> dict[str, str]:
-    """All that captions may name: the attributes, and the word on the sign where there is one."""
+def _named_word(clip: PlantedClip) -> str | None:
+    """What the sign says that captions name, where they name one; None where there is no sign."""
     signs = clip.scene.signs
-    return {**clip.scene.attributes, **({"word": signs[0].text} if signs else {})}
+    return signs[clip.shot.named_sign].text if signs else None
 
 
 @cache
