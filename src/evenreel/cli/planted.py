@@ -84,9 +84,8 @@ def _settings(
                 f"{name} is {span[0]:g} {span[1]:g}; give the shortest and the longest clip, in that order, between "
                 f"{LEAST_S:g} and {MOST_S:g} seconds."
             )
-    settings = PlantSettings()
-    spans = {"short_s": short or settings.short_s, "long_s": long or settings.long_s}
-    return replace(settings, **spans, signs=signs)
+    settings = PlantSettings(signs=signs)
+    return replace(settings, short_s=short or settings.short_s, long_s=long or settings.long_s)
 
 
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:
