@@ -123,6 +123,21 @@ def test_windows_by_hand() -> None:
         torch.testing.assert_close(scores[:, column], text.sentence @ F.normalize(items.mean(0), dim=0))
 
 
+def test_windows_alone_need_no_map() -> None:
+    """The plug-in of TCD's table 1: nothing is learned, and scores are those of fresh maps."""
+    text, video = captions(), read_videos(videos())
+    alone = Adapted(build_matcher("mean_pool", DIMENSION), DIMENSION, AdapterSettings(kind="none", windows=True)).eval()
+    fresh = Adapted(build_matcher("mean_pool", DIMENSION), DIMENSION, AdapterSettings(windows=True)).eval()
+    assert [name for name, _ in alone.named_parameters()] == ["matcher.logit_scale"]
+    torch.testing.assert_close(scores_of(alone, text, video), scores_of(fresh, text, video))
+    assert alone.limits.windows
+
+
+def test_an_adapter_that_does_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="kind of the adapter is 'none', which changes nothing without windows"):
+        AdapterSettings(kind="none")
+
+
 def test_windows_that_nobody_read() -> None:
     with pytest.raises(UsageError, match=r"windows were asked for, but .* have none; .* or set windows=false"):
         adapted(AdapterSettings(windows=True)).encode_video(videos())

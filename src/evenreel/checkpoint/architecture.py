@@ -89,6 +89,13 @@ def reads_graphs(spec: MatcherSpec) -> bool:
     return any(map(reads_graphs, spec.wrapped))
 
 
+def reads_windows(spec: MatcherSpec) -> bool:
+    """Whether the matcher, or one that it wraps, is given the on-screen windows of clips."""
+    if spec.name in MATCHERS:
+        return MATCHERS[spec.name].windows
+    return bool(spec.settings.get("windows")) or any(map(reads_windows, spec.wrapped))
+
+
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
     """What the matcher, or one that it wraps, knows of other splits than the one it learns from, in words.
 

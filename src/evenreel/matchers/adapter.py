@@ -25,20 +25,25 @@ class AdapterSettings:
     """The maps of an adapted matcher.
 
     Attributes:
-        kind: `linear`, or `mlp` with one hidden layer of D units and GELU.
+        kind: `linear`, or `mlp` with one hidden layer of D units and GELU; `none` for no map, which leaves the windows.
         shared: one map for both sides, instead of one for what the text tower made (words, sentences, texts of
             on-screen windows) and one for frames.
         dropout: share of the hidden units of `mlp` that are dropped while training.
         windows: let on-screen windows stand beside the frames, for matchers that know nothing of windows.
     """
 
-    kind: Literal["linear", "mlp"] = "linear"
+    kind: Literal["linear", "mlp", "none"] = "linear"
     shared: bool = False
     dropout: float = 0.0
     windows: bool = False
 
     def __post_init__(self) -> None:
-        check_settings("the adapter", self, {"kind": one_of("linear", "mlp"), "dropout": SHARE})
+        check_settings("the adapter", self, {"kind": one_of("linear", "mlp", "none"), "dropout": SHARE})
+        if self.kind == "none" and not self.windows:
+            raise UsageError(
+                "The setting kind of the adapter is 'none', which changes nothing without windows; set windows to "
+                "true, or leave the adapter out."
+            )
 
 
 class ResidualMap(nn.Module):
@@ -69,6 +74,18 @@ class ResidualMap(nn.Module):
         return F.normalize(unit + self.change(unit), dim=-1).masked_fill(~mask[..., None], 0.0)
 
 
+class NoMap(nn.Module):
+    """Vectors as they are."""
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """(..., D) as it is, whatever is real."""
+        return vectors
+
+
+def _map(dimension: int, settings: AdapterSettings) -> nn.Module:
+    return NoMap() if settings.kind == "none" else ResidualMap(dimension, settings)
+
+
 class Adapted(nn.Module):
     """A matcher behind residual maps of its features; it is a matcher itself, with the states of the wrapped one."""
 
@@ -77,8 +94,8 @@ class Adapted(nn.Module):
         self.matcher = matcher
         self.windows = settings.windows
         self.limits = matcher.limits._replace(windows=settings.windows or matcher.limits.windows)
-        self.text_map = ResidualMap(dimension, settings)
-        self.frame_map = self.text_map if settings.shared else ResidualMap(dimension, settings)
+        self.text_map = _map(dimension, settings)
+        self.frame_map = self.text_map if settings.shared else _map(dimension, settings)
 
     @property
     def logit_scale(self) -> Tensor:

@@ -13,6 +13,8 @@ from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.t_mass import TMass, TMassSettings
+from evenreel.matchers.tcd import Tcd
+from evenreel.matchers.tcd_settings import TcdSettings
 from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
@@ -29,6 +31,7 @@ class Entry(NamedTuple):
         fit: what completes the settings before training; None where they are complete as they are.
         uses: what a matcher of some settings knows of other splits than the one it learns from, in words; None for
             nothing.
+        windows: whether it reads on-screen windows itself, and not only where they stand among the frames.
     """
 
     matcher: type[Any]
@@ -36,6 +39,7 @@ class Entry(NamedTuple):
     graphs: bool = False
     fit: Fit | None = None
     uses: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    windows: bool = False
 
 
 MATCHERS: dict[str, Entry] = {
@@ -46,6 +50,7 @@ MATCHERS: dict[str, Entry] = {
     "x_pool": Entry(XPool, XPoolSettings),
     "t_mass": Entry(TMass, TMassSettings),
     "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
+    "tcd": Entry(Tcd, TcdSettings),
     "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words, uses=dictionary_uses),
 }
 
