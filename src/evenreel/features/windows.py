@@ -2,7 +2,8 @@
 
 After TCD's window captioner (see METHODS there): words of a window in the order in which their signs appear, a repeated
 one once, inside a fixed sentence. A window without text has none, rather than a sentence that says so: equal sentences
-would make such windows of all videos alike.
+would make such windows of all videos alike. Who wants the paper's sentence asks for it when features are loaded, see
+`evenreel.features.word_changes`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from evenreel.features.shards import Shard
 from evenreel.types import Encoder, TextTrack
 
 TEMPLATE = "There are scene texts: {words} in this frame."
+EMPTY = "There is no scene text in this frame."
+"""What the paper says of a window without text."""
+
+Fits = Callable[[str], bool]
+"""Whether a tokenizer takes a sentence whole."""
+
 MOMENT_S = 1e-6
 """How long before the end of a stretch its last moment is: the precision of times."""
 
@@ -35,10 +42,25 @@ class Windows(NamedTuple):
     Attributes:
         texts: O sentences, empty where no sign is shown.
         vectors: (O, D) float16, the sentences as the encoder reads them, zero where there is none.
+        confidence: (O,) float32, see `Written`.
     """
 
     texts: tuple[str, ...]
     vectors: NDArray[np.float16]
+    confidence: NDArray[np.float32]
+
+
+class Written(NamedTuple):
+    """What is written in one window.
+
+    Attributes:
+        text: the sentence; empty where no sign is shown.
+        confidence: mean over its words of the confidence each was read with, on the sign where it was read best; 0
+            where there is none.
+    """
+
+    text: str
+    confidence: float
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
@@ -68,24 +90,66 @@ def read_windows(
     Raises:
         EncoderError: a feature is not a number.
     """
-    texts = sampled_texts(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
+    said = written(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
+    texts = tuple(one.text for one in said)
     vectors = np.zeros((count, encoder.dimension), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
         for row, text in enumerate(texts):
             if text:
                 vectors[row] = row_of[text]
-    return Windows(texts, vectors)
+    return Windows(texts, vectors, np.array([one.confidence for one in said], np.float32))
+
+
+def written(
+    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
+) -> tuple[Written, ...]:
+    """What each of the O windows of a clip says that has at least one frame.
+
+    Args:
+        tracks: signs, in the order in which they appear.
+        sampled: the frames they were seen in.
+        count: O.
+        fits: see `window_texts`.
+        exact: see `with_windows`.
+    """
+    return tuple(_written(_kept(words, fits)) for words in _words_shown(tracks, sampled, count, exact=exact))
 
 
 def sampled_texts(
-    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Callable[[str], bool], *, exact: bool = False
+    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
 ) -> tuple[str, ...]:
-    """The O sentences of a clip with at least one frame; arguments as in `with_windows` and `window_texts`."""
+    """The O sentences of a clip with at least one frame; arguments as in `written`."""
+    return tuple(one.text for one in written(tracks, sampled, count, fits, exact=exact))
+
+
+def read_confidence(
+    tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
+) -> NDArray[np.float32]:
+    """(O,) how surely the words of windows were read whose sentences are known, see `Written`.
+
+    Args:
+        tracks: what the sentences were made of.
+        sampled: the frames they were seen in.
+        texts: O sentences.
+        exact: see `with_windows`.
+    """
+    before, after = TEMPLATE.split("{words}")
+    found = np.zeros(len(texts), np.float32)
+    for number, words in enumerate(_words_shown(tracks, sampled, len(texts), exact=exact)):
+        said = set(texts[number].removeprefix(before).removesuffix(after).split())
+        found[number] = _written({word: sure for word, sure in words.items() if word in said}).confidence
+    return found
+
+
+def _words_shown(
+    tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool
+) -> Iterator[dict[str, float]]:
+    """The words of each window with their confidence."""
     length_s = float(sampled.spans_s[-1, 1])
     middles_s = (np.arange(count) + 0.5) * length_s / count
-    shown = tracks if exact else spread(tracks, sampled, middles_s)
-    return window_texts(shown, length_s, count, fits)
+    signs = tracks if exact else spread(tracks, sampled, middles_s)
+    return map(_words, _shown(signs, length_s, count))
 
 
 def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
@@ -111,9 +175,7 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
     return [reaching(track) for track in tracks]
 
 
-def window_texts(
-    tracks: Sequence[TextTrack], length_s: float, count: int, fits: Callable[[str], bool]
-) -> tuple[str, ...]:
+def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits: Fits) -> tuple[str, ...]:
     """One sentence for each of `count` windows of equal length; empty where no sign is shown.
 
     Args:
@@ -126,7 +188,7 @@ def window_texts(
     >>> window_texts([sign], 8.0, 2, lambda text: True)[1]
     'There are scene texts: GATE 12 in this frame.'
     """
-    return tuple(_sentence(_words(shown), fits) for shown in _shown(tracks, length_s, count))
+    return tuple(_fill(_kept(_words(shown), fits)) for shown in _shown(tracks, length_s, count))
 
 
 def _shown(tracks: Sequence[TextTrack], length_s: float, count: int) -> Iterator[list[TextTrack]]:
@@ -151,11 +213,10 @@ def _words(tracks: Sequence[TextTrack]) -> dict[str, float]:
     return certain
 
 
-def _sentence(words: dict[str, float], fits: Callable[[str], bool]) -> str:
-    """The sentence with as many of the most certain words as the tokenizer takes."""
-    whole = _fill(words)
-    if not words or fits(whole):
-        return whole
+def _kept(words: dict[str, float], fits: Fits) -> dict[str, float]:
+    """As many of the most certain words as the tokenizer takes in the sentence, in their order."""
+    if not words or fits(_fill(words)):
+        return words
     ranked = sorted(words, key=lambda word: -words[word])  # stable: of equally certain ones the earlier
     fewest, most = 0, len(ranked) - 1
     while fewest < most:
@@ -163,7 +224,11 @@ def _sentence(words: dict[str, float], fits: Callable[[str], bool]) -> str:
         kept = set(ranked[:middle])
         fewest, most = (middle, most) if fits(_fill([word for word in words if word in kept])) else (fewest, middle - 1)
     kept = set(ranked[:fewest])
-    return _fill([word for word in words if word in kept])
+    return {word: sure for word, sure in words.items() if word in kept}
+
+
+def _written(words: dict[str, float]) -> Written:
+    return Written(_fill(words), sum(words.values()) / len(words) if words else 0.0)
 
 
 def _fill(words: Sequence[str] | dict[str, float]) -> str:
