@@ -92,7 +92,8 @@ def reads_graphs(spec: MatcherSpec) -> bool:
 def reads_windows(spec: MatcherSpec) -> bool:
     """Whether the matcher, or one that it wraps, is given the on-screen windows of clips."""
     if spec.name in MATCHERS:
-        return MATCHERS[spec.name].windows
+        reads = MATCHERS[spec.name].windows
+        return reads is not None and reads(spec.settings)
     return bool(spec.settings.get("windows")) or any(map(reads_windows, spec.wrapped))
 
 

@@ -31,7 +31,8 @@ class Entry(NamedTuple):
         fit: what completes the settings before training; None where they are complete as they are.
         uses: what a matcher of some settings knows of other splits than the one it learns from, in words; None for
             nothing.
-        windows: whether it reads on-screen windows itself, and not only where they stand among the frames.
+        windows: whether a matcher of some settings reads on-screen windows itself, and not only where they stand among
+            the frames; None for never.
     """
 
     matcher: type[Any]
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
     graphs: bool = False
     fit: Fit | None = None
     uses: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
-    windows: bool = False
+    windows: Callable[[Mapping[str, Any]], bool] | None = None
 
 
 MATCHERS: dict[str, Entry] = {
