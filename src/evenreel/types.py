@@ -152,6 +152,8 @@ class Hit:
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `confidence` is the share of
     nonsense queries that this clip beats. `elements` say what else the clip shows, where the library has a dictionary.
+    `parts` are what `reranked` is the mean of, where the matcher tells: the query's similarity to what is `seen`, to
+    what is read `on_screen`, and to `both` together.
     """
 
     clip_id: str
@@ -165,6 +167,7 @@ class Hit:
     metadata: Metadata = field(default_factory=dict)
     other_paths: tuple[str, ...] = ()
     elements: tuple[Element, ...] = ()
+    parts: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def score(reranker: Reranker, clips: Sequence[StoredClip], text: str = "dog beac
     """One query, whose words are its sentence, and clips of a library that never changes."""
     query = WordsEncoder().encode_text([text])
     by_id = {clip.clip_id: clip for clip in clips}
-    return reranker.scores(text, query, list(by_id), by_id.__getitem__, None)
+    return reranker.judge(text, query, list(by_id), by_id.__getitem__, None).scores
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_a_long_query_is_cut_as_training_cuts_captions(most: int | None) -> None
     words = np.tile(ids[..., None].numpy(), DIMENSION).astype(np.float32)
     query = TextEmbedding(words, np.ones((1, 8), np.bool_), encode("dog")[None])
     matcher, clip = LastFrame(), stored("c", 1)
-    reranker_of(matcher, Inputs(words=most)).scores("dog", query, ["c"], lambda _: clip, None)
+    reranker_of(matcher, Inputs(words=most)).judge("dog", query, ["c"], lambda _: clip, None)
     assert matcher.read[0].words[..., 0].tolist() == tokenise(towers, ["dog"], most or 99).ids.tolist()
     np.testing.assert_array_equal(matcher.read[0].sentence, query.sentence)
 

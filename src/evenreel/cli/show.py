@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evenreel.types import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
+PARTS = {"seen": "what is seen", "on_screen": "words on screen", "both": "both together"}
+"""What the parts of a matcher's score are called."""
 
 
 def console() -> Console:
@@ -128,6 +130,9 @@ def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{confidence}{scores}{told}[/]")
+    if hit.parts:
+        parts = ", ".join(f"{PARTS.get(name, name)} {value:.2f}" for name, value in hit.parts.items())
+        out.print(f"      [dim]reranked by {safe(parts)}: mean {hit.scores['reranked']:.2f}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
 

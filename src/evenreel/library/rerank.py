@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from evenreel.library.gallery import DECIMALS, Gallery
 from evenreel.library.vectors import VectorIndex
 from evenreel.matchers.lengths import check_words
 from evenreel.matchers.scoring import encode_texts
+from evenreel.matchers.shortlists import score_with_parts
 from evenreel.similarity.states import Encoded, gather_rows, row_bytes
-from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Encoder, FloatArray, TextEmbedding, TextFeatures, TextTrack
 
 if TYPE_CHECKING:
@@ -32,6 +32,21 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 2**28
 """Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 74 KiB, as matchers go."""
+
+PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
+"""What a hit calls the parts of a matcher's score (`evenreel.matchers.matcher.TellsParts`): what is seen in the frames,
+what is read on screen, and what is seen and read together."""
+
+
+class Judged(NamedTuple):
+    """What a matcher says of C clips: `scores` (C,), and their `parts` (C,) by name, none where it tells none."""
+
+    scores: FloatArray
+    parts: dict[str, FloatArray]
+
+    def of(self, place: int) -> dict[str, float]:
+        """The parts of one clip."""
+        return {name: float(part[place]) for name, part in self.parts.items()}
 
 
 class Reranker:
@@ -60,15 +75,15 @@ class Reranker:
         uses = self.pretrained.about.uses
         return tuple(f"The matcher that re-ranks was trained with {use}." for use in uses)
 
-    def scores(
+    def judge(
         self,
         text: str,
         query: TextEmbedding,
         clip_ids: Sequence[str],
         read: Callable[[str], StoredClip],
         library: object,
-    ) -> FloatArray:
-        """The matcher's similarities of one query (one row) and C clips: (C,).
+    ) -> Judged:
+        """The matcher's similarities of one query (one row) and C clips, with their parts; each pair is scored once.
 
         A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
         more words gives its first ones and the last, the tokenizer's mark of the end, as training cuts captions; its
@@ -94,14 +109,14 @@ class Reranker:
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
         parts = ((slice(place, place + 1), state) for place, state in largest_first)
         videos = Encoded(tuple(clip_ids), gather_rows(len(clip_ids), parts))
-        found = MatcherScores(matcher, encode_texts(matcher, texts), videos).score_all().values[0]
-        if not np.isfinite(found).all():
+        found = score_with_parts(matcher, encode_texts(matcher, texts), videos)
+        if not np.isfinite(found.values).all():
             raise CheckpointError(
                 "The matcher gives a score that is not a number; its weights are damaged or its training went wrong."
             )
-        # Equal clips must give equal scores, wherever a matrix product's blocks put them.
-        rounded: FloatArray = np.round(found, DECIMALS).astype(np.float32)
-        return rounded
+        return Judged(
+            _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
+        )
 
     def _texts(self, text: str, query: TextEmbedding) -> TextFeatures:
         """What the matcher reads of a query."""
@@ -136,6 +151,12 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
         )
 
 
+def _rounded(scores: FloatArray) -> FloatArray:
+    """Equal clips must give equal scores, wherever a matrix product's blocks put them."""
+    rounded: FloatArray = np.round(scores, DECIMALS).astype(np.float32)
+    return rounded
+
+
 def ranks(scores: FloatArray) -> list[int]:
     """Ranks of scores (C,), the best is 1; equal ones share a rank.
 
@@ -144,6 +165,22 @@ def ranks(scores: FloatArray) -> list[int]:
     """
     found: list[int] = (np.searchsorted(np.sort(-scores), -scores, "left") + 1).tolist()
     return found
+
+
+def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tuple[str, ...]:
+    """A sentence where a matcher that reads on-screen text orders clips in which nobody looked for any."""
+    (unread,) = connection.execute(
+        "SELECT count(*) FROM clips WHERE NOT has_text AND clip_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(clip_ids)),),
+    ).fetchone()
+    if not unread:
+        return ()
+    which = f"{unread:,} of the {len(clip_ids):,} clips" if unread < len(clip_ids) else "none of the clips"
+    found = "was not read in" if unread < len(clip_ids) else "was read in"
+    return (
+        f"The matcher that re-ranks goes by on-screen text too, which {found} {which} that it ordered; `evenreel "
+        "index` without --no-ocr reads it.",
+    )
 
 
 def stored_clip(

@@ -63,6 +63,7 @@ class _Found:
     seen: float = 0.0  # confidence that the frames answer
     written: float = 0.0  # share of the query's weight in writing
     shown: float = 0.0  # the same share, on screen alone
+    parts: dict[str, float] = field(default_factory=dict)  # of a matcher's score
     on_screen: tuple[TextHit, ...] = ()
 
     @property
@@ -239,8 +240,7 @@ class Searcher:
                 notices.append(_no_confidence(text))
         best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
         if query.reranker is not None:
-            best = self._reranked(best, asked, query.reranker, paths)
-            notices.extend(query.reranker.notices)
+            best = self._reranked(best, asked, query.reranker, paths, notices)
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
         known = trusted or vector is None
         return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
@@ -256,9 +256,16 @@ class Searcher:
         notices.extend(self._neutral.notices)
         return self._neutral.gallery, self._neutral.query(vector)
 
-    def _reranked(self, best: list[_Found], asked: Asked, reranker: Reranker, paths: Mapping[str, str]) -> list[_Found]:
+    def _reranked(
+        self,
+        best: list[_Found],
+        asked: Asked,
+        reranker: Reranker,
+        paths: Mapping[str, str],
+        notices: list[str],
+    ) -> list[_Found]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""
-        from evenreel.library.rerank import ranks, stored_clip
+        from evenreel.library.rerank import ranks, stored_clip, unread_notice
 
         if asked.text is None or asked.embedding is None or self._vectors is None:
             raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
@@ -268,9 +275,13 @@ class Searcher:
             read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
             # The gallery is another one whenever anyone has changed the catalog.
             clip_ids = [clip.clip_id for clip in framed]
-            scores = reranker.scores(asked.text, asked.embedding, clip_ids, read, self._gallery)
-            for clip, rank, score in zip(framed, ranks(scores), scores, strict=True):
-                clip.ranks["seen"], clip.scores["reranked"] = rank, float(score)
+            judged = reranker.judge(asked.text, asked.embedding, clip_ids, read, self._gallery)
+            for place, (clip, rank) in enumerate(zip(framed, ranks(judged.scores), strict=True)):
+                clip.ranks["seen"], clip.scores["reranked"] = rank, float(judged.scores[place])
+                clip.parts = judged.of(place)
+            if reranker.reads_text:
+                notices.extend(unread_notice(self._connection, clip_ids))
+        notices.extend(reranker.notices)
         first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
@@ -298,6 +309,7 @@ class Searcher:
             metadata=json.loads(files[path]),
             other_paths=tuple(other for other in files if other != path),
             elements=clip_elements(self._connection, clip.clip_id),
+            parts=clip.parts,
         )
 
     def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:

@@ -1,0 +1,127 @@
+"""Scores of a caption and its shortlist: of chosen pairs, with the parts that a matcher tells of them.
+
+Some matchers are too dear for every pair, so a cheap score chooses which clips they see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from evenreel.errors import UsageError
+from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.matcher import Coarse, Matcher, TellsParts
+from evenreel.similarity.states import Encoded, mapped, take_rows
+from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores
+from evenreel.types import FloatArray
+
+
+class PartedScores(NamedTuple):
+    """Scores of one caption and V videos: `values` (V,), and their `parts` (V,) by name, empty where none are told."""
+
+    values: FloatArray
+    parts: dict[str, FloatArray]
+
+
+def score_with_parts(
+    matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
+) -> PartedScores:
+    """Score one caption and some videos, each pair once: where the matcher tells parts the score is their mean.
+
+    Args:
+        matcher: on the device where the work is to be done.
+        text: one caption, encoded by it.
+        videos: V videos, likewise.
+        budget_bytes: as in `MatcherScores`.
+
+    Raises:
+        UsageError: there is not one caption, or no video.
+    """
+    if len(text.ids) != 1:
+        raise UsageError(f"Parts are told of one caption at a time; {len(text.ids)} were given.")
+    noting = _Noting(matcher)
+    values = MatcherScores(noting, text, videos, budget_bytes).score_all().values[0]
+    names = noting.noted[0].keys()
+    return PartedScores(values, {name: np.concatenate([tile[name] for tile in noting.noted]) for name in names})
+
+
+def score_shortlists(
+    matcher: Matcher,
+    texts: Encoded,
+    videos: Encoded,
+    places: NDArray[np.int64],
+    budget_bytes: int = DEFAULT_BUDGET_BYTES,
+) -> FloatArray:
+    """Scores of each caption and the videos of its shortlist, and of no other pair.
+
+    Memory holds the states and those of one shortlist once more.
+
+    Args:
+        matcher: on the device where the work is to be done.
+        texts: Q captions, encoded by it.
+        videos: V videos, likewise.
+        places: (Q, K) rows in `videos`.
+        budget_bytes: as in `MatcherScores`.
+
+    Returns:
+        (Q, K), as the matcher scores these pairs among all.
+
+    Raises:
+        UsageError: there is no caption or no place in a shortlist, or not a shortlist for each caption.
+    """
+    if len(places) != len(texts.ids) or not places.size:
+        raise UsageError(f"There are {len(texts.ids)} captions and shortlists of shape {places.shape}; give one each.")
+    return np.concatenate(list(_each(matcher, texts, videos, places, budget_bytes)))
+
+
+def _each(
+    matcher: Matcher, texts: Encoded, videos: Encoded, places: NDArray[np.int64], budget_bytes: int
+) -> Iterator[FloatArray]:
+    for row, chosen in enumerate(places):
+        text = Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1)))
+        yield MatcherScores(matcher, text, chosen_rows(videos, chosen), budget_bytes).score_all().values
+
+
+def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
+    """Some captions or videos, in the order of their rows; states are copied."""
+    taken = torch.from_numpy(rows)
+    return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
+
+
+class CoarseScorer(nn.Module):
+    """The cheap score of a matcher as a scorer of its states."""
+
+    def __init__(self, matcher: Coarse) -> None:
+        super().__init__()
+        self.matcher = matcher
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """(Q, V) by `Coarse.coarse`."""
+        return self.matcher.coarse(text, video)
+
+
+def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
+    """What scores pairs cheaply from the matcher's own states; None where it cannot."""
+    wrapped = matcher.matcher if isinstance(matcher, Adapted) else matcher
+    return CoarseScorer(matcher) if isinstance(matcher, Coarse) and isinstance(wrapped, Coarse) else None
+
+
+class _Noting(nn.Module):
+    """Scores tiles of one caption as the matcher does, and notes the parts of each: a caption's tiles come in order."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        super().__init__()
+        self.matcher = matcher
+        self.noted: list[dict[str, FloatArray]] = []
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        parts = self.matcher.part_scores(text, video) if isinstance(self.matcher, TellsParts) else {}
+        self.noted.append({name: part[0].float().cpu().numpy() for name, part in parts.items()})
+        if not parts:
+            return self.matcher.score(text, video)
+        return torch.stack(list(parts.values())).mean(0)
