@@ -1,0 +1,127 @@
+"""A search in two stages: a cheap score chooses a shortlist, a dear one orders it, and the rest stays as it was.
+
+So what is found after re-ranking K clips can be measured as any system is, for any two systems' scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import ScoresError, UsageError
+from evenreel.types import ScoreBlocks, Scores
+
+Matrix = NDArray[Any]
+
+
+class TwoStage:
+    """Captions' rankings of videos by two scores; a `ScoreBlocks` that is had a band of captions at a time.
+
+    The first `depth` videos of the cheap score stand above all others, in the order of the dear one; equal scores stay
+    equal. Where several videos tie for the last places of a shortlist, those that get one are drawn at random, so a
+    shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose dear
+    score is that is never retrieved. With a depth of all videos the rankings are those of the dear score.
+
+    The values are places, not similarities: they mean something within a caption's ranking only.
+
+    Args:
+        cheap: of Q captions and V videos.
+        dear: of the same, in any order; its order is that of the result. It is read whole rows at a time.
+        depth: videos of a shortlist; None for all.
+        seed: of what is drawn.
+
+    Raises:
+        UsageError: the depth is below 1.
+        ScoresError: the cheap score lacks a caption or a video of the dear one.
+    """
+
+    def __init__(self, cheap: ScoreBlocks, dear: ScoreBlocks, depth: int | None, seed: int = 0) -> None:
+        if depth is not None and depth < 1:
+            raise UsageError(f"The depth of a shortlist is {depth}; it must be 1 or more.")
+        self.caption_ids: Sequence[str] = dear.caption_ids
+        self.video_ids: Sequence[str] = dear.video_ids
+        self._cheap, self._dear, self._seed = aligned(cheap, dear), dear, seed
+        self._depth = depth
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        """See `ScoreBlocks.block`."""
+        start, stop, _ = captions.indices(len(self.caption_ids))
+        rows, everything = slice(start, stop), slice(0, len(self.video_ids))
+        dear = np.array(self._dear.block(rows, everything), np.float64)
+        if self._depth is None or self._depth >= len(self.video_ids):
+            return dear[:, videos]
+        cheap = np.array(self._cheap.block(rows, everything), np.float64)
+        chosen = np.zeros(cheap.shape, np.bool_)
+        np.put_along_axis(chosen, shortlists(cheap, self._depth, self._seed, start), True, axis=1)
+        chosen &= cheap > -np.inf
+        found = np.where(chosen, len(self.video_ids) + places(dear), places(cheap))
+        found[np.where(chosen, dear, cheap) == -np.inf] = -np.inf
+        return found[:, videos]
+
+
+def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
+    """The first videos of each caption, the best first; of those that tie at the end some are drawn.
+
+    Args:
+        cheap: (q, V) scores.
+        depth: K, at most V.
+        seed: of what is drawn.
+        first: number of the first of these captions, so that what is drawn for one hangs on nothing else.
+
+    Returns:
+        (q, K) columns.
+
+    >>> shortlists(np.array([[0.1, 0.9, 0.5]]), 2).tolist()
+    [[1, 2]]
+    """
+    order = np.argsort(-cheap, axis=1, kind="stable")
+    if depth < cheap.shape[1]:
+        ordered = np.take_along_axis(cheap, order, axis=1)
+        for row in np.flatnonzero(ordered[:, depth - 1] == ordered[:, depth]):
+            drawn = np.random.default_rng((seed, first + int(row))).permutation(cheap.shape[1])
+            order[row] = drawn[np.argsort(-cheap[row, drawn], kind="stable")]
+    return order[:, :depth]
+
+
+def places(scores: Matrix) -> NDArray[np.float64]:
+    """(q, V) how many different scores of the row are below each one, so that equal ones stay equal.
+
+    >>> places(np.array([[0.5, -1.0, 0.5, 2.0]])).tolist()
+    [[1.0, 0.0, 1.0, 2.0]]
+    """
+    order = np.argsort(scores, axis=1)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    steps = np.zeros(scores.shape)
+    steps[:, 1:] = np.cumsum(ordered[:, 1:] > ordered[:, :-1], axis=1)
+    found = np.empty(scores.shape)
+    np.put_along_axis(found, order, steps, axis=1)
+    return found
+
+
+def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
+    """Scores with the captions and videos of others, in their order; what the others lack is left out.
+
+    Raises:
+        ScoresError: a caption or a video of the others has no scores.
+    """
+    same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
+    if same:
+        return scores
+    rows = _places_of(scores.caption_ids, like.caption_ids, "caption")
+    columns = _places_of(scores.video_ids, like.video_ids, "clip")
+    every = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
+    return Scores(every[np.ix_(rows, columns)], like.caption_ids, like.video_ids, tuple(getattr(scores, "uses", ())))
+
+
+def _places_of(there: Sequence[str], wanted: Sequence[str], what: str) -> list[int]:
+    place = {one: number for number, one in enumerate(there)}
+    missing = [one for one in wanted if one not in place]
+    if missing:
+        raise ScoresError(
+            f"The scores that choose shortlists lack {len(missing):,} of {len(wanted):,} {what}s, {missing[0]!r} for "
+            "example; they must be of the same split."
+        )
+    return [place[one] for one in wanted]
