@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -13,17 +11,20 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.cli.probes import Labelled, Probe
-from evenreel.errors import ScoresError, UsageError
+from evenreel.cli.score_words import WordOptions, asks_bm25, score_words
+from evenreel.cli.show_scores import Scored, check_name, check_table, show_scored
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.audits.frame_order import FrameOrder, OneFrame, OrderStage
-    from evenreel.checkpoint import CorpusFeatures, Pretrained
+    from evenreel.checkpoint import Pretrained
     from evenreel.cli.probes import Which
+    from evenreel.types import Corpus
 
-LARGE_BYTES = 2**30
-SCORE_BYTES = 4
-MANY = 10
-CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot)."
+CHECKPOINT_HELP = (
+    "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); or bm25, which compares words "
+    "with those on screen and needs no model."
+)
 OUT_HELP = (
     "Where the scores go: .npz with their ids, or .npy, which `evenreel evaluate` need not read whole, for a table "
     "larger than memory."
@@ -34,6 +35,8 @@ FRAMES_HELP = "Take so many frames of each clip, in the middle of equal parts.  
 RULE_HELP = "Take them of the features by this rule.  \\[default: as in training]"
 PROBE_HELP = "all or generated: whose frames are moved."
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
+WORDS_HELP = "Words on screen that bm25 looks for: corpus or ocr.  \\[default: those of the last run]"
+BY_HELP = "What bm25 compares: words, or trigrams, which survive misread letters.  \\[default: words]"
 PROBES = "Probes: what a preference is due to"
 
 
@@ -47,6 +50,8 @@ def score(
     split: Annotated[str | None, typer.Option(help="Part of the corpus to score, such as test.")] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     device: DeviceOption = "auto",
+    words: Annotated[str | None, typer.Option(help=WORDS_HELP)] = None,
+    by: Annotated[str | None, typer.Option(help=BY_HELP)] = None,
     frame_order: Annotated[str, typer.Option(help=ORDER_HELP, rich_help_panel=PROBES)] = "original",
     probe: Annotated[str, typer.Option(help=PROBE_HELP, rich_help_panel=PROBES)] = "all",
     order_stage: Annotated[str, typer.Option(help=STAGE_HELP, rich_help_panel=PROBES)] = "sampled",
@@ -58,14 +63,10 @@ def score(
     seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=PROBES)] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Score every caption with every clip by a matcher. Exit status 3 if clips had been set aside."""
-    from evenreel.cli.waiting import share_bar
+    """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
     from evenreel.corpus import load_corpus, select
-    from evenreel.evaluation import save_scores
-    from evenreel.matchers.scoring import matcher_scores
 
-    if out.suffix not in (".npz", ".npy"):
-        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+    check_name(out)
     change = Probe(
         order=cast("FrameOrder", frame_order),
         stage=cast("OrderStage", order_stage),
@@ -75,22 +76,42 @@ def score(
         which=cast("Which", probe),
         seed=seed,
     )
-    change.check(out)
+    options = WordOptions(words, by, rule)
+    options.check(checkpoint, change, seen)
+    if not asks_bm25(checkpoint):
+        change.check(out)
     check_place(out)
     whole = load_corpus(corpus)
-    pretrained = _matcher(checkpoint, features, device)
-    _check_label(out, pretrained)
     part = whole if split is None else select(whole, split=split)
+    if asks_bm25(checkpoint):
+        scored = score_words(part, features, out, options)
+    else:
+        scored = _score_by_matcher(_matcher(checkpoint, features, device), change, (features, seen), part, out)
+    show_scored(out, scored, as_json)
+    if scored.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _score_by_matcher(
+    pretrained: Pretrained, change: Probe, folders: tuple[Path, Path | None], part: Corpus, out: Path
+) -> Scored:
+    """Score a part of a corpus by features that lie in `folders`: those of the clips, and those of `--seen`."""
+    from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation import save_scores
+    from evenreel.matchers.scoring import matcher_scores
+
+    _check_label(out, pretrained)
     with share_bar("reading the captions") as progress:
-        loaded = change.load(pretrained, features, part, progress, seen=seen)
-    _check_table(out, loaded)
-    uses = (*pretrained.about.uses, *change.uses)
-    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), uses)
+        loaded = change.load(pretrained, folders[0], part, progress, seen=folders[1])
+    used = pretrained.about.uses
+    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, loaded.notices, used)
+    check_table(out, scored)
+    scores = Labelled(
+        matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), (*pretrained.about.uses, *change.uses)
+    )
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
-    _show(out, loaded, pretrained.about.uses, as_json)
-    if loaded.set_aside:
-        raise typer.Exit(EXIT_SET_ASIDE)
+    return scored
 
 
 def _matcher(name: str, features: Path, device: str) -> Pretrained:
@@ -110,53 +131,3 @@ def _check_label(out: Path, pretrained: Pretrained) -> None:
             f"The matcher was trained with {' and '.join(pretrained.about.uses)}, which an .npy cannot say; give --out "
             "a name that ends in .npz."
         )
-
-
-def _check_table(out: Path, loaded: CorpusFeatures) -> None:
-    """Refuse, before hours are spent, a table that cannot be written, and say how large a large one will be.
-
-    Raises:
-        ScoresError: the disk has no room for it.
-        UsageError: its file names no ids, and some clips are left out.
-    """
-    from evenreel.library.report import count
-
-    if out.suffix == ".npy" and loaded.set_aside:
-        raise UsageError(
-            f"The features leave {count(len(loaded.set_aside), 'clip')} out that had been set aside, and an .npy does "
-            "not say which clips it is about; give --out a name that ends in .npz."
-        )
-    captions, clips = len(loaded.texts.ids), len(loaded.videos.ids)
-    needed, free = SCORE_BYTES * captions * clips, shutil.disk_usage(out.parent).free
-    size = f"The scores of {captions:,} captions and {clips:,} clips take {needed / 2**30:.1f} GiB"
-    if needed > free:
-        raise ScoresError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
-    if needed > LARGE_BYTES:
-        typer.echo(f"{size} in {out}.", err=True)
-
-
-def _show(out: Path, loaded: CorpusFeatures, uses: tuple[str, ...], as_json: bool) -> None:
-    from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
-
-    captions, clips, aside = len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside
-    if as_json:
-        result = {"scores": str(out), "captions": captions, "clips": clips, "notices": list(loaded.notices)}
-        result["uses"] = list(uses)
-        print_json(result | {"set_aside": [asdict(one) for one in aside]})
-        return
-    terminal = console()
-    terminal.print(f"Scored {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}.")
-    for use in uses:
-        terminal.print(
-            f"  [yellow]the matcher was trained with {safe(use)}[/]: its scores say so, wherever they are shown"
-        )
-    for notice in loaded.notices:
-        terminal.print(f"  note: {safe(notice)}")
-    if aside:
-        terminal.print(
-            f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
-        )
-    list_clips_aside(terminal, aside[:MANY])
-    if len(aside) > MANY:
-        terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")
