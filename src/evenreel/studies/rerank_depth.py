@@ -1,0 +1,280 @@
+"""Is re-ranking a shortlist as good as scoring every clip, and how long must the shortlist be?
+
+A matcher that needs the pair is too dear for a large library, so a cheap score chooses which clips it sees. What it
+never sees it cannot find: how much that costs hangs on the cheap score, the corpus and the length of the shortlist.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell, Effect
+from evenreel.audits.samples import mean_interval
+from evenreel.config import RERANK_DEPTH
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics
+from evenreel.evaluation.two_stage import TwoStage, aligned, shortlists
+from evenreel.matchers import build_matcher
+from evenreel.matchers.mean_pool import MeanPool
+from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
+from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
+from evenreel.similarity.states import Encoded, take_rows
+from evenreel.similarity.tiles import MatcherScores
+from evenreel.studies.findings import Findings, interval_cells, shown
+from evenreel.studies.material import Model, Progress, StudyMaterial, StudySettings
+from evenreel.studies.study import Study
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from evenreel.audits.figures import Line
+
+DEPTHS = (5, 10, 20, 50, 100, 200)
+METRICS = parse_metrics(["R@1", "R@5", "R@10"])
+OWN, ZERO_SHOT = "its own cheap score", "mean_pool"
+TIMED = 20
+"""Captions whose shortlists are scored to see how long one takes."""
+
+METHOD = (
+    "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in the "
+    "cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at random; "
+    "equal scores of the matcher have their expected rank. Intervals are percentiles over samples of clips, whose "
+    "captions are drawn together; those of a loss are of the same captions' hits with and without a shortlist.",
+    f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the matcher "
+    "takes for the pairs of a shortlist, not what the cheap score takes.",
+)
+
+
+class Stage(NamedTuple):
+    """A matcher behind a cheap score."""
+
+    model: str
+    cheap: str
+
+    def __str__(self) -> str:
+        return f"{self.model} after {self.cheap}"
+
+
+@dataclass(frozen=True, eq=False)
+class AtDepth:
+    """What is found with shortlists of one length.
+
+    Attributes:
+        figures: R@1, R@5 and R@10.
+        inside: share of captions whose clip is on the shortlist, percent.
+        loss: R@1 less that of scoring every clip, points.
+        milliseconds: that the matcher takes for a caption; None where it takes none.
+    """
+
+    figures: Mapping[str, Interval]
+    inside: Interval
+    loss: Interval
+    milliseconds: float | None
+
+
+Depths = dict[int, AtDepth]
+"""By the length of the shortlist, from 0, the cheap score alone, to the whole gallery."""
+
+
+def rerank_depth(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Recall over the length of the shortlist, for each matcher behind each cheap score.
+
+    Raises:
+        UsageError: there is nothing that could choose a shortlist.
+        CorpusError: the gallery is no longer than the shortest shortlist.
+        ScoresError: scores that choose shortlists lack a caption or a clip.
+    """
+    found: dict[Stage, Depths] = {}
+    models = material.encoders()
+    for number, model in enumerate(models):
+        for stage, depths in _of_model(model, material.scores, settings.audit).items():
+            found[stage] = depths
+        progress((number + 1) / len(models))
+    stage, depths = next(iter(found.items()))
+    gallery = max(depths)
+    usual = max(depth for depth in depths if depth <= RERANK_DEPTH and depth < gallery)
+    loss, groups = depths[usual].loss, models[0].part.corpus.captions["clip_id"].n_unique()
+    return Findings(
+        _told(stage, depths, settings.margin),
+        Effect(
+            f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}",
+            loss.value,
+            loss.low,
+            loss.high,
+        ),
+        tuple(_table(stage, depths) for stage, depths in found.items()),
+        (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
+        (),
+        METHOD,
+        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+    )
+
+
+RERANK: dict[str, Study] = {
+    "rerank/depth": Study(
+        "Is re-ranking a shortlist as good as scoring all?",
+        "Not in a paper: recall and time over the length of the shortlist",
+        rerank_depth,
+        "models",
+        takes=("rankings",),
+        mirrors=False,
+    ),
+}
+
+
+def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSettings) -> dict[Stage, Depths]:
+    texts, videos = encode_texts(model.matcher, model.part.texts), encode_videos(model.matcher, model.part.videos)
+    dear = MatcherScores(model.matcher, texts, videos)
+    cheap = {**_cheap(model, texts, videos), **others}
+    if not cheap:
+        raise UsageError(
+            f"Nothing can choose shortlists for {model.name}: it has no cheap score, and the mean of frames is none "
+            "beside it; name scores with --scores NAME=FILE."
+        )
+    gallery = len(videos.ids)
+    if gallery <= DEPTHS[0]:
+        raise CorpusError(
+            f"The split has {gallery} clips, and the shortest shortlist has {DEPTHS[0]}; take a larger one."
+        )
+    lengths = [*(depth for depth in DEPTHS if depth < gallery), gallery]
+    whole = _evaluated(dear, model.part.corpus, settings)
+    found = {}
+    for name, scores in cheap.items():
+        first = aligned(scores, dear)
+        times = _times(model, (texts, videos), first, lengths)
+        ceiling = _evaluated(first, model.part.corpus, settings)
+        depths = {0: AtDepth(ceiling.summary, Interval(0.0), _loss(ceiling, whole, settings), None)}
+        for length in lengths:
+            there = _evaluated(TwoStage(first, dear, length, settings.seed), model.part.corpus, settings)
+            inside = mean_interval(ceiling.hit_chance(length), ceiling.groups, settings)
+            inside = Interval(100.0, 100.0, 100.0) if length == gallery else inside
+            depths[length] = AtDepth(there.summary, inside, _loss(there, whole, settings), times[length])
+        found[Stage(model.name, name)] = depths
+    return found
+
+
+def _cheap(model: Model, texts: Encoded, videos: Encoded) -> dict[str, ScoreBlocks]:
+    """The matcher's own cheap score; where it has none, cosines with the mean frame, if these are another thing."""
+    own = coarse_scorer(model.matcher)
+    if own is not None:
+        return {OWN: MatcherScores(own, texts, videos)}
+    part = model.part
+    dimension = part.videos.frames.shape[-1]
+    if isinstance(model.matcher, MeanPool) or part.texts.sentence.shape[-1] != dimension:
+        return {}
+    return {ZERO_SHOT: matcher_scores(build_matcher("mean_pool", dimension), part.texts, part.videos)}
+
+
+def _evaluated(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> DirectionResult:
+    wanted = EvaluationSettings(
+        metrics=METRICS, directions=("t2v",), resamples=settings.resamples, seed=settings.seed,
+        confidence=settings.confidence, band_bytes=settings.band_bytes,
+    )  # fmt: skip
+    return evaluate(scores, corpus, wanted).directions["t2v"]
+
+
+def _loss(there: DirectionResult, whole: DirectionResult, settings: AuditSettings) -> Interval:
+    return mean_interval(there.per_query["R@1"] - whole.per_query["R@1"], whole.groups, settings)
+
+
+def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, lengths: list[int]) -> dict[int, float]:
+    """Median milliseconds of a caption, by the length of its shortlist."""
+    texts, videos = encoded
+    count = min(TIMED, len(texts.ids))
+    places = shortlists(np.array(cheap.block(slice(0, count), slice(0, len(videos.ids)))), lengths[-1])
+    some = [Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1))) for row in range(count)]
+
+    def seconds(row: int, length: int) -> float:
+        began = time.perf_counter()
+        score_shortlists(model.matcher, some[row], videos, places[row : row + 1, :length])
+        return time.perf_counter() - began
+
+    seconds(0, lengths[0])  # the first time costs more
+    return {length: 1000 * float(np.median([seconds(row, length) for row in range(count)])) for length in lengths}
+
+
+def smallest(depths: Depths, margin: float) -> int:
+    """The shortest shortlist, of those measured, that surely loses less than `margin` points of R@1.
+
+    Surely: by the lower end of the loss's interval, or by the loss itself where there is none.
+
+    >>> def at(loss): return AtDepth({}, Interval(0.0), loss, None)
+    >>> smallest({0: at(Interval(-30.0)), 5: at(Interval(-0.5, -1.2, 0.1)), 9: at(Interval(0.0, 0.0, 0.0))}, 1.0)
+    9
+    """
+    enough = (depth for depth, there in depths.items() if _least(there.loss) > -margin)
+    return min(enough, default=max(depths))
+
+
+def _least(loss: Interval) -> float:
+    return loss.value if loss.low is None else loss.low
+
+
+def _told(stage: Stage, depths: Depths, margin: float) -> str:
+    gallery, chosen = max(depths), smallest(depths, margin)
+    whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
+    there = depths[chosen]
+    if chosen == gallery:
+        before = max(length for length in depths if length < gallery)
+        lost = f"the first {before:,} of {gallery:,} clips ({shown(depths[before].loss)} points)" if before else "any"
+        said = f"{stage}: no shortlist surely loses less than {margin:g} points of R@1, not even {lost}"
+    elif chosen == 0:
+        said = f"{stage}: the cheap score alone loses less than {margin:g} points of R@1"
+    else:
+        said = (
+            f"{stage}: re-ranking the first {chosen:,} of {gallery:,} clips surely loses less than {margin:g} points of "
+            f"R@1 ({shown(there.loss)}) beside scoring all of them, and the clip is among these for "
+            f"{there.inside.value:.1f} % of the captions"
+        )
+    return f"{said}. R@1 is {whole:.1f} % with all scored and {alone:.1f} % by the cheap score alone."
+
+
+def _table(stage: Stage, depths: Depths) -> AuditTable:
+    gallery = max(depths)
+    rows = [
+        (
+            _named(length, gallery),
+            there.inside.value,
+            *(cell for metric in METRICS for cell in interval_cells(there.figures[str(metric)])),
+            *interval_cells(there.loss),
+            there.milliseconds,
+        )
+        for length, there in depths.items()
+    ]
+    ends = ("low", "high")
+    columns = (
+        "clips re-ranked", "clip among them, %", *(word for metric in METRICS for word in (f"{metric}, %", *ends)),
+        "R@1 less that of all, points", *ends, "ms a query",
+    )  # fmt: skip
+    return AuditTable(f"{stage}", columns, tuple(rows))
+
+
+def _named(length: int, gallery: int) -> Cell:
+    return {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}.get(length, str(length))
+
+
+def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
+    """Recall over the length of the shortlist, on a logarithmic axis; the cheap score alone is a level line."""
+    from evenreel.audits.figures import Panel, sweep
+
+    def lines(metric: str) -> dict[str, Line]:
+        drawn: dict[str, Line] = {}
+        for stage, depths in found.items():
+            drawn[str(stage)] = [(float(length), there.figures[metric]) for length, there in depths.items() if length]
+            ends = [min(length for length in depths if length), max(depths)]
+            level = Interval(depths[0].figures[metric].value)
+            drawn[f"{stage.model}: {stage.cheap} alone"] = [(float(length), level) for length in ends]
+        return drawn
+
+    parts = [Panel(f"{metric} over the shortlist", f"{metric}, %", lines(str(metric))) for metric in METRICS]
+    figure = sweep(parts, "clips re-ranked for a caption")
+    figure.update_xaxes(type="log")
+    return figure
