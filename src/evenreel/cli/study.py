@@ -47,6 +47,7 @@ OWN_OPTIONS = {
     "--tail-classes": ("length/samples",),
     "--share": ("ghost/f3",),
     "--other": ("bima/t3",),
+    "--margin": ("rerank/depth",),
 }
 """Options that some studies alone look at."""
 NAME_HELP = "A study, such as ghost/t2; --list names them all."
@@ -63,6 +64,7 @@ OTHER_HELP = (
     "--split; again for more."
 )
 SEEN_HELP = "Folder of features by the towers of --matcher or --start before their training, where it asks for some."
+MARGIN_HELP = r"Points of R@1 that a shortlist may lose, for rerank/depth. \[default: 1]"
 STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
 
 
@@ -98,6 +100,7 @@ def study(
     tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
     other: Annotated[list[str] | None, typer.Option(help=OTHER_HELP)] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
+    margin: Annotated[float | None, typer.Option(help=MARGIN_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
     as_json: JsonOption = False,
@@ -119,7 +122,7 @@ def study(
         name,
         {
             "--class": action, "--base": base, "--query": query, "--clip": clip, "--tail-classes": tail_classes,
-            "--share": share, "--other": other,
+            "--share": share, "--other": other, "--margin": margin,
         },
         {"--recipe": recipe, "--set": changes},
     )  # fmt: skip
@@ -141,6 +144,7 @@ def study(
         bases=tuple(base or settings.bases),
         queries=tuple(query or ()),
         clips=tuple(clip or ()),
+        margin=settings.margin if margin is None else margin,
     )
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},

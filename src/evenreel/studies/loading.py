@@ -310,7 +310,7 @@ def _check_named(study: Study, sources: Sources) -> None:
         )
     if sources.matchers and sources.features is None:
         raise UsageError("A matcher ranks by features; name their folder with --features.")
-    unused = ["--scores"] if sources.scores and study.needs != "rankings" else []
+    unused = ["--scores"] if sources.scores and "rankings" not in (study.needs, *study.takes) else []
     unused += ["--start"] if sources.start and study.needs != "training" else []
     unused += ["--matcher"] if sources.matchers and study.needs not in ("rankings", "models") else []
     unused += ["--other"] if sources.others and "others" not in study.takes else []

@@ -199,6 +199,7 @@ class StudySettings:
         bases: matchers whose training a study of several compares.
         queries: captions that a study shows, by their ids; empty: those that it chooses.
         clips: clips that a study shows, by their ids; empty: those that are found.
+        margin: points of R@1 that a shortlist may lose, for `rerank/depth`.
     """
 
     recipe: Recipe
@@ -213,10 +214,13 @@ class StudySettings:
     bases: tuple[str, ...] = ("temporal", "wti", "x_clip")
     queries: tuple[str, ...] = ()
     clips: tuple[str, ...] = ()
+    margin: float = 1.0
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise UsageError(f"The number of seeds is {self.seeds}; it must be at least 1.")
+        if not self.margin > 0:
+            raise UsageError(f"The margin is {self.margin} points; it must be above 0.")
         if len(self.shares) < 2 or list(self.shares) != sorted(set(self.shares)):
             raise UsageError(f"The shares are {self.shares}; give two or more, the smaller one first.")
 

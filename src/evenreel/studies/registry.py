@@ -11,9 +11,10 @@ from evenreel.studies.fine_tuning import begun
 from evenreel.studies.ghost_studies import GHOST
 from evenreel.studies.length_studies import LENGTH
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
+from evenreel.studies.rerank_depth import RERANK
 from evenreel.studies.study import Study
 
-STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA}
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **RERANK}
 
 
 def run_study(
