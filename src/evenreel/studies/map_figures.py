@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -12,7 +13,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from evenreel.audits.figures import name_label
-from evenreel.report.figures import COLOURS, axes, faded, panels, plain
+from evenreel.report.figures import COLOURS, axes, faded, panels, plain, wrapped
 from evenreel.studies.looks import Attention, Heat, Look
 from evenreel.types import FloatArray, Pixels
 
@@ -24,6 +25,7 @@ PANEL_GAP = 0.25
 RIGHT, WRONG = COLOURS[2], COLOURS[4]
 _HEAT = [[0, "rgba(255,196,0,0)"], [0.5, "rgba(255,140,0,0.45)"], [1, "rgba(190,0,30,0.8)"]]
 _TITLE_LETTERS, _LABEL_LETTERS, _LABEL_WIDTH = 60, 56, 28
+_WORDS_LETTERS, _WORDS_WIDTH = 120, 34
 
 
 def displayed(maps: FloatArray) -> FloatArray:
@@ -44,7 +46,7 @@ def heat_strip(look: Look, *, right: bool) -> go.Figure:
     shown = [textwrap.shorten(title, _TITLE_LETTERS, placeholder=" ...") for title in titles]
     figure = go.Figure(layout=panels(shown, "", [""] * len(titles), columns=1))
     figure.update_layout(showlegend=False, grid={"ygap": PANEL_GAP})
-    sources, aspect = [_jpeg(one) for one in look.pictures], look.pictures[0].shape[0] / look.pictures[0].shape[1]
+    sources, aspect = [jpeg(one) for one in look.pictures], look.pictures[0].shape[0] / look.pictures[0].shape[1]
     for number in range(1, len(titles) + 1):
         _frames(figure, sources, aspect, number)
         _axes(figure, look.times_s, aspect, number)
@@ -74,6 +76,47 @@ def attention_map(attention: Attention) -> go.Figure:
         tickvals=np.arange(count), ticktext=[f"{time_s:.1f}" for time_s in attention.times_s], showgrid=False,
         zeroline=False, ticks="",
     )  # fmt: skip
+    return figure
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A picture with words.
+
+    Attributes:
+        title: above it.
+        picture: (H, W, 3).
+        right: what its border says.
+        words: below it, a paragraph each.
+    """
+
+    title: str
+    picture: Pixels
+    right: bool
+    words: tuple[str, ...]
+
+
+def beside_each_other(shown: Sequence[Shown]) -> go.Figure:
+    """Pictures, each in a border that says whether it is right, above its words."""
+    titles = [textwrap.shorten(one.title, _LABEL_WIDTH, placeholder=" ...") for one in shown]
+    figure = go.Figure(layout=panels(titles, "", [""] * len(titles)))
+    figure.update_layout(showlegend=False)
+    for number, one in enumerate(shown, start=1):
+        place = "" if number == 1 else str(number)
+        aspect = one.picture.shape[0] / one.picture.shape[1]
+        _frames(figure, [jpeg(one.picture)], aspect, number)
+        _axes(figure, [0.0], aspect, number)
+        figure.add_shape(
+            type="rect", x0=0, x1=1, y0=0, y1=aspect, xref=f"x{place}", yref=f"y{place}",
+            line={"color": RIGHT if one.right else WRONG, "width": 3},
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[0.5], y=[aspect / 2], mode="markers", marker_opacity=0, xaxis=f"x{place}", yaxis=f"y{place}",
+            customdata=["<br>".join(map(wrapped, filter(None, one.words)))],
+            hovertemplate="%{customdata}<extra></extra>",
+        )  # fmt: skip
+        lines = [textwrap.shorten(line, _WORDS_LETTERS, placeholder=" ...") for line in one.words if line]
+        figure.layout[f"xaxis{place}"].ticktext = ["<br>".join(name_label(line, _WORDS_WIDTH) for line in lines)]
     return figure
 
 
@@ -133,7 +176,7 @@ def _beside(maps: FloatArray) -> NDArray[np.float64]:
     return wide.reshape(rows, -1)[:, :-1]
 
 
-def _jpeg(picture: Pixels) -> str:
+def jpeg(picture: Pixels) -> str:
     """As the address of an image that holds its data."""
     from PIL import Image
 
