@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell, Effect
 from evenreel.audits.samples import mean_interval
@@ -44,12 +43,12 @@ TIMED = 20
 """Captions whose shortlists are scored to see how long one takes."""
 
 METHOD = (
-    "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in the "
-    "cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at random; "
-    "equal scores of the matcher have their expected rank. Intervals are percentiles over samples of clips, whose "
-    "captions are drawn together; those of a loss are of the same captions' hits with and without a shortlist.",
-    f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the matcher "
-    "takes for the pairs of a shortlist, not what the cheap score takes.",
+    "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in "
+    "the cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at "
+    "random; equal scores of the matcher have their expected rank. Intervals are percentiles over samples of clips, "
+    "whose captions are drawn together; those of a loss are of the same captions' hits with and without a shortlist.",
+    f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the "
+    "matcher takes for the pairs of a shortlist, not what the cheap score takes.",
 )
 
 
@@ -224,14 +223,16 @@ def _told(stage: Stage, depths: Depths, margin: float) -> str:
     there = depths[chosen]
     if chosen == gallery:
         before = max(length for length in depths if length < gallery)
-        lost = f"the first {before:,} of {gallery:,} clips ({shown(depths[before].loss)} points)" if before else "any"
-        said = f"{stage}: no shortlist surely loses less than {margin:g} points of R@1, not even {lost}"
+        said = (
+            f"{stage}: no shortlist surely loses less than {margin:g} points of R@1, not even the first {before:,} of "
+            f"{gallery:,} clips ({shown(depths[before].loss)})"
+        )
     elif chosen == 0:
         said = f"{stage}: the cheap score alone loses less than {margin:g} points of R@1"
     else:
         said = (
-            f"{stage}: re-ranking the first {chosen:,} of {gallery:,} clips surely loses less than {margin:g} points of "
-            f"R@1 ({shown(there.loss)}) beside scoring all of them, and the clip is among these for "
+            f"{stage}: re-ranking the first {chosen:,} of {gallery:,} clips surely loses less than {margin:g} points "
+            f"of R@1 ({shown(there.loss)}) beside scoring all of them, and the clip is among these for "
             f"{there.inside.value:.1f} % of the captions"
         )
     return f"{said}. R@1 is {whole:.1f} % with all scored and {alone:.1f} % by the cheap score alone."
