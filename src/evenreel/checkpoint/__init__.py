@@ -1,5 +1,6 @@
 """Checkpoints of matchers: a folder with config.json, model.safetensors and a model card, or its hub id."""
 
+from evenreel.checkpoint.changed_words import changed_words
 from evenreel.checkpoint.corpus_features import CorpusFeatures, load_features_for
 from evenreel.checkpoint.loading import load_matcher
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
@@ -14,6 +15,7 @@ __all__ = [
     "MatcherSpec",
     "Metric",
     "Pretrained",
+    "changed_words",
     "load_features_for",
     "load_matcher",
     "save_pretrained",

@@ -12,6 +12,7 @@ from evenreel.checkpoint.architecture import Encodings, encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
+from evenreel.features.windows import EMPTY
 
 _ANSWERS = {
     "clip": "its own clip",
@@ -111,8 +112,20 @@ def _matcher(spec: MatcherSpec, inputs: Inputs) -> Iterator[str]:
     yield f"Trained on {frames}" + (f" (`{inputs.rule}`)" if inputs.rule else "") + f", {words}"
     if inputs.streams:
         yield f"of the streams {', '.join(inputs.streams)} alone"
-    yield from (f"and {inputs.on_screen}.", "")
+    yield from (f"and {inputs.on_screen}.", *_words(inputs), "")
     yield from _cost(encodings(spec))
+
+
+def _words(inputs: Inputs) -> Iterator[str]:
+    """What was done to the words on screen."""
+    changes = inputs.word_changes
+    if changes is None:
+        return
+    if changes.words_differ:
+        where = "selected and is scored" if changes.splits == "evaluated" else "trained and is scored"
+        yield f"It was {where} with {changes}."
+    if changes.empty == "caption":
+        yield f"A window without text says `{EMPTY}`"
 
 
 def _settings(spec: MatcherSpec, count: int = 1) -> Iterator[str]:

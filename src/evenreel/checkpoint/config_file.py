@@ -14,8 +14,9 @@ from typing import Any, get_args
 
 from evenreel import __version__
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
-from evenreel.errors import CheckpointError
+from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
+from evenreel.features.word_changes import WordChanges
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
@@ -70,7 +71,7 @@ def read_config(path: Path) -> Config:
         )
     try:
         return _parsed(data)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, UsageError) as error:
         raise CheckpointError(
             f"{path} is damaged or was edited ({type(error).__name__}: {error}); get the checkpoint again."
         ) from error
@@ -92,9 +93,15 @@ def _about(data: Mapping[str, Any]) -> About:
     metrics = tuple(Metric(**{**metric, "uses": tuple(metric["uses"])}) for metric in data["metrics"])
     for metric in metrics:
         _numbers(metric)
+    inputs = data["inputs"]
+    changes = inputs.get("word_changes")
+    given = {
+        "streams": tuple(inputs.get("streams", ())),
+        "word_changes": None if changes is None else WordChanges(**changes),
+    }
     parts = {
         "encoder": _encoder(EncoderNote(**data["encoder"])),
-        "inputs": _inputs(Inputs(**{**data["inputs"], "streams": tuple(data["inputs"].get("streams", ()))})),
+        "inputs": _inputs(Inputs(**{**inputs, **given})),
         "metrics": metrics,
         "limits": tuple(map(_text, data["limits"])),
         "clips_note": tuple(map(_text, data.get("clips_note", ()))),

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from evenreel.checkpoint.changed_words import changed_words
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.errors import FeaturesError
-from evenreel.features import ClipAside, FeatureSet, find_clips, load_text_features, read_manifest
+from evenreel.features import (
+    ClipAside,
+    FeatureSet,
+    FoundClips,
+    StoredClips,
+    find_clips,
+    load_text_features,
+    read_manifest,
+)
 from evenreel.features.graphs import with_graphs
 from evenreel.features.seen import with_seen
 from evenreel.features.settings import FLOAT32, rule_text
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.batches import row_lengths
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -26,12 +36,15 @@ class CorpusFeatures:
         videos: of its clips, without those that were set aside.
         set_aside: these, with the reason.
         notices: sentences on what is longer than anything that the matcher was trained on.
+        uses: what was done to the clips, for `evenreel.types.Scores`: that words on screen were changed, as in training
+            or as a probe asks.
     """
 
     texts: TextFeatures
     videos: VideoFeatures
     set_aside: tuple[ClipAside, ...]
     notices: tuple[str, ...]
+    uses: tuple[str, ...] = ()
 
 
 def load_features_for(
@@ -59,13 +72,16 @@ def load_features_for(
     """
     folder = Path(folder)
     _check_seen(pretrained, seen)
-    videos, aside = _videos(pretrained.about, folder, corpus)
+    found, videos, aside = _videos(pretrained.about, folder, corpus)
+    changes = pretrained.about.inputs.word_changes or WordChanges()
+    videos = changed_words(found, videos, changes)
     if seen is not None:
         videos = with_seen(videos, seen, corpus)
     texts = load_text_features(folder, corpus)
     if pretrained.matcher.limits.graphs:
         texts = with_graphs(texts, corpus, progress)
-    return CorpusFeatures(texts, videos, aside, tuple(_longer(pretrained.about.inputs, texts, videos)))
+    notices = tuple(_longer(pretrained.about.inputs, texts, videos))
+    return CorpusFeatures(texts, videos, aside, notices, changes.uses)
 
 
 def asks_seen(pretrained: Pretrained) -> bool:
@@ -94,14 +110,17 @@ def _check_seen(pretrained: Pretrained, seen: str | Path | None) -> None:
         )
 
 
-def _videos(about: About, folder: Path, corpus: Corpus) -> tuple[VideoFeatures, tuple[ClipAside, ...]]:
+def _videos(
+    about: About, folder: Path, corpus: Corpus
+) -> tuple[FoundClips | StoredClips, VideoFeatures, tuple[ClipAside, ...]]:
     """The latest fitting features that are there for all clips: later ones may be those of another corpus."""
     windows = about.inputs.windows is not None
     refusals: list[FeaturesError] = []
     for made in _made_for(about, folder):
         try:
             streams = about.inputs.streams
-            return find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows, streams=streams).load()
+            found = find_clips(folder, corpus, rule=made.rule, words=made.words, windows=windows, streams=streams)
+            return found, *found.load()
         except FeaturesError as error:
             refusals.append(error)
     raise refusals[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenreel.features.settings import STORED
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import Matcher
 
 ENCODER = "encoder"
@@ -76,6 +77,7 @@ class Inputs:
         windows: O, equal stretches of a clip whose on-screen text it was given; None where it was given none.
         words_from: where that text was from, `ocr` or `corpus`; None where it was given none or nobody noted it.
         streams: names of the streams of stored features that it was given; empty for all of them.
+        word_changes: what was done to the words of that text; None for nothing.
     """
 
     frames: int | None = None
@@ -84,6 +86,7 @@ class Inputs:
     windows: int | None = None
     words_from: str | None = None
     streams: tuple[str, ...] = ()
+    word_changes: WordChanges | None = None
 
     @property
     def on_screen(self) -> str:

@@ -20,6 +20,7 @@ from evenreel.features.settings import ClipAside, Words, rule_text
 from evenreel.features.shards import Shard, read_shard
 from evenreel.features.stored_clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
+from evenreel.features.windows import Sampled, read_confidence
 from evenreel.media.content import content_digest
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -124,13 +125,16 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
 
 
-def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None) -> VideoFeatures:
+def pad_videos(
+    ids: Sequence[str], shards: Sequence[Shard], windows: int | None, *, exact: bool = False
+) -> VideoFeatures:
     """Shards of some clips as one padded record.
 
     Args:
         ids: V ids.
         shards: V shards, all with frames of one encoder.
         windows: O of every shard; None leaves on-screen text out.
+        exact: whether tracks say when signs appear and vanish, see `evenreel.features.windows.with_windows`.
     """
     frames = [_present(shard.frames) for shard in shards]
     mask = _mask([len(rows) for rows in frames])
@@ -143,10 +147,13 @@ def pad_videos(ids: Sequence[str], shards: Sequence[Shard], windows: int | None)
         return VideoFeatures(tuple(ids), padded, mask, times_s)
     read = np.zeros((len(shards), windows, dimension), np.float16)
     written = np.zeros((len(shards), windows), np.bool_)
+    confidence = np.zeros((len(shards), windows), np.float32)
     for row, shard in enumerate(shards):
         read[row] = _present(shard.windows)
-        written[row] = [bool(text) for text in shard.window_texts or ()]
-    return VideoFeatures(tuple(ids), padded, mask, times_s, read, written)
+        texts, sampled = shard.window_texts or (), Sampled(shard.times_s, shard.spans_s)
+        written[row] = [bool(text) for text in texts]
+        confidence[row] = read_confidence(shard.tracks or (), sampled, texts, exact=exact)
+    return VideoFeatures(tuple(ids), padded, mask, times_s, read, written, window_confidence=confidence)
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,8 @@ class FoundClips:
             FeaturesError: a clip has no features and was not set aside; a file is damaged.
         """
         shards, aside = self.shards()
-        return pad_videos(list(shards), list(shards.values()), self.made.windows), aside
+        exact = self.made.words == "corpus"
+        return pad_videos(list(shards), list(shards.values()), self.made.windows, exact=exact), aside
 
     def shards(self) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
         """What is stored of the clips that have features, by their ids, and the clips that were set aside.

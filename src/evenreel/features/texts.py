@@ -159,14 +159,19 @@ def _made_by(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
     encoded = encoder.encode_text(texts)
-    words = _halves(encoded.words[encoded.word_mask], "word")
+    words = halves(encoded.words[encoded.word_mask], "word")
     lengths = tuple(encoded.word_mask.sum(axis=1).tolist())
-    return TextBlock(tuple(texts), words, lengths, _halves(encoded.sentence, "sentence"))
+    return TextBlock(tuple(texts), words, lengths, halves(encoded.sentence, "sentence"))
 
 
-def _halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
+def halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
+    """An encoder's numbers as they are stored; `what` they are is for the message.
+
+    Raises:
+        EncoderError: one is not a number, or too large for float16.
+    """
     with np.errstate(over="ignore"):  # it is looked for below
-        halves = values.astype(np.float16)
-    if not np.isfinite(halves).all():
+        stored = values.astype(np.float16)
+    if not np.isfinite(stored).all():
         raise EncoderError(f"The model gives a {what} that is not a number, or too large for float16.")
-    return halves
+    return stored

@@ -83,15 +83,29 @@ def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = Fa
 
 
 def read_windows(
-    tracks: Sequence[TextTrack], sampled: Sampled, count: int, encoder: Encoder, *, exact: bool = False
+    tracks: Sequence[TextTrack],
+    sampled: Sampled,
+    count: int,
+    encoder: Encoder,
+    *,
+    exact: bool = False,
+    empty: str = "",
 ) -> Windows:
     """The windows of a clip with at least one frame; arguments as in `with_windows`.
+
+    Args:
+        tracks: signs, in the order in which they appear.
+        sampled: the frames they were seen in.
+        count: O.
+        encoder: the one of the frames.
+        exact: see there.
+        empty: what a window without text says, such as `EMPTY`; by default nothing.
 
     Raises:
         EncoderError: a feature is not a number.
     """
     said = written(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
-    texts = tuple(one.text for one in said)
+    texts = tuple(one.text or empty for one in said)
     vectors = np.zeros((count, encoder.dimension), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenreel.features.windows import Sampled, read_windows
+from evenreel.features.windows import EMPTY, Sampled, read_windows
 from evenreel.library.vectors import HalfArray
 from evenreel.matchers.scoring import State, encode_videos
 from evenreel.similarity.states import mapped, take_rows, tensors_of
@@ -111,8 +111,15 @@ class ClipStates:
         if self._inputs.windows is None:
             return video
         sampled = Sampled(clip.times_s, clip.spans_s)
-        made = read_windows(clip.tracks, sampled, self._inputs.windows, self._encoder)
-        return replace(video, windows=made.vectors[None], window_mask=np.array([[bool(text) for text in made.texts]]))
+        changes = self._inputs.word_changes
+        empty = EMPTY if changes is not None and changes.empty == "caption" else ""
+        made = read_windows(clip.tracks, sampled, self._inputs.windows, self._encoder, empty=empty)
+        return replace(
+            video,
+            windows=made.vectors[None],
+            window_mask=np.array([[bool(text) for text in made.texts]]),
+            window_confidence=made.confidence[None],
+        )
 
     def _encoded(self, videos: Iterable[VideoFeatures]) -> Iterator[tuple[str, State]]:
         for _, alike in groupby(sorted(videos, key=_size), _size):

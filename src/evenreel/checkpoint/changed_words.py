@@ -1,0 +1,46 @@
+"""Changed on-screen words with the encoder that the features name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from evenreel.encoders import load_encoder
+from evenreel.errors import EncoderError, FeaturesError
+from evenreel.features import FoundClips, StoredClips
+from evenreel.features.manifest import Manifest
+from evenreel.features.word_changes import WordChanges, with_changed_words
+from evenreel.types import Encoder, VideoFeatures
+
+
+def changed_words(
+    found: FoundClips | StoredClips,
+    videos: VideoFeatures,
+    changes: WordChanges | None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> VideoFeatures:
+    """The features with what is left of the words on screen; see `evenreel.features.word_changes.with_changed_words`.
+
+    Args:
+        found: the clips.
+        videos: `found.load()`.
+        changes: what is done to words; None for nothing.
+        progress: called with the share of the sentences to encode that is done.
+
+    Raises:
+        FeaturesError: see there; or the encoder is needed, and cannot be had.
+        EncoderError: it gives what is no number.
+    """
+    if changes is None:
+        return videos
+    return with_changed_words(found, videos, changes, lambda: _encoder(found.folder, found.manifest), progress)
+
+
+def _encoder(folder: Path, manifest: Manifest) -> Encoder:
+    try:
+        return load_encoder(manifest.encoder_id, precision=manifest.precision)
+    except EncoderError as error:
+        raise FeaturesError(
+            f"Changed words on screen have to be read by the encoder of the features in {folder}, {manifest.title}, "
+            f"and it cannot be had: {error}"
+        ) from error

@@ -1,0 +1,272 @@
+"""On-screen words left out or misread at known rates, to find out how much a matcher needs them.
+
+After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept, and how
+it is misread, hangs on a number of its own, a digest over the seed, the clip and the word's place in it: what a low
+ratio keeps a higher one keeps too, what a low rate misreads a higher one misreads alike, and no other clip, order of
+clips or setting plays a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from evenreel.errors import FeaturesError, UsageError
+from evenreel.features.sentences import Progress, Sentences
+from evenreel.features.stored_clips import StoredClips
+from evenreel.features.windows import EMPTY, Fits, Sampled, Written, written
+from evenreel.types import Encoder, TextTrack, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.features.load import FoundClips
+    from evenreel.features.manifest import FeatureSet
+    from evenreel.features.shards import Shard
+
+Unit = Literal["word", "window", "clip"]
+Splits = Literal["all", "evaluated"]
+Empty = Literal["left_out", "caption"]
+
+LOOK_ALIKE: Mapping[str, str] = {
+    **{"O": "0DQ", "D": "O0", "Q": "O0", "0": "OD", "o": "0c", "c": "oe", "e": "c", "a": "o"},
+    **{"l": "1I", "I": "l1", "1": "lI7", "i": "j1", "j": "i", "t": "f", "f": "t", "7": "1T", "T": "7"},
+    **{"S": "5", "5": "S6", "s": "5", "B": "8", "8": "B3", "3": "8", "Z": "2", "2": "Z", "z": "2"},
+    **{"G": "6C", "6": "Gb", "C": "G", "b": "6h", "h": "b", "g": "9q", "q": "g", "9": "g", "A": "4", "4": "A"},
+    **{"m": "n", "n": "m", "r": "n", "u": "v", "v": "u", "U": "V", "V": "U", "E": "F", "F": "E", "P": "R", "R": "P"},
+}
+"""What a recogniser takes a character for. One for one: `rn` for `m` would be two errors in the place of one."""
+
+_NEAR = 8
+"""Among how many numbers of characters, on either side, one without look-alikes is replaced by one of its kind."""
+
+_MANTISSA_BITS = 53
+_DRAW_BYTES = 8
+
+
+@dataclass(frozen=True)
+class WordChanges:
+    """What is done to on-screen words when features are loaded; by default nothing.
+
+    Attributes:
+        ratio: share of the on-screen words that is kept.
+        unit: what is kept or left out as one: each `word` of each sign, all words of a `window`, or all of a `clip`.
+        char_errors: share of the characters of the words that are kept which are misread: a third of them each as
+            another one, as none, and as two.
+        seed: of which words are kept and which characters misread.
+        splits: whether words are changed in `all` splits, or only where a matcher is `evaluated` and not in what it
+            learns from.
+        empty: whether windows without text are `left_out`, or say so in a sentence (`caption`), as in the paper; in all
+            splits.
+    """
+
+    ratio: float = 1.0
+    unit: Unit = "word"
+    char_errors: float = 0.0
+    seed: int = 0
+    splits: Splits = "all"
+    empty: Empty = "left_out"
+
+    def __post_init__(self) -> None:
+        known = {"unit": ("word", "window", "clip"), "splits": ("all", "evaluated"), "empty": ("left_out", "caption")}
+        for name, words in known.items():
+            if getattr(self, name) not in words:
+                raise UsageError(_wrong(name, getattr(self, name), " or ".join(words)))
+        for name in ("ratio", "char_errors"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+                raise UsageError(_wrong(name, value, "a number from 0 to 1"))
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise UsageError(_wrong("seed", self.seed, "a whole number of at least 0"))
+
+    @property
+    def words_differ(self) -> bool:
+        """Whether words are left out or misread."""
+        return self.ratio < 1 or self.char_errors > 0
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether features stay as they are stored."""
+        return not self.words_differ and self.empty == "left_out"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What is to be printed with every figure of scores of such words, see `evenreel.types.Scores`."""
+        return (str(self),) if self.words_differ else ()
+
+    @property
+    def learned(self) -> WordChanges:
+        """What is done to what a matcher learns from."""
+        return self if self.splits == "all" else WordChanges(empty=self.empty)
+
+    def __str__(self) -> str:
+        """What is done to words, as a part of a sentence; empty where nothing is.
+
+        >>> str(WordChanges(0.4, char_errors=0.05, seed=3))
+        '40 % of the on-screen words with 5 % of their characters misread (seed 3)'
+        """
+        if self.ratio == 0:
+            return "no on-screen words"
+        if not self.words_differ:
+            return ""
+        kept = "on-screen words"
+        if self.ratio < 1:
+            share = f"{100 * self.ratio:g} % of"
+            kept = f"{share} the {kept}" if self.unit == "word" else f"{kept} of {share} {self.unit}s"
+        misread = f" with {100 * self.char_errors:g} % of their characters misread" if self.char_errors else ""
+        return f"{kept}{misread} (seed {self.seed})"
+
+
+def with_changed_words(
+    found: FoundClips | StoredClips,
+    videos: VideoFeatures,
+    changes: WordChanges,
+    encoder: Callable[[], Encoder],
+    progress: Progress = lambda share: None,
+) -> VideoFeatures:
+    """Features of clips with windows that say what is left of the words; what may be changed in many ways is read once.
+
+    Sentences that were not met before are encoded, and kept beside the features for the next time.
+
+    Args:
+        found: the clips; each call reads their signs again.
+        videos: `found.load()`, or the same with other windows.
+        changes: what is done to words.
+        encoder: gives the encoder that the features are of, see `evenreel.checkpoint.changed_words`; not asked where
+            nothing is new to it.
+        progress: called with the share of the sentences to encode that is done.
+
+    Raises:
+        FeaturesError: the features have no on-screen text, or are not the encoder's; a file is damaged.
+        EncoderError: the encoder cannot be had, or gives what is no number.
+    """
+    if changes.changes_nothing:
+        return videos
+    if isinstance(found, StoredClips) or found.made.windows is None:
+        raise FeaturesError(
+            f"The features in {found.folder} have no on-screen text to change; run `evenreel features` without "
+            "--no-ocr, or change no words."
+        )
+    shards, _ = found.shards()
+    sentences = Sentences(found.folder, found.manifest, encoder)
+    for shard in shards.values():
+        if shard.window_texts is not None and shard.windows is not None:
+            sentences.know(shard.window_texts, shard.windows)
+    said = [changed_windows(shards[clip_id], clip_id, changes, found.made, sentences.fits) for clip_id in videos.ids]
+    vectors = sentences.vectors((one.text for clip in said for one in clip if one.text), progress)
+    windows = np.zeros((len(said), found.made.windows, found.dimension), np.float16)
+    for row, clip in enumerate(said):
+        for number, one in enumerate(clip):
+            if one.text:
+                windows[row, number] = vectors[one.text]
+    return replace(
+        videos,
+        windows=windows,
+        window_mask=np.array([[bool(one.text) for one in clip] for clip in said], np.bool_).reshape(windows.shape[:2]),
+        window_confidence=np.array([[one.confidence for one in clip] for clip in said], np.float32).reshape(
+            windows.shape[:2]
+        ),
+    )
+
+
+def changed_windows(
+    shard: Shard, clip_id: str, changes: WordChanges, made: FeatureSet, fits: Fits
+) -> tuple[Written, ...]:
+    """What the O windows of a clip say after its words were changed.
+
+    Args:
+        shard: of the clip, with frames.
+        clip_id: its id in the corpus.
+        changes: what is done to words.
+        made: how the clip was read, with windows.
+        fits: whether the tokenizer takes a sentence whole.
+    """
+    tracks = changed_tracks(shard.tracks or (), clip_id, changes)
+    sampled = Sampled(shard.times_s, shard.spans_s)
+    said = written(tracks, sampled, made.windows or 0, fits, exact=made.words == "corpus")
+    if changes.unit == "window":
+        kept = (_draws(1, changes.seed, "window", clip_id, number)[0] < changes.ratio for number in range(len(said)))
+        said = tuple(one if keep else Written("", 0.0) for one, keep in zip(said, kept, strict=True))
+    if changes.empty == "caption":
+        said = tuple(one if one.text else Written(EMPTY, 0.0) for one in said)
+    return said
+
+
+def changed_tracks(tracks: Sequence[TextTrack], clip_id: str, changes: WordChanges) -> tuple[TextTrack, ...]:
+    """The signs of a clip without the words that are left out, and with characters misread.
+
+    Which windows are left out where these are the unit is no question of signs: see `changed_windows`. A sign that is
+    changed has lost its other readings, and one without a word left is gone.
+
+    Args:
+        tracks: all signs of the clip.
+        clip_id: its id in the corpus.
+        changes: what is done to words.
+    """
+    if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
+        return ()
+    changed = (_changed(track, (clip_id, number), changes) for number, track in enumerate(tracks))
+    return tuple(track for track in changed if track is not None)
+
+
+def _changed(track: TextTrack, place: tuple[str, int], changes: WordChanges) -> TextTrack | None:
+    """A sign with what is left of its words; None without a word."""
+    before = track.text.split()
+    after = [word for number, one in enumerate(before) if (word := _changed_word(one, (*place, number), changes))]
+    if after == before:
+        return track
+    text = " ".join(after)
+    return replace(track, text=text, readings=(text,)) if after else None
+
+
+def _changed_word(word: str, place: tuple[str, int, int], changes: WordChanges) -> str:
+    """What is left of a word; empty where it is left out."""
+    if changes.unit == "word" and not _draws(1, changes.seed, "word", *place)[0] < changes.ratio:
+        return ""
+    if changes.char_errors == 0:
+        return word
+    draws = _draws(3 * len(word), changes.seed, "characters", *place)
+    return "".join(
+        _misread(character, kind, which) if error < changes.char_errors else character
+        for character, error, kind, which in zip(word, draws[::3], draws[1::3], draws[2::3], strict=True)
+    )
+
+
+def _misread(character: str, kind: float, which: float) -> str:
+    """A character as another one, as none, or as itself and another one; the numbers, 0 to 1, say which."""
+    other = look_alikes(character)
+    chosen = other[int(which * len(other))]
+    return (chosen, "", character + chosen)[int(3 * kind)]
+
+
+@cache
+def look_alikes(character: str) -> str:
+    """What a character may be misread as: the look-alikes it has, or else its neighbours of the same kind.
+
+    >>> look_alikes("l"), look_alikes("w")
+    ('1I', 'opqrstuvxyz')
+    """
+    if character in LOOK_ALIKE:
+        return LOOK_ALIKE[character]
+    number, kind = ord(character), unicodedata.category(character)
+    near = map(chr, range(max(0, number - _NEAR), min(0x110000, number + _NEAR + 1)))
+    return (
+        "".join(one for one in near if one != character and unicodedata.category(one) == kind and not one.isspace())
+        or "?"
+    )
+
+
+def _draws(count: int, *place: str | int) -> list[float]:
+    """Numbers from 0 to below 1 of a place, the same in every process."""
+    digest = hashlib.shake_128(json.dumps(place).encode()).digest(count * _DRAW_BYTES)
+    numbers = (int.from_bytes(digest[at : at + _DRAW_BYTES], "big") for at in range(0, len(digest), _DRAW_BYTES))
+    return [(number >> (8 * _DRAW_BYTES - _MANTISSA_BITS)) / 2**_MANTISSA_BITS for number in numbers]
+
+
+def _wrong(name: str, value: object, words: str) -> str:
+    return f"The setting {name} of changed words is {value!r}; it must be {words}."
