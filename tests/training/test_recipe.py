@@ -69,7 +69,7 @@ def test_set_changes_what_the_file_says(recipe_file: Path) -> None:
         ("optimiser.betas=[0.9]", "optimiser.betas is [0.9]; it must be 2 values, each a number."),
         ("optimiser.exempt=3", "optimiser.exempt is 3; it must be a list of text."),
         ("adapter=3", "adapter is 3; it must be a table of settings."),
-        ("adapter.kind=cubic", "adapter.kind is 'cubic'; it must be 'linear' or 'mlp'."),
+        ("adapter.kind=cubic", "adapter.kind is 'cubic'; it must be 'linear' or 'mlp' or 'none'."),
         ("backbone.train=true", "The setting backbone.model is missing."),
         ("backbone={model: builtin, rule: sometimes}", "backbone.rule: 'sometimes' is not a sampling rule"),
         ("selection.goal=max", "There is no setting selection.goal; there are metric, "),
@@ -143,9 +143,13 @@ def test_a_recipe_that_is_nowhere(tmp_path: Path) -> None:
         find_recipe("no/such")
 
 
-def test_a_backbone_reads_no_text_on_screen(recipe_file: Path) -> None:
-    with pytest.raises(RecipeError, match="adapter.windows needs on-screen text, which only data.features can have"):
-        load_recipe(recipe_file, ["data.features=null", "backbone.model=builtin", "adapter.windows=true"])
+def test_a_backbone_reads_text_on_screen_where_it_is_told_where_to_find_some(recipe_file: Path) -> None:
+    through_towers = ["data.features=null", "backbone.model=builtin", "adapter.windows=true"]
+    with pytest.raises(RecipeError, match=r"adapter.windows needs on-screen text, and .* that of data.on_screen: name"):
+        load_recipe(recipe_file, through_towers)
+    assert load_recipe(recipe_file, [*through_towers, "data.on_screen=features"]).data.on_screen == "features"
+    with pytest.raises(RecipeError, match=r"data.on_screen goes with a backbone; .* leave it out"):
+        load_recipe(recipe_file, ["data.on_screen=features"])
 
 
 def test_settings_given_in_python_are_checked_too() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, Metric, Pretrained, save_pretrained
+from evenreel.checkpoint.architecture import reads_windows
 from evenreel.corpus.cells import as_cell
 from evenreel.features import ClipAside
 from evenreel.files import write_durably
@@ -23,6 +24,7 @@ from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import recipe_text
 from evenreel.training.run import Trained
 from evenreel.training.run_folder import MEMBERS, METRICS
+from evenreel.training.specs import spec_of
 from evenreel.training.start_share import mixed_words
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
@@ -105,7 +107,7 @@ def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
         pixels = cast("PixelExamples", examples)
         most_frames = max(file.frames or 0 for file in pixels.files)
         word_mask = pixels.tokens.mask.numpy()
-    encoder, reads_text = loaded.encoder, recipe.adapter is not None and recipe.adapter.windows
+    encoder, reads_text = loaded.encoder, reads_windows(spec_of(recipe))
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
     graphs = isinstance(examples, FeatureExamples) and examples.text_features.graphs is not None
     most_words, streams = None if graphs else int(row_lengths(word_mask).max()), recipe.data.streams

@@ -91,12 +91,18 @@ class TrainableTowers(nn.Module):
         return nullcontext() if self.learns else torch.no_grad()
 
 
+def shortened(tokens: Tokens) -> Tokens:
+    """Captions without the places that are padding in all of them."""
+    longest = int(tokens.mask.sum(1).max())
+    return Tokens(tokens.ids[:, :longest], tokens.mask[:, :longest])
+
+
 def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> Tokens:
     """Token ids of captions, cut to `max_words` with the mark of the end kept, as the tokenizer cuts.
 
     SigLIP reads a sentence off its last place, so its captions have the full length whatever `max_words` is.
     """
-    given = towers.tokens([caption.encode("utf-8", "replace").decode() for caption in captions])
+    given = towers.tokens([_clean(caption) for caption in captions])
     ids, mask = given["input_ids"], given["attention_mask"].bool()
     if towers.checkpoint.family != "clip" or ids.shape[1] <= max_words:
         return Tokens(ids, mask)
@@ -105,3 +111,12 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> Tokens:
     kept = ids[:, :max_words].clone()
     kept[long, -1] = ends[long]
     return Tokens(kept, mask[:, :max_words])
+
+
+def takes_whole(towers: Towers, caption: str) -> bool:
+    """Whether nothing of a caption is cut for the text tower."""
+    return towers.token_counts([_clean(caption)])[0] <= towers.longest_caption
+
+
+def _clean(caption: str) -> str:
+    return caption.encode("utf-8", "replace").decode()

@@ -16,6 +16,7 @@ from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.training.mirrors import Mirrors
 from evenreel.training.pairs import Order, Pairs, Rows
+from evenreel.training.window_tokens import WindowTokens
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch")
@@ -44,6 +45,7 @@ class PixelBatch:
         frame_mask: (V, T) True = real; N are.
         times_s: (V, T) time of each frame in its clip.
         seen: (V, D) see `evenreel.matchers.batches.VideoBatch`.
+        windows: what is written in the videos; None where nobody asks.
     """
 
     ids: tuple[str, ...]
@@ -51,6 +53,7 @@ class PixelBatch:
     frame_mask: Tensor
     times_s: Tensor
     seen: Tensor | None = None
+    windows: WindowTokens | None = None
 
 
 Texts = TextBatch | TokenBatch
@@ -189,7 +192,8 @@ def move_videos(batch: Videos, device: torch.device) -> Videos:
         return tensor.to(device, non_blocking=True)
 
     seen = None if batch.seen is None else moved(batch.seen)
-    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), seen)
+    windows = None if batch.windows is None else batch.windows.on(device)
+    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), seen, windows)
 
 
 class Batches(Dataset[TrainingBatch]):

@@ -34,6 +34,7 @@ from evenreel.training.recipe import Backbone, Recipe, RecipeError
 from evenreel.training.run import Material
 from evenreel.training.specs import spec_of
 from evenreel.training.strata import lengths_of
+from evenreel.training.tower_windows import with_on_screen, written_used
 from evenreel.training.trimmed import Trimmed, trimmed_corpus, uses_of
 from evenreel.types import Corpus
 
@@ -116,7 +117,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         CorpusError: the corpus or a split of it is not there, nothing of it can be used, it has no classes and
             `selection.relevance` or the matcher's mining asks for them, or no generated clips where the recipe does; a
             role graph of it is malformed.
-        FeaturesError: features are missing or damaged.
+        FeaturesError: features, or the on-screen text of clips, are missing or damaged.
         EncoderError: the backbone cannot be had or trusted.
         CheckpointError: the checkpoint that training is to begin with cannot be had or read.
         UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder or
@@ -300,16 +301,19 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     usable = _only(parts.learned, there, set_aside, remedy)
     learned = _pixels(usable, there, towers, backbone, parts.mirrors, parts.relevance)
-    learned = _with_seen(recipe, learned, usable, used)
+    learned = with_on_screen(recipe, _with_seen(recipe, learned, usable, used), usable, towers)
     selected = None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none"))
     if kept is not None and selected is not None:
-        selected = _with_seen(recipe, selected, kept, used)
+        selected = with_on_screen(recipe, _with_seen(recipe, selected, kept, used), kept, towers)
+    if learned.windows is not None:
+        used = replace(used, windows=learned.windows.count, words_from=learned.windows.words_from)
+    read = written_used(learned, selected)
     material = Material(
         learned,
         towers.dimension,
         selected,
         trainable,
-        source=_texts(parts) | _videos(readable_files) | _seen_used(learned, selected) | asdict(used),
+        source=_texts(parts) | _videos(readable_files) | _seen_used(learned, selected) | read | asdict(used),
         weights_hash=used.weights_hash,
     )
     return Loaded(material, kept, used, tuple(set_aside))

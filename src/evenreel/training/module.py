@@ -20,6 +20,7 @@ from evenreel.training.gather import gather_texts, gather_videos
 from evenreel.training.optimiser import configure, parameter_groups
 from evenreel.training.pairs import batch_seed
 from evenreel.training.recipe import Recipe
+from evenreel.training.window_tokens import WindowTokens
 
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
@@ -58,7 +59,16 @@ class RetrievalModule(LightningModule):
         rows = self._towers.encode_frames(batch.pixels)
         frames = rows.new_zeros((*batch.frame_mask.shape, rows.shape[-1]))
         frames[batch.frame_mask] = rows
-        return VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, seen=batch.seen)
+        video = VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, seen=batch.seen)
+        if (written := batch.windows) is None:
+            return video
+        windows = self._read(written)
+        return replace(video, windows=windows, window_mask=written.mask, window_confidence=written.confidence)
+
+    def _read(self, written: WindowTokens) -> Tensor:
+        """(V, O, D) the sentences of on-screen windows, zero where nothing is written."""
+        _, sentences = self._towers.encode_text(written.sentences)
+        return sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
         """The features of the whole batch, also of those parts that other devices calculate."""

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
-from evenreel.encoders.trainable import Tokens
+from evenreel.encoders.trainable import Tokens, shortened
 from evenreel.errors import CorpusError, MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.media.parts import Part
 from evenreel.training.examples import Draw, PixelBatch, TokenBatch
 from evenreel.training.pairs import Pairs, Rows
+from evenreel.training.window_tokens import WindowTokens
 from evenreel.types import Corpus, FloatArray
 
 SMALLEST_AREA = 0.5
@@ -55,6 +56,7 @@ class PixelExamples:
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`.
         seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where nobody asks.
+        windows: what is written in the clips; None where nobody asks.
     """
 
     pairs: Pairs
@@ -65,15 +67,14 @@ class PixelExamples:
     full_length: bool = False
     augment: str = "none"
     seen: FloatArray | None = None
+    windows: WindowTokens | None = None
 
     def texts(self, rows: Rows) -> TokenBatch:
         """See `evenreel.training.examples.Examples.texts`."""
         where = torch.from_numpy(rows)
-        ids, mask = self.tokens.ids[where], self.tokens.mask[where]
-        if not self.full_length:
-            longest = int(mask.sum(1).max())
-            ids, mask = ids[:, :longest], mask[:, :longest]
-        return TokenBatch(tuple(self.pairs.caption_ids[row] for row in rows), Tokens(ids, mask))
+        tokens = Tokens(self.tokens.ids[where], self.tokens.mask[where])
+        ids = tuple(self.pairs.caption_ids[row] for row in rows)
+        return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
         """See `evenreel.training.examples.Examples.videos`.
@@ -91,7 +92,8 @@ class PixelExamples:
             times_s[place, : len(times)] = torch.tensor(times)
         ids = tuple(self.files[row].clip_id for row in rows)
         seen = None if self.seen is None else torch.from_numpy(self.seen[rows])
-        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, seen)
+        windows = None if self.windows is None else self.windows.of(rows)
+        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, seen, windows)
 
     def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
         pixels, times_s = read_frames(self.files[row], self.rule)

@@ -35,6 +35,8 @@ class Data:
         streams: which of the streams of stored features are used, by name; empty for all of them.
         seen: folder of features by the backbone's towers as they are before training, for a matcher that selects scene
             elements by these; null where `features` are used.
+        on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
+            tower reads in training; null for none, and where `features` are used, which have their own.
     """
 
     corpus: str
@@ -47,6 +49,7 @@ class Data:
     generated_group: str | None = None
     streams: tuple[str, ...] = ()
     seen: str | None = None
+    on_screen: str | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ def selects(recipe: Recipe) -> bool:
 
 
 def _wrong_loop(recipe: Recipe) -> Iterator[str]:
+    if recipe.data.on_screen is not None and recipe.backbone is None:
+        yield "data.on_screen goes with a backbone; data.features have on-screen text of their own: leave it out."
     if recipe.data.seen is not None and recipe.backbone is None:
         yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
     if (recipe.data.features is None) == (recipe.backbone is None):
@@ -47,8 +49,11 @@ def _wrong_loop(recipe: Recipe) -> Iterator[str]:
 
 
 def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
-    if recipe.adapter and recipe.adapter.windows:
-        yield "adapter.windows needs on-screen text, which only data.features can have: set it to false."
+    if recipe.adapter and recipe.adapter.windows and recipe.data.on_screen is None:
+        yield (
+            "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "
+            "that `evenreel features` made, or set adapter.windows to false."
+        )
     if recipe.data.streams:
         yield "data.streams chooses among features that others computed, and a backbone makes its own: leave it out."
     try:

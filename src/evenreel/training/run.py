@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from evenreel.checkpoint import MatcherSpec
-from evenreel.checkpoint.architecture import build, module, training_only
+from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
@@ -36,7 +36,7 @@ from evenreel.training.pairs import Order, Pairs
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
-from evenreel.training.specs import fitted_spec, lists_in
+from evenreel.training.specs import fitted_spec, lists_in, spec_of
 from evenreel.training.start_share import StartShare
 from evenreel.training.strata import Lengths, Stratum
 from evenreel.training.validation import Measure, validation_scores
@@ -252,7 +252,25 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
                 f"The matcher {recipe.matcher.name} selects scene elements by how the towers see clips before "
                 "training; compute features with them (evenreel features) and name their folder in data.seen."
             )
-        check_frames(matcher, np.ones((1, max(file.frames or 0 for file in examples.files)), np.bool_))
+        windows = None if examples.windows is None else examples.windows.mask.numpy()
+        _check_on_screen(recipe, given=windows is not None)
+        counts = np.array([file.frames or 0 for file in examples.files])
+        check_frames(matcher, np.arange(counts.max()) < counts[:, None], windows)
+
+
+def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
+    """Refuse text that a backbone would read for nothing, and a matcher that waits for it in vain."""
+    reads = reads_windows(spec_of(recipe))
+    if reads and not given:
+        raise UsageError(
+            f"The matcher {recipe.matcher.name} reads on-screen text, and the backbone is given none; name a folder of "
+            "features that have it in data.on_screen."
+        )
+    if given and not reads:
+        raise UsageError(
+            f"data.on_screen is given, and the matcher {recipe.matcher.name} reads no on-screen text; set it to null, "
+            "or adapter.windows to true, with which that text stands among the frames."
+        )
 
 
 def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:

@@ -50,6 +50,7 @@ _MAY_CHANGE = (
     "data.features",
     "data.videos",
     "data.seen",
+    "data.on_screen",
     "matcher.settings.elements",
 )
 """Places of a recipe that a resumed run may have otherwise: what is learned does not depend on them.

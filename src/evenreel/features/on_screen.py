@@ -1,0 +1,68 @@
+"""What stored features say of the writing in clips, as sentences, for a text tower that is in training itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from evenreel.corpus import select
+from evenreel.errors import FeaturesError
+from evenreel.features.load import find_clips
+from evenreel.features.settings import Words
+from evenreel.features.shards import Shard
+from evenreel.features.stored_clips import StoredClips
+from evenreel.features.windows import Fits, Sampled, Written, written
+from evenreel.types import Corpus, FloatArray
+
+
+class OnScreen(NamedTuple):
+    """What is written in V clips.
+
+    Attributes:
+        texts: V times the sentences of O windows, empty where nothing is written.
+        confidence: (V, O) float32, see `evenreel.types.VideoFeatures`.
+        words_from: where the words are from.
+    """
+
+    texts: tuple[tuple[str, ...], ...]
+    confidence: FloatArray
+    words_from: Words
+
+
+def read_on_screen(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, fits: Fits) -> OnScreen:
+    """What is written in some clips, as a tokenizer takes it.
+
+    Args:
+        folder: features of the corpus by any encoder, with on-screen text; its vectors are not looked at.
+        corpus: whose clips.
+        clip_ids: of V clips of it.
+        rule: how their frames were sampled, in which signs were seen.
+        fits: whether the tokenizer takes a sentence whole; the sentences are made anew of the signs.
+
+    Raises:
+        FeaturesError: the folder has no on-screen text by this rule; a clip has no features there, or was set aside; a
+            file is damaged.
+    """
+    found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)), rule=rule, windows=True)
+    if isinstance(found, StoredClips) or found.made.windows is None:
+        raise FeaturesError(
+            f"The features in {folder} have no on-screen text; name a folder that `evenreel features` made, without "
+            "--no-ocr."
+        )
+    shards, _ = found.shards()
+    if missing := next((clip_id for clip_id in clip_ids if clip_id not in shards), None):
+        raise FeaturesError(
+            f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
+            "them again."
+        )
+    count, exact = found.made.windows, found.made.words == "corpus"
+    windows = [_windows(shards[clip_id], count, fits, exact=exact) for clip_id in clip_ids]
+    confidence = np.array([[one.confidence for one in row] for row in windows], np.float32)
+    return OnScreen(tuple(tuple(one.text for one in row) for row in windows), confidence, found.made.words)
+
+
+def _windows(shard: Shard, count: int, fits: Fits, *, exact: bool) -> tuple[Written, ...]:
+    return written(shard.tracks or (), Sampled(shard.times_s, shard.spans_s), count, fits, exact=exact)

@@ -1,0 +1,39 @@
+"""On-screen text for towers in training: read from stored features, which any encoder may have made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from evenreel.encoders.towers import Towers
+from evenreel.encoders.trainable import takes_whole
+from evenreel.features.on_screen import read_on_screen
+from evenreel.training.pixels import PixelExamples
+from evenreel.training.recipe import Recipe
+from evenreel.training.window_tokens import window_tokens
+from evenreel.types import Corpus
+
+
+def with_on_screen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, towers: Towers) -> PixelExamples:
+    """The examples with what is written in their clips, where the recipe asks for that.
+
+    Args:
+        recipe: whose `data.on_screen`.
+        examples: of clips.
+        corpus: that has them.
+        towers: whose tokenizer says how many words a sentence has room for.
+
+    Raises:
+        FeaturesError: see `evenreel.features.on_screen.read_on_screen`.
+    """
+    folder = recipe.data.on_screen
+    if folder is None:
+        return examples
+    written = read_on_screen(folder, corpus, examples.pairs.clip_ids, examples.rule, partial(takes_whole, towers))
+    return replace(examples, windows=window_tokens(towers, written))
+
+
+def written_used(learned: PixelExamples, selected: PixelExamples | None) -> dict[str, str | int | None]:
+    """What is written in the clips; nothing where nobody asks."""
+    parts = [part.windows for part in (learned, selected) if part is not None and part.windows is not None]
+    return {"on_screen": " ".join(part.digest() for part in parts)} if parts else {}
