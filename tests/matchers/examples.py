@@ -31,6 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "decoder_layers": 1,
         "heads": 2,
     },
+    "tcd": {"heads": 2, "max_frames": 12},
 }
 """What keeps the matchers small; one without a line has its defaults."""
 

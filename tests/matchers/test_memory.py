@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.scoring import encode_texts, encode_videos
+from evenreel.similarity.states import tensors_of
 from evenreel.similarity.tiles import CHUNK_BYTES, LEAST_BUDGET_BYTES, MatcherScores
 from evenreel.types import RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
@@ -104,6 +105,6 @@ def test_scoring_keeps_to_its_budget(name: str, shape: str) -> None:
     kept = table.nbytes
     assert 0 < live.most + kept <= LEAST_BUDGET_BYTES
     pairs = 16 * table.size
-    states = 2 * sum(tensor.nbytes for side in encoded for tensor in side.state)
+    states = 2 * sum(tensor.nbytes for side in encoded for tensor in tensors_of(side.state))
     assert live.most <= CHUNK_BYTES + pairs + states
     assert live.now == 0

@@ -14,7 +14,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.t_mass import TMass, TMassSettings
 from evenreel.matchers.tcd import Tcd
-from evenreel.matchers.tcd_settings import TcdSettings
+from evenreel.matchers.tcd_settings import TcdSettings, reads_on_screen
 from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings
@@ -51,7 +51,7 @@ MATCHERS: dict[str, Entry] = {
     "x_pool": Entry(XPool, XPoolSettings),
     "t_mass": Entry(TMass, TMassSettings),
     "hgr": Entry(Hgr, HgrSettings, graphs=True, fit=with_vocabulary),
-    "tcd": Entry(Tcd, TcdSettings),
+    "tcd": Entry(Tcd, TcdSettings, windows=reads_on_screen),
     "bima": Entry(Bima, BimaSettings, fit=with_dictionary_and_words, uses=dictionary_uses),
 }
 

@@ -1,0 +1,142 @@
+"""On-screen windows in step with frames: TCD's calibration by cycles (HSC, equations 3 to 5), and its rival.
+
+From a frame to the windows that are like it and back to the frames should lead to where one started: soft nearest
+neighbours both ways (TCC, arXiv 1904.07846, equations 1 to 5). Any consistent one-to-one mapping does that, a wrong one
+too, and windows that say the same thing have no place of their own; neither is mended here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+CycleForm = Literal["softmax", "squared_distance", "printed"]
+
+
+class Sequence(NamedTuple):
+    """Frames or windows of B videos: `vectors` (B, L, D) of any length, and `mask` (B, L), True = real."""
+
+    vectors: Tensor
+    mask: Tensor
+
+
+class CycleIndices(NamedTuple):
+    """Where cycles that begin at each place end.
+
+    Attributes:
+        mean: (B, N) soft index mu, places being counted from 1.
+        variance: (B, N) of the soft index.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+
+@dataclass(frozen=True)
+class CycleSettings:
+    """How a cycle is measured; see `evenreel.matchers.tcd_settings.TcdSettings` for each."""
+
+    form: CycleForm = "softmax"
+    both_ways: bool = False
+    normalise_index: bool = False
+    variance_weight: float | None = None
+
+
+def cycle_indices(start: Sequence, over: Sequence, temperature: Tensor | float, form: CycleForm) -> CycleIndices:
+    """Equations 3 and 4: soft nearest neighbours from each place over the other sequence and back.
+
+    Args:
+        start: where cycles begin and end, (B, N, D), at least one real a row.
+        over: what they lead over, (B, M, D), likewise.
+        temperature: of the softmax.
+        form: `softmax` of cosines; of negative `squared_distance` of the unit vectors; or `printed`: cosines divided by
+            their sum. That gives every place the same index, next to the middle, and may divide by nothing.
+    """
+    first, second = (F.normalize(each.vectors, dim=-1) for each in (start, over))
+    there = _weights(first @ second.mT, over.mask, temperature, form)
+    met = there @ second
+    if form != "squared_distance":  # its distances to unit vectors differ by the products alone
+        met = F.normalize(met, dim=-1)
+    back = _weights(met @ first.mT, start.mask, temperature, form)
+    places = torch.arange(1, start.mask.shape[1] + 1, dtype=back.dtype, device=back.device)
+    mean = back @ places
+    return CycleIndices(mean, (back * (places - mean[..., None]) ** 2).sum(-1))
+
+
+def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: CycleForm) -> Tensor:
+    """(B, N, L) from products with unit vectors; but for a constant, twice those are the negative squared distances."""
+    real = mask[:, None].expand_as(alike)
+    if form == "printed":
+        kept = alike.masked_fill(~real, 0.0)
+        total = kept.sum(-1, keepdim=True)
+        return kept / torch.where(total == 0, 1.0, total)
+    sharper = 2.0 if form == "squared_distance" else 1.0
+    return (sharper * alike / temperature).masked_fill(~real, float("-inf")).softmax(-1)
+
+
+def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
+    """L_hsc (equation 5), the mean over real frames of videos with some text; zero where no video has any.
+
+    Args:
+        frames: of B videos, at least one real a row.
+        windows: of the same videos, real where some text was read.
+        temperature: of the softmax.
+        settings: how.
+
+    >>> steps = Sequence(torch.eye(3)[None], torch.ones(1, 3, dtype=torch.bool))
+    >>> round(cycle_loss(steps, steps, 0.01, CycleSettings()).item(), 6)
+    0.0
+    """
+    some = windows.mask.any(1)
+    if not some.any():
+        return frames.vectors.new_zeros(())
+    here, there = (Sequence(each.vectors[some], each.mask[some]) for each in (frames, windows))
+    loss = _off_by(here, there, temperature, settings)
+    return (loss + _off_by(there, here, temperature, settings)) / 2 if settings.both_ways else loss
+
+
+def _off_by(start: Sequence, over: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
+    found = cycle_indices(start, over, temperature, settings.form)
+    places = torch.arange(1, start.mask.shape[1] + 1, dtype=found.mean.dtype, device=found.mean.device)
+    last = (start.mask.sum(1, keepdim=True) - 1).clamp(min=1)
+    unit = last if settings.normalise_index else torch.ones_like(last)
+    squared = ((places - found.mean) / unit) ** 2
+    if settings.variance_weight is not None:
+        variance = found.variance / unit**2 + torch.finfo(squared.dtype).eps
+        squared = squared / variance + settings.variance_weight * variance.log() / 2
+    return squared[start.mask].mean()
+
+
+def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tensor | float) -> Tensor:
+    """Figure 3's alternative: a frame and the window of its moment belong together, all others of the video do not.
+
+    InfoNCE in both directions, over frames whose window has text and over windows with text; where there are not as
+    many windows as frames, the middle of a frame's share of the clip says which window is its own.
+
+    Args:
+        frames: of B videos, as many real ones first.
+        windows: of the same videos, equal stretches of each.
+        temperature: of the softmax.
+    """
+    own = _own_windows(frames.mask, windows.mask.shape[1])
+    written = windows.mask.gather(1, own) & frames.mask
+    if not written.any():
+        return frames.vectors.new_zeros(())
+    first, second = (F.normalize(each.vectors, dim=-1) for each in (frames, windows))
+    logits = first @ second.mT / temperature
+    low = torch.finfo(logits.dtype).min
+    to_windows = F.log_softmax(logits.masked_fill(~windows.mask[:, None], low), dim=2)
+    to_frames = F.log_softmax(logits.masked_fill(~frames.mask[:, :, None], low), dim=1)
+    both = [each.gather(2, own[..., None])[..., 0][written] for each in (to_windows, to_frames)]
+    return -torch.stack(both).mean()
+
+
+def _own_windows(frame_mask: Tensor, windows: int) -> Tensor:
+    """(B, N) number of the window that holds the middle of each frame's share of its clip."""
+    counts = frame_mask.sum(1, keepdim=True).clamp(min=1)
+    places = torch.arange(frame_mask.shape[1], device=frame_mask.device)
+    return ((2 * places + 1) * windows // (2 * counts)).clamp(max=windows - 1)

@@ -1,0 +1,243 @@
+"""The modules of TCD that learn: co-attention, the clue of each modality, and what else may stand for their hybrid.
+
+Each makes of a video, once, what captions only weigh (`hoisted`), and is called for a chunk of pairs with the weights.
+Maps have no bias and start as the identity, as X-Pool's do: training starts at cosines of features as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from evenreel.matchers.ranges import check_heads
+from evenreel.similarity.clues import Rows, Weighing, by_head, every_row, products, row_logits, summed, taken
+from evenreel.similarity.pooling import masked_softmax
+
+CLUE_STD = 0.02
+
+
+def identity(dimension: int) -> nn.Linear:
+    """A map that begins by changing nothing."""
+    linear = nn.Linear(dimension, dimension, bias=False)
+    nn.init.eye_(linear.weight)
+    return linear
+
+
+def through(linear: nn.Linear, rows: Rows) -> Rows:
+    """Rows behind a map."""
+    return Rows(linear(rows.own), linear(rows.other))
+
+
+class CoAttention(nn.Module):
+    """How one modality looks at the other (equations 6 and 7): one head of D.
+
+    Args:
+        dimension: D.
+        norm: layer normalisation of both sides first. Behind it a caption's weights change nothing, since they only
+            scale, so that the table of who looks at whom is that of the video.
+    """
+
+    def __init__(self, dimension: int, *, norm: bool) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (identity(dimension) for _ in range(3))
+        self.norm_query = nn.LayerNorm(dimension) if norm else None
+        self.norm_key = nn.LayerNorm(dimension) if norm else None
+        self._root = math.sqrt(dimension)
+
+    def hoisted(self, queries: Tensor, keys: Tensor, key_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What is taken of each (V, l, k), weights or, without normalisation, logits; and what is there (V, k, D)."""
+        looks = queries if self.norm_query is None else self.norm_query(queries)
+        seen = keys if self.norm_key is None else self.norm_key(keys)
+        logits = self.query(looks) @ self.key(seen).mT / self._root
+        if self.norm_query is not None:
+            logits = masked_softmax(logits, key_mask[:, None].expand_as(logits))
+        return logits, self.value(keys)
+
+
+def weighed_attention(logits: Tensor, queries: Tensor, keys: Tensor, key_mask: Tensor) -> Tensor:
+    """The table of equation 6 as printed, (v, q, l, k): logits (v, l, k) scale with both weights, (v, q, l) and k."""
+    scaled = logits[:, None] * queries[..., None] * keys[:, :, None]
+    return masked_softmax(scaled, key_mask[:, None, None].expand_as(scaled))
+
+
+class Attention(nn.Module):
+    """Maps of multi-head attention (Vaswani et al. 2017).
+
+    Raises:
+        UsageError: D is no multiple of the heads.
+    """
+
+    def __init__(self, dimension: int, heads: int) -> None:
+        super().__init__()
+        check_heads(dimension, heads)
+        self.heads, self.root = heads, math.sqrt(dimension // heads)
+        self.query, self.key, self.value, self.output = (identity(dimension) for _ in range(4))
+
+
+class Typed(NamedTuple):
+    """Rows of a modality with their type embeddings behind the same map, (1, D) or (l, D), which nothing weighs."""
+
+    rows: Rows
+    types: Tensor
+
+
+class Heard(NamedTuple):
+    """What a clue token hears of its own modality, by self-attention.
+
+    Attributes:
+        own_logits: (V, h, l) products of the token, which is the same for all, with rows.
+        other_logits: (V, h, k) with what they take.
+        values: of both.
+    """
+
+    own_logits: Tensor
+    other_logits: Tensor
+    values: Rows
+
+
+class Seen(NamedTuple):
+    """Keys and values of rows that a token looks at."""
+
+    keys: Rows
+    values: Rows
+
+
+class ClueRows(NamedTuple):
+    """What a clue needs of videos: of its own modality (`Heard`, `Seen` or nothing), and of the other one."""
+
+    own: Heard | Seen | tuple[()]
+    other: Seen
+
+
+class Sides(NamedTuple):
+    """A clue's own modality and the other one, of a chunk: the weights of its rows, and their types (l, D)."""
+
+    own: Weighing
+    other: Weighing
+    own_types: Tensor
+    other_types: Tensor
+
+
+class Clue(nn.Module):
+    """A token that looks at one modality knowing the other: its hybrid clue (equations 8 to 10).
+
+    As printed, the token is put before the rows of its modality as one more query. Rows of queries do not see each
+    other, so it learns nothing of them that way; `intra` says what it does instead.
+    """
+
+    def __init__(
+        self, dimension: int, heads: int, intra: Literal["self_attention", "keys", "none"], *, residual: bool
+    ) -> None:
+        super().__init__()
+        self.token = nn.Parameter(CLUE_STD * torch.randn(dimension))
+        self.inner = Attention(dimension, heads) if intra == "self_attention" else None
+        self.norm = nn.LayerNorm(dimension) if intra == "self_attention" else None
+        self.cross = Attention(dimension, heads)
+        self.reads_own = intra == "keys"
+        self.residual = residual
+
+    def hoisted(self, own: Rows, other: Rows, clue_type: Tensor) -> ClueRows:
+        """What is the same for all captions."""
+        seen = Seen(through(self.cross.key, other), through(self.cross.value, other))
+        if self.inner is not None:
+            query = self.inner.query(self.token + clue_type)
+            keys, values = through(self.inner.key, own), through(self.inner.value, own)
+            own_logits, other_logits = (_of_token(query, rows, self.inner.heads) for rows in keys)
+            return ClueRows(Heard(own_logits, other_logits, values), seen)
+        if self.reads_own:
+            return ClueRows(Seen(through(self.cross.key, own), through(self.cross.value, own)), seen)
+        return ClueRows((), seen)
+
+    def forward(self, rows: ClueRows, sides: Sides, clue_type: Tensor) -> Tensor:
+        """The clue of each pair of a chunk, (v, q, D)."""
+        token = self.token + clue_type
+        if self.inner is not None and isinstance(rows.own, Heard) and self.norm is not None:
+            token = token + self.inner.output(self._heard(self.inner, rows.own, sides, token))
+            query = self.cross.query(self.norm(token))
+        else:
+            token = token.expand(*sides.own.own.shape[:2], -1)
+            query = self.cross.query(token)
+        parts = [(rows.other, sides.other, sides.other_types)]
+        if isinstance(rows.own, Seen):
+            parts.insert(0, (rows.own, sides.own, sides.own_types))
+        found = self.cross.output(looked(self.cross, query, parts))
+        clue: Tensor = token + found if self.residual else found
+        return clue
+
+    def _heard(self, inner: Attention, heard: Heard, sides: Sides, token: Tensor) -> Tensor:
+        """What the token finds in itself and in the rows of its modality, (v, q, D)."""
+        weighing, heads, query = sides.own, inner.heads, inner.query(token)
+        rows = row_logits(heard.own_logits[:, None], heard.other_logits[:, None], weighing)
+        rows = rows + _of_token(query, inner.key(sides.own_types)[None], heads)[:, None]
+        itself = _of_token(query, inner.key(token)[None, None], heads)[:, None].expand(*rows.shape[:3], 1)
+        mask = torch.cat([torch.ones_like(weighing.mask[:, :1]), weighing.mask], dim=1)[:, None, None]
+        logits = torch.cat([itself, rows], dim=-1) / inner.root
+        shares = masked_softmax(logits, mask.expand_as(logits))
+        own = shares[..., 1:]
+        of_itself = _by_head(shares[..., :1], inner.value(token)[None])
+        return summed(taken(own, weighing), heard.values) + _by_head(own, inner.value(sides.own_types)) + of_itself
+
+
+class CrossAttention(nn.Module):
+    """Windows that look at frames, and the mean of what they find: what a clue is compared with (table 2, row 1)."""
+
+    def __init__(self, dimension: int, heads: int, *, residual: bool) -> None:
+        super().__init__()
+        self.cross = Attention(dimension, heads)
+        self.residual = residual
+
+    def hoisted(self, own: Rows, other: Rows) -> tuple[Rows, Seen]:
+        """Queries of windows; keys and values of frames."""
+        return through(self.cross.query, own), Seen(through(self.cross.key, other), through(self.cross.value, other))
+
+    def forward(self, rows: tuple[Rows, Seen], sides: Sides, mean: Tensor) -> Tensor:
+        """The hybrid of each pair, (v, q, D).
+
+        Args:
+            rows: see `hoisted`.
+            sides: windows and frames.
+            mean: (v, q, D) of the windows.
+        """
+        queries, seen = rows
+        cross, real = self.cross, sides.own.mask[:, None, :, None]
+        query = every_row(sides.own, queries) + cross.query(sides.own_types)
+        key = every_row(sides.other, seen.keys) + cross.key(sides.other_types)
+        value = every_row(sides.other, seen.values) + cross.value(sides.other_types)
+        query, key, value = (by_head(each, cross.heads).transpose(2, 3) for each in (query, key, value))
+        logits = query @ key.mT / cross.root
+        shares = masked_softmax(logits, sides.other.mask[:, None, None, None].expand_as(logits))
+        found = (shares @ value).transpose(2, 3).flatten(3)
+        pooled: Tensor = cross.output((found * real).sum(2) / real.sum(2))
+        return mean + pooled if self.residual else pooled
+
+
+def looked(attention: Attention, query: Tensor, parts: list[tuple[Seen, Weighing, Tensor]]) -> Tensor:
+    """What queries (v, q, D) find in rows of one or two modalities, before the map of the output: (v, q, D)."""
+    heads = attention.heads
+    logits, masks = [], []
+    for seen, weighing, types in parts:
+        own, other = (products(query, rows, heads) for rows in seen.keys)
+        of_types = products(query, attention.key(types)[None], heads)
+        logits.append((row_logits(own, other, weighing) + of_types) / attention.root)
+        masks.append(weighing.mask[:, None, None].expand_as(logits[-1]))
+    together = masked_softmax(torch.cat(logits, -1), torch.cat(masks, -1))
+    shares = torch.split(together, [each.shape[-1] for each in logits], -1)
+    found = query.new_zeros(())
+    for share, (seen, weighing, types) in zip(shares, parts, strict=True):
+        found = found + summed(taken(share, weighing), seen.values) + _by_head(share, attention.value(types))
+    return found
+
+
+def _of_token(token: Tensor, rows: Tensor, heads: int) -> Tensor:
+    """Products by head of one vector (D,) with (V, l, D) or (l, D) in a batch: (V, h, l)."""
+    return torch.einsum("hd,vlhd->vhl", by_head(token, heads), by_head(rows, heads))
+
+
+def _by_head(shares: Tensor, types: Tensor) -> Tensor:
+    """(v, q, h, l) of types (l, D), or of one that all rows share (1, D): (v, q, D)."""
+    if len(types) == 1:
+        shares = shares.sum(-1, keepdim=True)
+    return torch.einsum("vqhl,lhd->vqhd", shares, by_head(types, shares.shape[2])).flatten(2)

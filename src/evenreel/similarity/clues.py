@@ -1,0 +1,116 @@
+"""Rows of a video that a caption weighs: the arithmetic behind TCD's pairs (Zhao et al., AAAI 2026).
+
+All of TCD depends on the pair, since a caption weighs frames and windows before anything else happens to them. But a
+weight only scales a vector, and maps of vectors are linear: what attention, keys and values make of frames and windows
+can be made once for a video, and a pair needs weighted sums of it. What is left for the pair are tables of rows by
+rows, and the few maps of what comes after a softmax.
+
+Letters: a chunk has v videos and q captions; a row is one of l, and takes of k others; h heads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenreel.similarity.pooling import masked_softmax
+
+
+class Rows(NamedTuple):
+    """What a map makes of rows that are sums, see `Weighing`.
+
+    Attributes:
+        own: (v, l, D) of each row itself.
+        other: (v, k, D) of what rows take of the other modality.
+    """
+
+    own: Tensor
+    other: Tensor
+
+
+class Weighing(NamedTuple):
+    """How captions weigh the rows of videos: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
+
+    Attributes:
+        own: (v, q, l) weights of rows.
+        other: (v, q, k) weights of what they take.
+        mix: (v, l, k), or (v, q, l, k) where captions change it: how much of each they take.
+        mask: (v, l) True = real.
+    """
+
+    own: Tensor
+    other: Tensor
+    mix: Tensor
+    mask: Tensor
+
+
+def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certainty: Tensor | None = None) -> Tensor:
+    """Weights of frames or windows by how like the caption they are (equation 2), adding up to 1.
+
+    Args:
+        sentence: (q, D) of unit length.
+        rows: (v, l, D) likewise.
+        mask: (v, l) True = real.
+        tau: temperature.
+        certainty: (v, l) logarithm of what else they count by; None for nothing.
+
+    Returns:
+        (v, q, l).
+    """
+    logits = torch.einsum("qd,vld->vql", sentence, rows) / tau
+    if certainty is not None:
+        logits = logits + certainty[:, None]
+    return masked_softmax(logits, mask[:, None].expand_as(logits))
+
+
+def taken(shares: Tensor, weighing: Weighing) -> tuple[Tensor, Tensor]:
+    """What `shares` (v, q, h, l) of the rows are of own and of other vectors: (v, q, h, l) and (v, q, h, k)."""
+    return shares * weighing.own[:, :, None], mixed(shares, weighing.mix) * weighing.other[:, :, None]
+
+
+def row_logits(own: Tensor, other: Tensor, weighing: Weighing) -> Tensor:
+    """Products with rows out of products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
+    return own * weighing.own[:, :, None] + mixed(other * weighing.other[:, :, None], weighing.mix.mT)
+
+
+def mixed(shares: Tensor, mix: Tensor) -> Tensor:
+    """(v, q, h, l) through (v, l, k) or (v, q, l, k) -> (v, q, h, k)."""
+    if mix.dim() == shares.dim():
+        return shares @ mix
+    videos, captions, heads, length = shares.shape
+    return (shares.reshape(videos, captions * heads, length) @ mix).view(videos, captions, heads, -1)
+
+
+def summed(shares: tuple[Tensor, Tensor], rows: Rows) -> Tensor:
+    """Sums of own and other vectors by head, side by side: (v, q, D), of which head h has its D / h numbers."""
+    return _summed(shares[0], rows.own) + _summed(shares[1], rows.other)
+
+
+def products(query: Tensor, rows: Tensor, heads: int) -> Tensor:
+    """Products by head of (v, q, D) and (v, l, D): (v, q, h, l)."""
+    return torch.einsum("vqhd,vlhd->vqhl", by_head(query, heads), by_head(rows, heads))
+
+
+def by_head(rows: Tensor, heads: int) -> Tensor:
+    """(..., D) -> (..., h, D / h)."""
+    return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)
+
+
+def mean_row(weighing: Weighing, rows: Rows) -> Tensor:
+    """Mean of the real rows, (v, q, D)."""
+    count = weighing.mask.sum(1).to(weighing.own.dtype)[:, None, None, None]
+    shares = (weighing.mask[:, None, None] / count).expand(-1, weighing.own.shape[1], -1, -1)
+    return summed(taken(shares, weighing), rows)
+
+
+def every_row(weighing: Weighing, rows: Rows) -> Tensor:
+    """The rows themselves, (v, q, l, D): for what cannot do with sums of them."""
+    of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
+    others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
+    return weighing.own[..., None] * rows.own[:, None] + others
+
+
+def _summed(shares: Tensor, rows: Tensor) -> Tensor:
+    return torch.einsum("vqhl,vlhd->vqhd", shares, by_head(rows, shares.shape[2])).flatten(2)
