@@ -90,15 +90,19 @@ class TellsFigures(Protocol):
 
 @runtime_checkable
 class TellsParts(Protocol):
-    """A matcher whose score is the mean of scores that mean something by themselves."""
+    """A matcher whose score is the mean of a few, each of which can be named; a wrapper has those of what it wraps."""
 
     def part_scores(self, text: Any, video: Any) -> dict[str, Tensor]:
-        """States of captions and videos -> these scores by name, (Q, V) each: `video`, `ocr`, `hybrid` for TCD."""
+        """States of captions and videos -> (Q, V) similarities to what is seen (`video`), read (`ocr`) and both.
+
+        Keys are among `video`, `ocr` and `hybrid`, and `score` is the mean of those that there are. A wrapper around a
+        matcher without parts has none.
+        """
 
 
 @runtime_checkable
 class Coarse(Protocol):
-    """A matcher that needs much of a pair, and has a cheap score too, to find the pairs that are worth it."""
+    """A matcher with a cheap score of its own, of the same states, to find the pairs that are worth `score`."""
 
     def coarse(self, text: Any, video: Any) -> Tensor:
-        """States of captions and videos -> (Q, V) similarities."""
+        """States of captions and videos -> (Q, V) similarities that cost one product of vectors a pair."""
