@@ -12,17 +12,19 @@ from evenreel.corpus import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
 from evenreel.features.settings import Words
-from evenreel.features.shards import Shard
 from evenreel.features.stored_clips import StoredClips
-from evenreel.features.windows import Fits, Sampled, Written, written
+from evenreel.features.windows import Fits
+from evenreel.features.word_changes import WordChanges, changed_windows
 from evenreel.types import Corpus, FloatArray
+
+UNCHANGED = WordChanges()
 
 
 class OnScreen(NamedTuple):
     """What is written in V clips.
 
     Attributes:
-        texts: V times the sentences of O windows, empty where nothing is written.
+        texts: V times the sentences of O windows, empty where they say nothing.
         confidence: (V, O) float32, see `evenreel.types.VideoFeatures`.
         words_from: where the words are from.
     """
@@ -32,7 +34,14 @@ class OnScreen(NamedTuple):
     words_from: Words
 
 
-def read_on_screen(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...], rule: str, fits: Fits) -> OnScreen:
+def read_on_screen(
+    folder: str | Path,
+    corpus: Corpus,
+    clip_ids: tuple[str, ...],
+    rule: str,
+    fits: Fits,
+    changes: WordChanges = UNCHANGED,
+) -> OnScreen:
     """What is written in some clips, as a tokenizer takes it.
 
     Args:
@@ -41,6 +50,7 @@ def read_on_screen(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]
         clip_ids: of V clips of it.
         rule: how their frames were sampled, in which signs were seen.
         fits: whether the tokenizer takes a sentence whole; the sentences are made anew of the signs.
+        changes: what is done to words.
 
     Raises:
         FeaturesError: the folder has no on-screen text by this rule; a clip has no features there, or was set aside; a
@@ -58,11 +68,6 @@ def read_on_screen(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]
             f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "
             "them again."
         )
-    count, exact = found.made.windows, found.made.words == "corpus"
-    windows = [_windows(shards[clip_id], count, fits, exact=exact) for clip_id in clip_ids]
+    windows = [changed_windows(shards[clip_id], clip_id, changes, found.made, fits) for clip_id in clip_ids]
     confidence = np.array([[one.confidence for one in row] for row in windows], np.float32)
     return OnScreen(tuple(tuple(one.text for one in row) for row in windows), confidence, found.made.words)
-
-
-def _windows(shard: Shard, count: int, fits: Fits, *, exact: bool) -> tuple[Written, ...]:
-    return written(shard.tracks or (), Sampled(shard.times_s, shard.spans_s), count, fits, exact=exact)
