@@ -16,6 +16,7 @@ from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
 from evenreel.report.page import write_page
 from evenreel.report.training import training_page
+from evenreel.training.changed_words import changes_of
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded
 from evenreel.training.metrics_file import MetricsFile
@@ -82,6 +83,7 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
     figures, answers, uses = validation_figures(trained), recipe.selection.relevance, loaded.uses
+    changed = () if (words := changes_of(recipe)) is None else words.uses
     return About(
         encoder=EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension),
         inputs=inputs_of(recipe, loaded),
@@ -92,7 +94,8 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
         clips_note=clips_note(loaded, trained),
         uses=uses,
         metrics=tuple(
-            Metric(f"{name} t2v", value, data=data, relevance=answers, uses=uses) for name, value in figures.items()
+            Metric(f"{name} t2v", value, data=data, relevance=answers, uses=(*uses, *changed))
+            for name, value in figures.items()
         ),
     )
 
@@ -111,7 +114,7 @@ def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
     windows, words_from = (encoder.windows, encoder.words_from) if reads_text else (None, None)
     graphs = isinstance(examples, FeatureExamples) and examples.text_features.graphs is not None
     most_words, streams = None if graphs else int(row_lengths(word_mask).max()), recipe.data.streams
-    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams)
+    return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, changes_of(recipe))
 
 
 def _lead(recipe: Recipe, trained: Trained) -> str:

@@ -25,6 +25,7 @@ from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, lo
 from evenreel.features.graphs import with_graphs
 from evenreel.features.seen import seen_clips
 from evenreel.media.content import stamp
+from evenreel.training.changed_words import changes_of, check_words, with_words, words_used
 from evenreel.training.clip_check import readable
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.mirrors import mirrors_of, with_other_clips
@@ -110,7 +111,8 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
 
     Args:
         recipe: what to read.
-        progress: called with the share of the clips that were looked at, or of the captions that became role graphs.
+        progress: called with the share of the clips that were looked at, of the captions that became role graphs, or of
+            the sentences on screen that were encoded because their words are changed.
         verdicts: a file that remembers which clips can be read, see `evenreel.training.clip_check.readable`.
 
     Raises:
@@ -123,6 +125,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
         UsageError: a pattern of `backbone.frozen` fits nothing, or that checkpoint takes features of another encoder or
             selects scene elements by towers that were trained since.
     """
+    check_words(recipe)
     corpus = load_corpus(recipe.data.corpus)
     parts = _parts(corpus, recipe)
     selected = parts.selected
@@ -208,6 +211,10 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
     folder, streams = Path(recipe.data.features or ""), recipe.data.streams
     learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
+    if (words := changes_of(recipe)) is not None:
+        learned = learned._replace(examples=with_words(learned.examples, learned.found, words.learned, progress))
+        if selected is not None:
+            selected = selected._replace(examples=with_words(selected.examples, selected.found, words, progress))
     if reads_graphs(spec_of(recipe)):
         learned = _with_graphs(learned, progress)
         selected = None if selected is None else _with_graphs(selected)
@@ -218,7 +225,10 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
             learned.examples,
             learned.found.dimension,
             None if selected is None else selected.examples,
-            source=_texts(parts) | _features_used(learned, selected) | _graphs_used(learned, selected),
+            source=_texts(parts)
+            | _features_used(learned, selected)
+            | _graphs_used(learned, selected)
+            | words_used(recipe),
             weights_hash=manifest.weights_hash,
         ),
         None if selected is None else selected.usable,

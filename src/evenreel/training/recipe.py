@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from evenreel.debias.source import SourceDebias
 from evenreel.errors import UsageError
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training.recipe_checks import wrong_settings
 
@@ -37,6 +38,7 @@ class Data:
             elements by these; null where `features` are used.
         on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
             tower reads in training; null for none, and where `features` are used, which have their own.
+        words: what is done to the words of on-screen text, to find out how much a matcher needs them; null for nothing.
     """
 
     corpus: str
@@ -50,6 +52,7 @@ class Data:
     streams: tuple[str, ...] = ()
     seen: str | None = None
     on_screen: str | None = None
+    words: WordChanges | None = None
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
             "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "
             "that `evenreel features` made, or set adapter.windows to false."
         )
+    if recipe.data.words is not None and recipe.data.on_screen is None:
+        yield "data.words changes on-screen words, and a backbone reads those of data.on_screen alone: give that too."
     if recipe.data.streams:
         yield "data.streams chooses among features that others computed, and a backbone makes its own: leave it out."
     try:
