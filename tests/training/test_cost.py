@@ -89,8 +89,8 @@ def test_what_is_done_once_for_a_caption_is_no_part_of_a_pair() -> None:
 
 
 def of_the_loss(matcher: nn.Module) -> int:
-    """Parameters that no score depends on: its scale, and the decoders and the bias of captions of bima."""
-    only = ("logit_scale", "captioner.", "text_decoder.", "bias.")
+    """Parameters that no score depends on: its scale, decoders and bias of captions of bima, calibration of tcd."""
+    only = ("logit_scale", "captioner.", "text_decoder.", "bias.", "calibration.")
     return sum(weight.numel() for name, weight in matcher.named_parameters() if name.startswith(only))
 
 
@@ -111,6 +111,14 @@ def test_every_matcher_has_all_its_parameters_in_its_cost(name: str) -> None:
 def test_an_adapter_that_reads_windows() -> None:
     plain, read = (matcher_cost(small(f"mean_pool+{kind}"), SMALL) for kind in ("linear", "windows"))
     assert read.videos.multiply_adds > plain.videos.multiply_adds
+
+
+def test_windows_are_counted_where_they_are_read() -> None:
+    more = replace(SMALL, windows=2 * SMALL.windows)
+    for name, reads in (("wti", False), ("tcd", True)):
+        few, many = (recipe_cost(small_recipe(matcher={"name": name}), shape).whole for shape in (SMALL, more))
+        assert (many.videos.multiply_adds > few.videos.multiply_adds) == reads
+        assert (many.pair_multiply_adds > few.pair_multiply_adds) == reads
 
 
 def test_an_ensemble_costs_as_much_as_its_members() -> None:

@@ -33,6 +33,9 @@ def cost(
     batch: Annotated[int, typer.Option(min=1, help="Captions, and clips, that are counted on.")] = 64,
     frames: Annotated[int, typer.Option(min=1, help="Frames of each clip.")] = 20,
     words: Annotated[int, typer.Option(min=1, help="Words of each caption.")] = 30,
+    windows: Annotated[
+        int, typer.Option(min=1, help="Windows of on-screen text of each clip, for matchers that read them.")
+    ] = 12,
     dimension: Annotated[
         int | None, typer.Option(min=1, help="D of the features. \\[default: that of the recipe's features]")
     ] = None,
@@ -49,7 +52,7 @@ def cost(
     if measure and dimension is not None:
         raise UsageError("--measure takes the features of the recipe, which have their own D; leave --dimension out.")
     times, own_dimension, learned = _measured(chosen) if measure else (None, dimension or _dimension(chosen), None)
-    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words), learned)
+    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words, windows), learned)
     if as_json:
         _print_json(found, times)
     else:

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from torch.utils.flop_counter import FlopCounterMode
 
 from evenreel.checkpoint import MatcherSpec
-from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs
+from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs, reads_windows
 from evenreel.debias.fusion import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
@@ -38,8 +38,6 @@ UNREAD = "word"
 _COUNTED = 2
 """Captions and clips that are counted on; more cost as many times as much."""
 
-_WINDOWS = 12
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -50,12 +48,14 @@ class Shape:
         batch: captions, and clips.
         frames: of each clip.
         words: of each caption.
+        windows: of on-screen text, all with some, of each clip; only matchers that read windows are given these.
     """
 
     dimension: int
     batch: int = 64
     frames: int = 20
     words: int = 30
+    windows: int = 12
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,10 @@ def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None
     """
     given = spec_of(recipe)
     spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,) * _words_at_least(given)))
-    one = matcher_cost(build(spec, shape.dimension), shape)
+    reads = reads_windows(spec)
+    one = matcher_cost(build(spec, shape.dimension), shape, windows=reads)
     whole, members = _whole(recipe, spec)
-    both = one if whole == spec else matcher_cost(build(whole, shape.dimension), shape)
+    both = one if whole == spec else matcher_cost(build(whole, shape.dimension), shape, windows=reads)
     return RecipeCost(shape, members, one, both, learned is None and (reads_graphs(given) or _has_unread(spec)))
 
 
@@ -156,7 +157,7 @@ def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
     return MatcherSpec("ensemble", weights, (spec,) * members.count), members.count
 
 
-def matcher_cost(matcher: Matcher, shape: Shape) -> Cost:
+def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Cost:
     """Count what a matcher costs.
 
     Multiply-adds are those of all products of matrices, attention and recurrent networks included; sums and
@@ -165,13 +166,14 @@ def matcher_cost(matcher: Matcher, shape: Shape) -> Cost:
     Args:
         matcher: on the CPU.
         shape: of the captions and clips.
+        windows: whether it is given on-screen windows; one among whose frames these stand always is.
 
     Raises:
         UsageError: the matcher takes no such shape.
     """
     _check_shape(matcher, shape)
     network = module(matcher).eval()
-    text, video = _captions(shape), _videos(shape, windows=matcher.limits.windows)
+    text, video = _captions(shape), _videos(shape, windows=windows or matcher.limits.windows)
     text_state, text_adds = _counted(lambda: matcher.encode_text(text))
     video_state, video_adds = _counted(lambda: matcher.encode_video(video))
     batches = shape.batch / _COUNTED
@@ -204,7 +206,7 @@ def _pair_adds(matcher: Matcher, texts: Any, videos: Any) -> int:
 
 def _check_shape(matcher: Matcher, shape: Shape) -> None:
     limits = matcher.limits
-    frames = shape.frames + (_WINDOWS if limits.windows else 0)
+    frames = shape.frames + (shape.windows if limits.windows else 0)
     for count, most, what in ((frames, limits.frames, "frames"), (shape.words, limits.words, "words")):
         if most is not None and count > most:
             raise UsageError(
@@ -255,7 +257,7 @@ def _graph(words: int) -> RoleGraph:
 def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
     make = torch.Generator().manual_seed(1)
     frames = normalize(torch.randn(_COUNTED, shape.frames, shape.dimension, generator=make), dim=-1)
-    written = frames[:, :1].expand(-1, _WINDOWS, -1)
+    written = frames[:, :1].expand(-1, shape.windows, -1)
     return VideoBatch(
         ids=tuple(map(str, range(_COUNTED))),
         frames=frames,
