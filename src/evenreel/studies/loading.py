@@ -21,6 +21,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
 from evenreel.matchers import MATCHERS
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
+from evenreel.studies.on_screen import on_screen_of
 from evenreel.studies.study import Study
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -190,7 +191,8 @@ class _Reader:
         videos, aside = found.load()
         self._put_aside(aside)
         texts = load_text_features(folder, corpus)
-        return part_of(corpus, with_graphs(texts, corpus) if self._sources.graphs else texts, videos)
+        read = with_graphs(texts, corpus) if self._sources.graphs else texts
+        return part_of(corpus, read, videos, on_screen_of(found, videos))
 
     def models(self) -> list[Model]:
         """Every matcher with the features that it takes."""

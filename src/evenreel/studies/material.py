@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ from evenreel.corpus.counterparts import SETTING, counterparts
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features import ClipAside
 from evenreel.features.facts import ClipFacts
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.studies.on_screen import ScreenText
 from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatures
 
@@ -36,16 +38,40 @@ class Part:
         corpus: the part.
         texts: of its captions.
         videos: of its clips.
+        on_screen: what is written in these, or in more of them; None where nobody says.
     """
 
     corpus: Corpus
     texts: TextFeatures
     videos: VideoFeatures
+    on_screen: ScreenText | None = None
 
     def only(self, corpus: Corpus) -> Part:
         """Some of its clips, with their captions; features are copied where not all are taken."""
         captions, clips = tuple(corpus.captions["caption_id"]), tuple(corpus.clips["clip_id"])
-        return Part(corpus, texts_of(self.texts, captions), _videos_of(self.videos, clips))
+        return Part(corpus, texts_of(self.texts, captions), videos_of(self.videos, clips), self.on_screen)
+
+    def worded(self, words: WordChanges | None) -> Part:
+        """The part with other words on screen, as `data.words` of a recipe has them.
+
+        Raises:
+            UsageError: nobody says which words there are.
+            EvenreelError: as `evenreel.features.word_changes.with_changed_words`.
+        """
+        if words is None or words.changes_nothing:
+            return self
+        if self.on_screen is None:
+            raise UsageError("This study changes words on screen; give it parts that know them (on_screen).")
+        changed = videos_of(self.on_screen.changed(words), self.videos.ids)
+        return replace(
+            self,
+            videos=replace(
+                self.videos,
+                windows=changed.windows,
+                window_mask=changed.window_mask,
+                window_confidence=changed.window_confidence,
+            ),
+        )
 
     def scores(self, matcher: Matcher, videos: VideoFeatures | None = None) -> ScoreBlocks:
         """Scores of every caption and clip; `videos` stand in for the part's own, for example in another order."""
@@ -225,8 +251,14 @@ class StudySettings:
             raise UsageError(f"The shares are {self.shares}; give two or more, the smaller one first.")
 
 
-def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures) -> Part:
+def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_screen: ScreenText | None = None) -> Part:
     """The clips and captions of a corpus that have features.
+
+    Args:
+        corpus: whose.
+        texts: of its captions.
+        videos: of its clips.
+        on_screen: what is written in these; None where nobody says.
 
     Raises:
         CorpusError: none has.
@@ -234,7 +266,7 @@ def part_of(corpus: Corpus, texts: TextFeatures, videos: VideoFeatures) -> Part:
     kept = select(corpus, where=pl.col("clip_id").is_in(list(videos.ids)))
     if kept.captions.height == 0:
         raise CorpusError("No caption of the split has a clip with features; is it the right split?")
-    return Part(kept, texts, videos)
+    return Part(kept, texts, videos, on_screen)
 
 
 def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
@@ -246,7 +278,8 @@ def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
     return TextFeatures(ids, texts.words[rows], texts.word_mask[rows], texts.sentence[rows], graphs)
 
 
-def _videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
+def videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
+    """Features of some clips, likewise."""
     if ids == videos.ids:
         return videos
     rows = _rows(videos.ids, ids)

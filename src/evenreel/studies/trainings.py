@@ -170,7 +170,7 @@ def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: t
     learning = learning_of(recipe, splits, material.start, material.weights_hash)
     trained = _trained(recipe, learning, splits.selected, *place)
     module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
-    searched = with_streams(test, material.streams, recipe.data.streams)
+    searched = with_streams(test, material.streams, recipe.data.streams).worded(recipe.data.words)
     notices = tuple(f"{name}: {notice}" for notice in splits.notices) if seed == 0 else ()
     return Outcome(name, seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
 
@@ -200,12 +200,13 @@ def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
 def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
     """The split that is learned from, and the split for selection or the share that is held out for it."""
     train, _ = material.learning()
-    train = with_streams(train, material.streams, recipe.data.streams)
+    train, words = with_streams(train, material.streams, recipe.data.streams), recipe.data.words
+    to_learn = train.worded(None if words is None else words.learned)
     if material.validation is not None:
-        return train, with_streams(material.validation, material.streams, recipe.data.streams)
+        return to_learn, with_streams(material.validation, material.streams, recipe.data.streams).worded(words)
     own = replace(recipe.data, train=train.corpus.clips["split"][0], validation=None)
     learned, selected = parts_of(train.corpus, own, recipe.loop.seed)
-    return train.only(learned), None if selected is None else train.only(selected)
+    return to_learn.only(learned), None if selected is None else train.only(selected).worded(words)
 
 
 def learning_of(
