@@ -21,6 +21,7 @@ from evenreel.cli.cost import cost
 from evenreel.cli.elements import elements
 from evenreel.cli.evaluate import evaluate
 from evenreel.cli.features import features
+from evenreel.cli.fuse import fuse
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
@@ -71,6 +72,7 @@ app.command()(elements)
 app.command()(train)
 app.command()(cost)
 app.command()(score)
+app.command()(fuse)
 app.command()(study)
 app.command()(planted)
 app.command()(perturb)

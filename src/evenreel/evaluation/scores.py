@@ -67,7 +67,7 @@ def load_scores(
     if kind == ".npy":
         return _from_npy(path, corpus, notice)
     if kind == ".npz":
-        return _by_ids(path, _from_npz(path), corpus, notice)
+        return _by_ids(path, read_npz(path), corpus, notice)
     read = _from_parquet if kind == ".parquet" else read_run
     found = read(path, corpus, partial=partial, queries=queries)
     if isinstance(found, Scores):
@@ -147,7 +147,12 @@ def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
     return Scores(values, captions, clips)
 
 
-def _from_npz(path: Path) -> Scores:
+def read_npz(path: Path) -> Scores:
+    """The scores of an `.npz` as `save_scores` writes it; whether its ids are those of a corpus is not looked at.
+
+    Raises:
+        ScoresError: it cannot be read, or lacks an array.
+    """
     arrays = read_arrays(path)
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise ScoresError(

@@ -1,0 +1,292 @@
+"""The scores of several systems as one: standardised and added up, added up as they are, or by ranks.
+
+Standardised, a system's scores lose their mean over all pairs and are divided by their deviation, so that systems of
+different scales have an equal say (`evenreel.debias.fusion`, where the numbers are worked out). By ranks, a pair earns
+1 / (60 + its rank in the system's list of its query), added up over systems (Cormack, Clarke and Büttcher 2009,
+reciprocal rank fusion): no scale is needed, and lists may leave pairs out.
+
+Blocks are worked out when they are asked for; only ranks for videos' searches are worked out at once, and held.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.relevance import RelevantPairs
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.results import Direction
+from evenreel.evaluation.trec import row_bands
+from evenreel.evaluation.two_stage import aligned
+from evenreel.types import ScoreBlocks, Scores
+
+if TYPE_CHECKING:
+    from evenreel.debias.fusion import Fusion
+
+Way = Literal["standard", "sum", "rank"]
+
+TEST_SPREAD = "mean and spread of the scores to be ranked"
+RANKS: dict[Direction, str] = {"t2v": "ranks among all clips", "v2t": "ranks among all captions"}
+
+RANK_CONSTANT = 60
+"""What is added to a rank, as in the paper: the larger, the less the first places stand out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Scores of the same systems on other captions, which weights and scales are taken from.
+
+    Attributes:
+        systems: in the order of those that are fused.
+        answers: which clips answer which captions; None where no weight is learned.
+    """
+
+    systems: Sequence[ScoreBlocks]
+    answers: RelevantPairs | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FusedScores:
+    """A weighted sum of the scores of several systems; it is a `ScoreBlocks`.
+
+    Attributes:
+        systems: scores of the same Q captions and V clips in the same order.
+        fusion: weights, means and scales.
+        uses: see `evenreel.types.Scores.uses`.
+    """
+
+    systems: Sequence[ScoreBlocks]
+    fusion: Fusion
+    uses: tuple[str, ...] = ()
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the rows."""
+        return self.systems[0].caption_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the columns."""
+        return self.systems[0].video_ids
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
+        """See `evenreel.types.ScoreBlocks.block`."""
+        total = np.zeros((captions.stop - captions.start, videos.stop - videos.start))
+        for system, (factor, constant) in zip(self.systems, self.fusion.terms(), strict=True):
+            total += factor * system.block(captions, videos).astype(np.float64) - constant
+        return total.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedRanks(FusedScores):
+    """Reciprocal ranks of clips, weighed and added up over systems, for captions' searches."""
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
+        """See `evenreel.types.ScoreBlocks.block`; the whole rankings of the captions are worked out."""
+        whole = slice(0, len(self.video_ids))
+        total = np.zeros((captions.stop - captions.start, len(self.video_ids)))
+        for system, weight in zip(self.systems, self.fusion.weights, strict=True):
+            total += weight * reciprocal_ranks(system.block(captions, whole))
+        return total[:, videos].astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedVideoRanks(FusedScores):
+    """Reciprocal ranks of captions, weighed and added up over systems, for videos' searches; the table is held."""
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
+        """See `evenreel.types.ScoreBlocks.block`."""
+        return self._table[captions, videos]
+
+    @cached_property
+    def _table(self) -> NDArray[np.float32]:
+        """(Q, V): a rank needs a whole column, which each band of rows would work out again."""
+        shape = (len(self.video_ids), len(self.caption_ids))
+        total = np.zeros(shape[::-1])
+        for system, weight in zip(self.systems, self.fusion.weights, strict=True):
+            for start, band in row_bands(system.block, shape, "v2t"):
+                total[:, start : start + len(band)] += weight * reciprocal_ranks(band).T
+        return total.astype(np.float32)
+
+
+def fuse(
+    systems: Mapping[str, ScoreBlocks],
+    way: Way = "standard",
+    *,
+    weights: Sequence[float] = (),
+    validation: Validation | None = None,
+    direction: Direction = "t2v",
+) -> FusedScores:
+    """One system of several, which says what all of them use.
+
+    Args:
+        systems: two or more by their names, with scores of the same captions and clips; the order of the first is that
+            of the result.
+        way: `standard`, `sum` or `rank`, see the top of this file.
+        weights: of each system, of at least 0, which add up to 1; empty to learn them where there are answers of a
+            validation, and else for equal ones.
+        validation: where means, scales and weights are taken from. Without it, means and scales are those of the scores
+            that are fused, and the result says so.
+        direction: whose searches ranks are for.
+
+    Raises:
+        ScoresError: systems differ in captions or clips; a score is NaN or, but for ranks, infinite; all scores of a
+            system are the same.
+        UsageError: there are fewer than two systems, the weights are wrong, or the validation has captions in common
+            with what is fused.
+    """
+    _check(systems, way, weights, validation, direction)
+    from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
+
+    given = _alike(systems, finite=way != "rank")
+    held_out = None if validation is None else _held_out(systems, given[0], validation)
+    uses = [*_uses(systems.values()), *(_uses(validation.systems) if validation else ())]
+    if way == "rank":
+        ranks = FusedRanks if direction == "t2v" else FusedVideoRanks
+        return ranks(given, Fusion(tuple(weights) or uniform_weights(len(given))), _named(uses, RANKS[direction]))
+    means, scales = standardisation(held_out or given) if way == "standard" else ((), ())
+    if way == "standard" and held_out is None:
+        uses.append(TEST_SPREAD)
+    if not weights and held_out and validation and validation.answers is not None:
+        weights = learned_weights(held_out, validation.answers, scales)
+    fusion = Fusion(tuple(weights) or uniform_weights(len(given)), means, scales)
+    return FusedScores(given, fusion, _named(uses))
+
+
+def reciprocal_ranks(values: NDArray[Any], constant: float = RANK_CONSTANT) -> NDArray[np.float64]:
+    """(q, V) scores -> 1 / (constant + rank) within each row; equal scores share their mean rank.
+
+    Minus infinity, which is never retrieved, earns 0.
+
+    >>> reciprocal_ranks(np.array([[0.3, 0.9, 0.3, -np.inf]]), constant=1.0).tolist()
+    [[0.2857142857142857, 0.5, 0.2857142857142857, 0.0]]
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-values.astype(np.float64), method="average", axis=1)
+    return np.where(np.isneginf(values), 0.0, 1 / (constant + ranks))
+
+
+class _System:
+    """Scores in the order of those of another system, held to being numbers; it is a `ScoreBlocks`."""
+
+    def __init__(self, name: str, scores: ScoreBlocks, like: ScoreBlocks, *, finite: bool) -> None:
+        self._name, self._finite = name, finite
+        self.caption_ids: Sequence[str] = like.caption_ids
+        self.video_ids: Sequence[str] = like.video_ids
+        self._scores = CheckedScores(_in_order(scores, like))
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        try:
+            values = self._scores.block(captions, videos)
+        except ScoresError as error:
+            raise ScoresError(f"{self._name}: {error}") from error
+        wrong = np.argwhere(~np.isfinite(values) if self._finite else np.isposinf(values))
+        if len(wrong):
+            row, column = (int(place) for place in wrong[0])
+            caption, video = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
+            raise ScoresError(
+                f"{self._name}: the score of {caption!r} and {video!r} is {values[row, column]}, which cannot be added "
+                "to another system's; lists that leave pairs out are fused by rank."
+            )
+        return values
+
+
+class _Moved:
+    """A table whose rows and columns are had in another order, without a copy of the whole; it is a `ScoreBlocks`."""
+
+    def __init__(self, scores: Scores, like: ScoreBlocks) -> None:
+        CheckedScores(scores)  # that it has its shape
+        self.caption_ids: Sequence[str] = like.caption_ids
+        self.video_ids: Sequence[str] = like.video_ids
+        self._values = np.asanyarray(scores.values)
+        self._rows = _places(scores.caption_ids, like.caption_ids)
+        self._columns = _places(scores.video_ids, like.video_ids)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        return np.asarray(self._values[np.ix_(self._rows[captions], self._columns[videos])])
+
+
+def _in_order(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
+    same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
+    return _Moved(scores, like) if isinstance(scores, Scores) and not same else aligned(scores, like)
+
+
+def _check(
+    systems: Mapping[str, ScoreBlocks],
+    way: str,
+    weights: Sequence[float],
+    validation: Validation | None,
+    direction: str,
+) -> None:
+    if way not in get_args(Way):
+        raise UsageError(f"{way!r} is no way to fuse; there are: {', '.join(get_args(Way))}.")
+    if direction not in RANKS:
+        raise UsageError(f"{direction!r} is no direction; there are: {', '.join(RANKS)}.")
+    if len(systems) < 2:
+        raise UsageError(f"A fusion needs the scores of two systems or more; {len(systems)} is given.")
+    if weights and len(weights) != len(systems):
+        raise UsageError(f"There are {len(weights)} weights for {len(systems)} systems; give one each, or none.")
+    if weights and not (min(weights) >= 0 and math.isclose(sum(weights), 1, abs_tol=1e-6)):
+        raise UsageError(
+            f"The weights are {', '.join(f'{weight:g}' for weight in weights)}, which add up to {sum(weights):g}; they "
+            "must be at least 0 and add up to 1."
+        )
+    if validation is None:
+        return
+    if way == "rank":
+        raise UsageError("Ranks need no scale, and their weights are not learned; leave the validation scores out.")
+    if len(validation.systems) != len(systems):
+        raise UsageError(
+            f"There are validation scores of {len(validation.systems)} systems, and {len(systems)} are fused; give "
+            "those of each, in the same order."
+        )
+
+
+def _alike(systems: Mapping[str, ScoreBlocks], *, finite: bool) -> list[_System]:
+    """The systems in the order of the first."""
+    (first, like), *_ = systems.items()
+    for name, scores in systems.items():
+        for what, ids, wanted in (
+            ("caption", scores.caption_ids, like.caption_ids),
+            ("clip", scores.video_ids, like.video_ids),
+        ):
+            if len(set(ids)) < len(ids):
+                raise ScoresError(f"{name} names a {what} twice; every id is there once.")
+            if differ := sorted(set(ids) ^ set(wanted)):
+                raise ScoresError(
+                    f"{first} and {name} are not of the same {what}s: {len(differ):,} are in one alone, {differ[0]!r} "
+                    "for example; fuse scores of one part of a corpus."
+                )
+    return [_System(name, scores, like, finite=finite) for name, scores in systems.items()]
+
+
+def _held_out(systems: Mapping[str, ScoreBlocks], given: ScoreBlocks, validation: Validation) -> list[_System]:
+    names = [f"the validation scores of {name}" for name in systems]
+    held_out = _alike(dict(zip(names, validation.systems, strict=True)), finite=True)
+    if common := sorted(set(given.caption_ids) & set(held_out[0].caption_ids)):
+        raise UsageError(
+            f"{len(common):,} captions are in the validation scores and among those to be ranked, {common[0]!r} for "
+            "example; weights and scales are taken from other captions."
+        )
+    return held_out
+
+
+def _uses(systems: Iterable[ScoreBlocks]) -> list[str]:
+    return [use for system in systems for use in getattr(system, "uses", ())]
+
+
+def _named(uses: Sequence[str], *more: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*uses, *more)))
+
+
+def _places(there: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
+    place = {one: number for number, one in enumerate(there)}
+    return np.array([place[one] for one in wanted], np.int64)
