@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 LEAST_S, MOST_S = 0.5, 30.0
 EDIT_HELP = (
-    "Write only the test split, after this edit and under the same ids, for the audits visual and textual: "
+    "Write only the test split, after this edit and under the same ids, for the audits visual, textual and overlay: "
     "background-swapped or -removed, entity-..., motion-..., control; of 'textual' also style-..., content-..., "
-    "caption-control."
+    "caption-control; of 'scene_text' overlay, overlay-control."
 )
 
 

@@ -7,6 +7,7 @@ from evenreel.planted.edits import CAPTION_EDITS, CLIP_EDITS, described, edited
 from evenreel.planted.features import text_features, video_features
 from evenreel.planted.folder import page_of, write_corpus
 from evenreel.planted.look import Look
+from evenreel.planted.overlay import OVERLAYS
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, plan_corpus
 from evenreel.planted.scenes import Entity, Scene, SceneRanges, Sign, sample_scene
 from evenreel.planted.shots import PlantSettings
@@ -19,6 +20,7 @@ __all__ = [
     "BIASES",
     "CAPTION_EDITS",
     "CLIP_EDITS",
+    "OVERLAYS",
     "BiasName",
     "Entity",
     "Look",

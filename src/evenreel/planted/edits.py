@@ -17,6 +17,7 @@ from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
 from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of
+from evenreel.planted.overlay import OVERLAY, OVERLAYS, marked, overlaid
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence
@@ -29,18 +30,21 @@ def edited(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
 
     Args:
         plan: of any bias for edits of clips (`CLIP_EDITS`), of `textual` for those of captions (`CAPTION_EDITS`), which
-            change what annotators wrote.
+            change what annotators wrote; of `scene_text` for signs that mislead (`OVERLAYS`).
         edit: its name. `control` draws a clip's scene once more: things stand elsewhere in the background, and the
             camera trembles otherwise. `caption-control` puts a caption into another habit of its own annotator.
 
     Raises:
-        UsageError: there is no such edit, or the captions have no annotators.
+        CorpusError: clips are too much alike to lend words for signs.
+        UsageError: there is no such edit, or the captions have no annotators, or name no word.
     """
     clips = plan.split("test")
+    if edit in OVERLAYS:
+        return replace(plan, clips=overlaid(plan, edit))
     if edit in CLIP_EDITS:
         return replace(plan, clips=tuple(_with_scene(clip, edit, plan.seed) for clip in clips))
     if edit not in CAPTION_EDITS:
-        known = ", ".join((*CLIP_EDITS, *CAPTION_EDITS))
+        known = ", ".join((*CLIP_EDITS, *OVERLAYS, *CAPTION_EDITS))
         raise UsageError(f"{edit!r} is no edit of planted corpora; there are: {known}.")
     if any(caption.annotator is None for clip in clips for caption in clip.shot.captions):
         raise UsageError(
@@ -53,8 +57,12 @@ def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
     """The test split as the tables of an edited corpus say it: captions after the edit, and of clips what they showed.
 
     Raises:
-        UsageError: as `edited`.
+        CorpusError, UsageError: as `edited`.
     """
+    if edit == OVERLAY:
+        return replace(plan, clips=marked(plan))
+    if edit in OVERLAYS:
+        return replace(plan, clips=plan.split("test"))
     return replace(plan, clips=plan.split("test")) if edit in CLIP_EDITS else edited(plan, edit)
 
 

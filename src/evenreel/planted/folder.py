@@ -88,7 +88,7 @@ def write_corpus(
             "Clips that were finished are kept: run it again."
         ) from error
     save_corpus(corpus_of(plan), folder)
-    save_texts(_texts(plan), folder)
+    save_texts(_texts(shown), folder)
     return len(missing)
 
 

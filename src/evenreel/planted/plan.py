@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
 
@@ -29,12 +29,14 @@ class PlantedClip:
         shot: what it shows and what is said of it.
         pair_id: of a generated clip, the real one that it mirrors; only the test split holds both, or, with
             `PlantSettings.mirrors`, every split.
+        overlay_of: the clip whose word is on its misleading sign, after the edit `overlay`.
     """
 
     clip_id: str
     split: Split
     shot: Shot
     pair_id: str | None = None
+    overlay_of: str | None = field(default=None, repr=False)
 
     @property
     def scene(self) -> Scene:

@@ -32,6 +32,7 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
 
     Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
     the five attributes and the `word` of its sign, of several that which captions name; of captions, their `annotator`.
+    After the edit `overlay`, `overlay_of`: the clip whose word is on the misleading sign.
     """
     return make_corpus(
         pl.DataFrame([_clip_row(clip) for clip in plan.clips], infer_schema_length=None),
@@ -63,6 +64,7 @@ def _clip_row(clip: PlantedClip) -> dict[str, object]:
         "follows": shot.follows,
         **scene.attributes,
         "word": _named_word(clip),
+        **({"overlay_of": clip.overlay_of} if clip.overlay_of else {}),
     }
 
 

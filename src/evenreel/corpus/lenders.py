@@ -1,0 +1,53 @@
+"""Whose words go onto which clip: each clip borrows from another one, and each lends about as often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evenreel.errors import CorpusError
+
+Fits = Callable[[str, str], bool]
+"""Whether a borrower, named first, may take the words of a lender."""
+
+
+def dealt_lenders(
+    borrowers: Sequence[str], lenders: Sequence[str], fits: Fits, random: np.random.Generator
+) -> dict[str, str]:
+    """A lender for each borrower, by the borrower; where none is in another's way, all lend equally often but for one.
+
+    Args:
+        borrowers: ids of clips.
+        lenders: ids of clips that have words to lend.
+        fits: who may take whose words.
+        random: shuffles the lenders.
+
+    Raises:
+        CorpusError: a borrower may take nobody's words.
+
+    >>> dealt_lenders(["a", "b"], ["a", "b"], str.__ne__, np.random.default_rng(0))
+    {'a': 'b', 'b': 'a'}
+    """
+    rounds = -(-len(borrowers) // len(lenders)) if lenders else 0
+    deck = [lenders[place] for _ in range(rounds) for place in random.permutation(len(lenders))][: len(borrowers)]
+    for place, borrower in enumerate(borrowers):
+        if not deck or not fits(borrower, deck[place]):
+            _mend(place, borrowers, deck, lenders, fits)
+    return dict(zip(borrowers, deck, strict=True))
+
+
+def _mend(place: int, borrowers: Sequence[str], deck: list[str], lenders: Sequence[str], fits: Fits) -> None:
+    """Exchange lenders with another borrower where both then fit, else lend somebody's words once more."""
+    own = borrowers[place]
+    for other, lender in enumerate(deck):
+        if fits(own, lender) and fits(borrowers[other], deck[place]):
+            deck[place], deck[other] = lender, deck[place]
+            return
+    able = [lender for lender in lenders if fits(own, lender)]
+    if not able:
+        raise CorpusError(
+            f"No clip has words that could be put onto the clip {own!r}: others than its own, of a clip that shows "
+            "something else. Give a corpus of more clips, or of more words."
+        )
+    deck[place] = able[place % len(able)]

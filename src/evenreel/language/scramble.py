@@ -1,0 +1,28 @@
+"""Letters in place of a text's own that say nothing: what looks like writing and has nothing to be read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+CONSONANTS = "bcdfghjklmnpqrstvwxz"
+"""Of these alone there are no words; y sounds as a vowel now and then, so it is left out."""
+
+DIGITS = "0123456789"
+
+
+def scrambled(text: str, random: np.random.Generator) -> str:
+    """The text with a consonant drawn at random for each letter and a digit for each digit; capitals stay capitals.
+
+    >>> scrambled("Gate 7, left", np.random.default_rng(0))
+    'Wqnh 3, bcbf'
+    """
+    return "".join(_other(letter, random) for letter in text)
+
+
+def _other(letter: str, random: np.random.Generator) -> str:
+    if not letter.isalnum():
+        return letter
+    if letter.isdecimal():
+        return DIGITS[int(random.integers(len(DIGITS)))]
+    drawn = CONSONANTS[int(random.integers(len(CONSONANTS)))]
+    return drawn.upper() if letter.isupper() else drawn

@@ -1,0 +1,104 @@
+"""Misleading signs: on each test clip of `scene_text` a second sign with a word that another clip's caption names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from evenreel.corpus.lenders import dealt_lenders
+from evenreel.errors import UsageError
+from evenreel.language.scramble import scrambled
+from evenreel.planted.plan import PlantedClip, PlantedCorpus
+
+OVERLAY, CONTROL = "overlay", "overlay-control"
+OVERLAYS = (OVERLAY, CONTROL)
+"""Names of the edits: with another clip's word, and with as many consonants drawn at random."""
+
+_SEED = 1_000
+"""Sets the stream of these draws apart from those of other edits."""
+
+
+def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
+    """The test clips with a second sign, all the time and as large as their own, at the other edge of the picture.
+
+    Args:
+        plan: of `scene_text`, with captions that name a word.
+        edit: one of `OVERLAYS`.
+
+    Raises:
+        CorpusError: the test split has too few clips that differ in what they show.
+        UsageError: no caption names a word.
+    """
+    clips, lenders = plan.split("test"), overlay_lenders(plan)
+    random = np.random.default_rng([plan.seed, _SEED, 1])
+    words = [_named(lenders[clip.clip_id]) for clip in clips]
+    said = words if edit == OVERLAY else [scrambled(word, random) for word in words]
+    return tuple(_with_sign(clip, word) for clip, word in zip(clips, said, strict=True))
+
+
+def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
+    """The test clips as they are, each with the id of the clip whose word is on its overlay.
+
+    Raises:
+        CorpusError, UsageError: as `overlaid`.
+    """
+    lenders = overlay_lenders(plan)
+    return tuple(replace(clip, overlay_of=lenders[clip.clip_id].clip_id) for clip in plan.split("test"))
+
+
+def overlay_lenders(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
+    """Whose word goes onto each test clip.
+
+    It is the word of a clip of another colour or background, and no caption of the clip's own group names it: so a clip
+    never becomes an answer to captions of its lender or its group by its overlay.
+
+    Raises:
+        CorpusError, UsageError: as `overlaid`.
+    """
+    by_id = {clip.clip_id: clip for clip in plan.split("test")}
+    able = [name for name, clip in by_id.items() if _names_a_word(clip)]
+    if not able:
+        raise UsageError(
+            f"An overlay says a word that another clip's caption names, and test captions of {plan.bias!r} at strength "
+            f"{plan.strength:g} name none; take 'scene_text' at a strength above 0."
+        )
+
+    taken: dict[str, set[str]] = defaultdict(set)
+    for name in able:
+        taken[_group(by_id[name])].add(_named(by_id[name]))
+
+    def fits(borrower: str, lender: str) -> bool:
+        own, other = by_id[borrower], by_id[lender]
+        shown = {sign.text for sign in own.scene.signs}
+        return _look(own) != _look(other) and _named(other) not in shown | taken[_group(own)]
+
+    dealt = dealt_lenders([*by_id], able, fits, np.random.default_rng([plan.seed, _SEED]))
+    return {borrower: by_id[lender] for borrower, lender in dealt.items()}
+
+
+def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:
+    scene = clip.scene
+    own = scene.signs[0]
+    sign = replace(own, text=word, y=1 - own.y, start_s=0.0, end_s=inf)
+    return replace(clip, shot=replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign))))
+
+
+def _names_a_word(clip: PlantedClip) -> bool:
+    return any("word" in caption.names for caption in clip.shot.captions)
+
+
+def _named(clip: PlantedClip) -> str:
+    return clip.scene.signs[clip.shot.named_sign].text
+
+
+def _group(clip: PlantedClip) -> str:
+    return clip.clip_id.rpartition("_")[0]
+
+
+def _look(clip: PlantedClip) -> tuple[str, str]:
+    """What captions of `scene_text` name beside the word."""
+    return clip.scene.subject.colour, clip.scene.background
