@@ -9,7 +9,7 @@ import typer
 
 from evenreel.cli import Interrupted
 from evenreel.cli.options import DeviceOption, LibraryOption
-from evenreel.config import DEFAULT_PORT, default_library
+from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, default_library
 
 
 def serve(
@@ -27,6 +27,10 @@ def serve(
         list[str] | None, typer.Option(help="A further name that browsers may call this server by.")
     ] = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
+    rerank: Annotated[
+        str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
+    ] = None,
+    rerank_depth: Annotated[int, typer.Option(help="How many clips --rerank looks at.")] = RERANK_DEPTH,
     device: DeviceOption = "auto",
 ) -> None:
     """Serve a library as a page and a REST API, until Ctrl-C."""
@@ -40,6 +44,8 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
         vision=not no_vision,
         device=device,
+        rerank=rerank,
+        rerank_depth=rerank_depth,
     )
     place = library or default_library()
     try:

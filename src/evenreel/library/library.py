@@ -106,14 +106,25 @@ class Library:
             query = replace(query, reranker=self._reranker_of(rerank))
         return self._searcher.search(query)
 
+    def check_matcher(self, pretrained: Pretrained) -> None:
+        """Refuse a matcher that cannot order clips of this library, before its model is loaded.
+
+        Raises:
+            UsageError: the library is searched without vision.
+            LibraryError: the matcher was trained on features of another model.
+        """
+        from evenreel.library.rerank import check_encoder
+
+        if not self._vision:
+            raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
+        check_encoder(pretrained, self._meta["encoder_id"], self._meta["weights_hash"])
+
     def _reranker_of(self, pretrained: Pretrained) -> Reranker:
         """The matcher, if it goes with this library; the one of the last search is kept with the clips it encoded."""
-        from evenreel.library.rerank import Reranker, check_encoder
+        from evenreel.library.rerank import Reranker
 
-        if self._vision:
-            check_encoder(pretrained, self._meta["encoder_id"], self._meta["weights_hash"])
-        if self._encoder is None:
-            raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
+        self.check_matcher(pretrained)
+        assert self._encoder is not None  # there is vision
         if self._reranker is None or self._reranker.pretrained is not pretrained:
             self._reranker = Reranker(pretrained, self._encoder)
         return self._reranker

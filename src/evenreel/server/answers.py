@@ -154,6 +154,7 @@ def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
         moments=[_moment(hit.clip_id, moment) for moment in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
         elements=_elements(hit.elements),
+        parts=_finite_scores(hit.parts),
         metadata=clean_metadata(hit.metadata),
         other_files=[clean(PurePath(other).name) for other in hit.other_paths],
     )

@@ -99,14 +99,16 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         on_ready: told the address once visitors can come.
 
     Raises:
-        LibraryError: there is no library, or it is damaged or of another version.
+        LibraryError: there is no library, or it is damaged or of another version, or of another model than the matcher
+            that is to re-rank.
         UsageError: the address cannot be had.
+        CheckpointError: there is no such matcher as is to re-rank, or it is damaged.
     """
     import uvicorn
 
     from evenreel.server.connections import timed_protocol
 
-    evenreel.open_library(library, vision=False).close()
+    _check(library, settings)
     logging.getLogger("uvicorn.error").addFilter(_is_no_hurried_end)
     with _listening(settings) as listener:
         config = uvicorn.Config(
@@ -123,6 +125,15 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
         )
         on_ready(_address(settings, listener))
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _check(library: Path, settings: ServeSettings) -> None:
+    """Refuse what the operator can put right before anybody can come."""
+    with evenreel.open_library(library) as opened:
+        if settings.rerank is not None:
+            from evenreel.checkpoint import load_matcher
+
+            opened.check_matcher(load_matcher(settings.rerank))
 
 
 def _is_no_hurried_end(record: logging.LogRecord) -> bool:

@@ -11,13 +11,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
 from evenreel.library.catalog import CATALOG
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
 
 log = logging.getLogger("evenreel")
 T = TypeVar("T")
@@ -72,6 +75,8 @@ class Desk:
     Attributes:
         model: `loading`, `ready`, `none` where words alone are searched, or `failed`.
         trouble: why it failed.
+        matcher: what orders the first clips of sentences anew; None where nothing does.
+        matcher_trouble: why nothing does though it was to.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
@@ -88,6 +93,8 @@ class Desk:
         self._looked_at: Version | None = None
         self._warming = False
         self.model, self.trouble = "loading", ""
+        self.matcher: Pretrained | None = None
+        self.matcher_trouble = ""
 
     def start(self) -> None:
         """Open the library once, to see that it can be, and begin to load its model.
@@ -153,7 +160,12 @@ class Desk:
 
     def notices(self) -> tuple[str, ...]:
         """What every answer has to say beside its own notices."""
-        return ("The model could not be loaded, so only words were searched.",) if self.trouble else ()
+        found = ["The model could not be loaded, so only words were searched."] if self.trouble else []
+        if self.matcher_trouble:
+            found.append(
+                "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
+            )
+        return tuple(found)
 
     def _keep(self, key: Hashable, answer: bytes) -> None:
         with self._lock:
@@ -199,8 +211,24 @@ class Desk:
         with open_library(self.library, encoder=encoder, vision=encoder is not None) as library:
             found = library.search("a first search", k=1)
             library.favours([hit.clip_id for hit in found.hits])  # imports what later searches need
+            self._change_matcher(library, encoder)
         if encoder is not None:
             self._set_model(SharedEncoder(encoder), "ready")
+
+    def _change_matcher(self, library: Library, encoder: Encoder | None) -> None:
+        """Load what re-ranks, if it goes with the library as it is now; without it the library's own order stands."""
+        self.matcher, self.matcher_trouble = None, ""
+        if self._settings.rerank is None or encoder is None:
+            return
+        from evenreel.checkpoint import load_matcher
+
+        try:
+            matcher = load_matcher(self._settings.rerank, device=self._settings.device)
+            library.search("a first search", k=1, rerank=matcher)
+            self.matcher = matcher
+        except EvenreelError as error:
+            self.matcher_trouble = str(error)
+            log.warning("the matcher cannot re-rank: %s", error)
 
     def _set_model(self, encoder: SharedEncoder | None, state: str, trouble: str = "") -> None:
         self._generation += self._encoder is not encoder

@@ -54,7 +54,12 @@ class Element(BaseModel):
 
 
 class FoundClip(BaseModel):
-    """One clip of a result. `confidence` is None where it is not measured (pictures, 'more like this')."""
+    """One clip of a result. `confidence` is None where it is not measured (pictures, 'more like this').
+
+    `scores` has one of each channel that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's,
+    where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells: similarity to what
+    is `seen`, to what is read `on_screen`, and to `both` together.
+    """
 
     clip_id: str
     name: str
@@ -67,6 +72,7 @@ class FoundClip(BaseModel):
     moments: list[Moment]
     on_screen: list[Sign]
     elements: list[Element]
+    parts: dict[str, float]
     metadata: dict[str, MetadataValue]
     other_files: list[str]
 

@@ -48,6 +48,10 @@ ClipId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Digest of th
 Where = Annotated[str | None, Query(max_length=4_000, description="Filter, as `evenreel search --where` takes it.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="How many clips at most.")]
 Neutral = Annotated[bool, Query(description="Take what sets generated clips apart from real ones out of the query.")]
+Rerank = Annotated[
+    bool,
+    Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
+]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
@@ -102,13 +106,19 @@ class Api:
         where: Where = None,
         k: Count = 20,
         neutral: Neutral = False,
+        rerank: Rerank = True,
     ) -> Response:
         """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
-        return await self._found(
-            lambda library: Searched(library.search(q, k, where, neutral_source=neutral), where),
-            key=("text", q, where, k, neutral),
-        )
+        matcher = self._desk.matcher if rerank and not neutral else None
+        depth = self._settings.rerank_depth
+
+        def found(library: Library) -> Searched:
+            return Searched(
+                library.search(q, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
+            )
+
+        return await self._found(found, key=("text", q, where, k, neutral, matcher is not None))
 
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False

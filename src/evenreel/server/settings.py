@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenreel.config import DEFAULT_PORT, MediaLimits, usable_cores
+from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.errors import UsageError
 
 MOST_RESULTS = 200
@@ -34,7 +34,9 @@ class ServeSettings:
         token: what a visitor has to know; needed where `host` is not this machine's own loopback.
         allowed_hosts: names, besides the usual ones, by which browsers may call the server.
         vision: False searches by words alone and loads no model.
-        device: where the model runs.
+        device: where the model runs, and the matcher.
+        rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
+        rerank_depth: how many of them.
         searchers: threads that search at the same time; with more than half the cores they wait for each other.
         waiting: requests that may wait for one of them; more are told to come back.
         painters: processes that make stills and previews.
@@ -49,7 +51,7 @@ class ServeSettings:
 
     Raises:
         UsageError: there is no such port; the address is open to others and there is no token; the token is short;
-            one of `allowed_hosts` is no name of a host.
+            one of `allowed_hosts` is no name of a host; a matcher is to re-rank without vision, or no clip.
     """
 
     host: str = "127.0.0.1"
@@ -58,6 +60,8 @@ class ServeSettings:
     allowed_hosts: tuple[str, ...] = ()
     vision: bool = True
     device: str = "auto"
+    rerank: str | None = None
+    rerank_depth: int = RERANK_DEPTH
     searchers: int = field(default_factory=lambda: max(1, min(4, usable_cores() // 2)))
     waiting: int = 64
     painters: int = 2
@@ -79,6 +83,10 @@ class ServeSettings:
                 f"{self.host} can be reached by others, so a token is needed: --token, or EVENREEL_TOKEN in the "
                 "environment; without one, leave --host out to serve this machine only."
             )
+        if self.rerank is not None and not self.vision:
+            raise UsageError("A matcher re-ranks by frames; leave out --rerank or --no-vision.")
+        if self.rerank_depth < 1:
+            raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
         for name in self.allowed_hosts:
             if not HOST_NAME.fullmatch(name) and not _is_number(name):
                 raise UsageError(

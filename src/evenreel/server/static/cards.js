@@ -10,6 +10,9 @@ const CHANNELS = {
   about: "Name and caption",
   reranked: "Reranked",
 };
+const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
+const PARTS_NOTE =
+  "How near your words are to what is seen, to the words on screen, and to both together. The clip stands where the mean puts it.";
 
 /**
  * What a card asks for: to open a clip at a time, to find clips like it, or only such that show the same.
@@ -35,6 +38,7 @@ export function card(hit, actions) {
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
     hit.on_screen.length ? signs(hit.on_screen) : null,
+    Object.keys(hit.parts).length ? parts(hit) : null,
     hit.elements.length ? elements(hit.elements, actions) : null,
     element("footer", {}, scores(hit), actions.like && likeButton(hit, time, actions)),
   );
@@ -146,6 +150,24 @@ function signs(found) {
     found.slice(0, SIGNS_SHOWN).map((sign) => element("li", { dir: "auto" }, marked(sign.text, sign.marks))),
     more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
   );
+}
+
+/** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */
+function parts(hit) {
+  const rows = Object.entries(hit.parts).map(([name, value]) => [PARTS[name] ?? name, value]);
+  return element(
+    "dl",
+    { class: "parts", title: PARTS_NOTE, "aria-label": "Why it was put here" },
+    [...rows, ["Mean", hit.scores.reranked]].map(([name, value]) =>
+      element("div", {}, element("dt", {}, name), element("dd", {}, value.toFixed(2)), bar(value)),
+    ),
+  );
+}
+
+function bar(value) {
+  const fill = element("span", {});
+  fill.style.inlineSize = `${Math.min(1, Math.max(0, value)) * 100}%`;
+  return element("dd", { class: "meter", "aria-hidden": "true" }, fill);
 }
 
 function elements(found, actions) {

@@ -1,0 +1,74 @@
+"""What a matcher says of each clip, on the page in a Chromium, at the sizes of a laptop and of a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.server.browser import Look, Visits, browser, settled
+from tests.server.conftest import Served
+from tests.server.reranked import save_tcd
+from tests.server.test_browser_states import WIDTHS, overflow, violations
+from tests.test_cli_serve import get, running, wait_for
+
+__all__ = ["browser"]
+
+ASKED = "/?q=a+red+star"
+
+
+@pytest.fixture(scope="module")
+def port(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Of a server that re-ranks."""
+    checkpoint = save_tcd(tmp_path_factory.mktemp("matcher") / "checkpoint")
+    with running(served.library, "--rerank", str(checkpoint)) as (_, port):
+        wait_for(port, "/api/health", "model", {"ready"})
+        yield port
+
+
+@pytest.fixture
+def visits(browser: Browser, port: int) -> Iterator[Visits]:
+    """Visits to it."""
+    visits = Visits(browser, f"http://127.0.0.1:{port}")
+    yield visits
+    visits.close()
+    assert visits.trouble == []
+
+
+def told(page: Page) -> list[list[str]]:
+    """The lines of each card."""
+    return [one.locator(".parts > div").all_inner_texts() for one in page.locator(".card").all()]
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 800)])
+def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, size: tuple[int, int]) -> None:
+    page = visits.open(ASKED, Look(size=size, still=True))
+    settled(page)
+    _, answer = get(port, "/api/search?q=a+red+star")
+    expected = [
+        [
+            f"{name}\n{value:.2f}"
+            for name, value in zip(("Seen", "On screen", "Both"), hit["parts"].values(), strict=True)
+        ]
+        + [f"Mean\n{hit['scores']['reranked']:.2f}"]
+        for hit in answer["hits"]
+    ]
+    assert [[line.replace("\n\n", "\n").strip() for line in card] for card in told(page)] == expected
+    for row, hit in zip(page.locator(".parts").all(), answer["hits"], strict=True):
+        bars = row.locator(".meter > span").evaluate_all(
+            "(bars) => bars.map((bar) => bar.offsetWidth / bar.parentNode.offsetWidth)"
+        )
+        shares = [*hit["parts"].values(), hit["scores"]["reranked"]]
+        assert bars == pytest.approx([max(0.0, min(1.0, share)) for share in shares], abs=0.02)
+        assert "the words on screen" in str(row.get_attribute("title"))
+    assert violations(page) == []
+    assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
+
+
+def test_what_is_not_re_ranked_has_none(visits: Visits) -> None:
+    page = visits.open(ASKED, Look(still=True))
+    settled(page)
+    page.get_by_role("button", name="More like this").first.click()
+    settled(page)
+    page.wait_for_function("() => !document.querySelector('.parts') && document.querySelector('.card')")

@@ -1,0 +1,103 @@
+"""A served library whose first clips a matcher orders anew: what the API tells of each, and when nothing is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from evenreel.checkpoint import load_matcher
+from evenreel.errors import UsageError
+from evenreel.library import open_library
+from evenreel.server import ServeSettings, make_app
+from tests.server.conftest import Served, wait_for_model
+from tests.server.reranked import save_tcd
+
+QUERY = "a red star"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tcd(tmp_path_factory.mktemp("matcher") / "checkpoint")
+
+
+@pytest.fixture(scope="module")
+def reranking(served: Served, checkpoint: Path) -> Iterator[TestClient]:
+    """A visitor of the served library."""
+    yield from visitor(served, rerank=str(checkpoint), rerank_depth=3)
+
+
+def visitor(served: Served, **changes: Any) -> Iterator[TestClient]:
+    app = make_app(served.library, replace(served.settings, **changes))
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+        wait_for_model(client)
+        yield client
+
+
+def ask(client: TestClient, **query: object) -> dict[str, Any]:
+    answer = client.get("/api/search", params={name: str(value) for name, value in query.items()})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_each_clip_that_was_re_ranked_tells_its_parts(reranking: TestClient, served: Served, checkpoint: Path) -> None:
+    answer = ask(reranking, q=QUERY, k=2)
+    with open_library(served.library) as library:
+        found = library.search(QUERY, k=2, rerank=load_matcher(checkpoint), rerank_depth=3)
+    assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in found.hits]
+    for hit, expected in zip(answer["hits"], found.hits, strict=True):
+        assert list(hit["parts"]) == ["seen", "on_screen", "both"]
+        assert hit["parts"] == pytest.approx(expected.parts, abs=1e-5)
+        assert hit["scores"]["reranked"] == pytest.approx(sum(hit["parts"].values()) / 3, abs=1e-4)
+    assert answer["notices"] == list(found.notices)
+
+
+def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
+    plain, asked = ask(reranking, q=QUERY, rerank=False), ask(client, q=QUERY)
+    assert [hit["scores"] for hit in plain["hits"]] == [hit["scores"] for hit in asked["hits"]]
+    assert all(hit["parts"] == {} and "reranked" not in hit["scores"] for hit in plain["hits"])
+    again = ask(reranking, q=QUERY)
+    assert (
+        sum("reranked" in hit["scores"] for hit in again["hits"]) == 4
+    )  # as many as are shown, though 3 were asked for
+
+
+def test_clips_like_a_clip_are_not_re_ranked(reranking: TestClient) -> None:
+    first = ask(reranking, q=QUERY, k=1)["hits"][0]["clip_id"]
+    hits = reranking.get(f"/api/clips/{first}/similar").json()["hits"]
+    assert hits and all(hit["parts"] == {} for hit in hits)
+
+
+def test_a_matcher_of_another_model_leaves_the_library_s_order(
+    served: Served, client: TestClient, tmp_path: Path
+) -> None:
+    foreign = save_tcd(tmp_path / "foreign", weights_hash="00" * 32)
+    for other in visitor(served, rerank=str(foreign)):
+        answer = ask(other, q=QUERY)
+        sentence = "The matcher that is to re-rank cannot be used here, so the clips stand in the library's order."
+        assert answer["notices"] == [sentence]
+        assert [hit["clip_id"] for hit in answer["hits"]] == [hit["clip_id"] for hit in ask(client, q=QUERY)["hits"]]
+
+
+def refused(served: Served, *options: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "evenreel", "serve", "--library", str(served.library), "--port", "0", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return done.returncode, done.stderr
+
+
+def test_the_command_says_at_once_what_cannot_be(served: Served, tmp_path: Path) -> None:
+    foreign = save_tcd(tmp_path / "foreign", weights_hash="00" * 32)
+    code, said = refused(served, "--rerank", str(foreign))
+    assert (code, "index the videos with --model" in said) == (1, True)
+    code, said = refused(served, "--rerank", str(tmp_path / "nowhere"))
+    assert (code, "nowhere" in said) == (1, True)
+    with pytest.raises(UsageError, match="leave out --rerank or --no-vision"):
+        ServeSettings(rerank="matcher", vision=False)
+    with pytest.raises(UsageError, match="clips to re-rank is 0"):
+        ServeSettings(rerank="matcher", rerank_depth=0)
