@@ -13,6 +13,7 @@ from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.cli.probes import Labelled, Probe
 from evenreel.cli.score_words import WordOptions, asks_bm25, score_words
 from evenreel.cli.show_scores import Scored, check_name, check_table, show_scored
+from evenreel.cli.word_probe import WordProbe
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ PROBE_HELP = "all or generated: whose frames are moved."
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 WORDS_HELP = "Words on screen that bm25 looks for: corpus or ocr.  \\[default: those of the last run]"
 BY_HELP = "What bm25 compares: words, or trigrams, which survive misread letters.  \\[default: words]"
+RATIO_HELP = "Keep this share of the words on screen, 0 to 1.  \\[default: as in training]"
+UNIT_HELP = "What is kept or left out as one: word, window or clip.  \\[default: as in training, or word]"
+ERRORS_HELP = "Misread this share of the characters of words on screen, 0 to 1.  \\[default: as in training]"
+WORDS_SEED_HELP = "Of which words are kept and which characters misread.  \\[default: as in training, or 0]"
 PROBES = "Probes: what a preference is due to"
 
 
@@ -61,6 +66,10 @@ def score(
         str | None, typer.Option(help="Keep one frame: middle, first or random.", rich_help_panel=PROBES)
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=PROBES)] = 0,
+    ocr_ratio: Annotated[float | None, typer.Option(min=0, max=1, help=RATIO_HELP, rich_help_panel=PROBES)] = None,
+    words_unit: Annotated[str | None, typer.Option(help=UNIT_HELP, rich_help_panel=PROBES)] = None,
+    char_errors: Annotated[float | None, typer.Option(min=0, max=1, help=ERRORS_HELP, rich_help_panel=PROBES)] = None,
+    words_seed: Annotated[int | None, typer.Option(min=0, help=WORDS_SEED_HELP, rich_help_panel=PROBES)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""
@@ -76,7 +85,8 @@ def score(
         which=cast("Which", probe),
         seed=seed,
     )
-    options = WordOptions(words, by, rule)
+    word_probe = WordProbe(ocr_ratio, char_errors, words_seed, words_unit)
+    options = WordOptions(words, by, rule, word_probe)
     options.check(checkpoint, change, seen)
     if not asks_bm25(checkpoint):
         change.check(out)
@@ -86,14 +96,19 @@ def score(
     if asks_bm25(checkpoint):
         scored = score_words(part, features, out, options)
     else:
-        scored = _score_by_matcher(_matcher(checkpoint, features, device), change, (features, seen), part, out)
+        pretrained = _matcher(checkpoint, features, device)
+        scored = _score_by_matcher(pretrained, (change, word_probe), (features, seen), part, out)
     show_scored(out, scored, as_json)
     if scored.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
 def _score_by_matcher(
-    pretrained: Pretrained, change: Probe, folders: tuple[Path, Path | None], part: Corpus, out: Path
+    pretrained: Pretrained,
+    probes: tuple[Probe, WordProbe],
+    folders: tuple[Path, Path | None],
+    part: Corpus,
+    out: Path,
 ) -> Scored:
     """Score a part of a corpus by features that lie in `folders`: those of the clips, and those of `--seen`."""
     from evenreel.cli.waiting import share_bar
@@ -101,14 +116,16 @@ def _score_by_matcher(
     from evenreel.matchers.scoring import matcher_scores
 
     _check_label(out, pretrained)
+    change, words = probes
+    asked = words.asking(pretrained, out)
     with share_bar("reading the captions") as progress:
-        loaded = change.load(pretrained, folders[0], part, progress, seen=folders[1])
+        loaded = change.load(asked, folders[0], part, progress, seen=folders[1])
     used = pretrained.about.uses
-    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, loaded.notices, used)
+    notices = (*loaded.notices, *words.notices(pretrained))
+    scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, notices, used)
     check_table(out, scored)
-    scores = Labelled(
-        matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), (*pretrained.about.uses, *change.uses)
-    )
+    uses = (*pretrained.about.uses, *change.uses, *loaded.uses)
+    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), uses)
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
     return scored

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from evenreel.cli.probes import Probe
+from evenreel.cli.probes import Labelled, Probe
 from evenreel.cli.show_scores import Scored, check_table
+from evenreel.cli.word_probe import WordProbe
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.features.settings import Words
     from evenreel.features.signs import Signs
+    from evenreel.features.word_changes import WordChanges
     from evenreel.language.bm25 import Bm25Scores, By
     from evenreel.types import Corpus
 
@@ -28,11 +30,13 @@ class WordOptions:
         words: whose they are, `corpus` or `ocr`; None for what the last run of `evenreel features` had.
         by: `words` or `trigrams`; None is words.
         rule: of which features, as `evenreel features --rule` has it; None for the last run's.
+        probe: which of them are left out or misread.
     """
 
     words: str | None = None
     by: str | None = None
     rule: str | None = None
+    probe: WordProbe = field(default_factory=WordProbe)
 
     def __post_init__(self) -> None:
         for option, word, known in (("--words", self.words, ("corpus", "ocr")), ("--by", self.by, _BY)):
@@ -50,6 +54,10 @@ class WordOptions:
                 raise UsageError("--words and --by are for bm25; a matcher reads what it was trained on.")
         elif seen or replace(change, rule=None, seed=0) != Probe():
             raise UsageError("bm25 reads the words on screen and no frame; leave the options about frames out.")
+        elif self.probe.unit == "window":
+            raise UsageError(
+                "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."
+            )
 
 
 def asks_bm25(checkpoint: str) -> bool:
@@ -75,27 +83,29 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
     from evenreel.evaluation import save_scores
     from evenreel.features import find_clips
     from evenreel.features.signs import sign_texts
+    from evenreel.features.word_changes import WordChanges, changed_tracks
     from evenreel.language.bm25 import bm25_scores
 
     if out.suffix == ".npy":
         raise UsageError("BM25 uses word counts of the gallery, which an .npy cannot say; let --out end in .npz.")
     clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
-    signs, aside = sign_texts(clips)
+    changes = options.probe.changes(None) or WordChanges()
+    signs, aside = sign_texts(clips, lambda tracks, clip_id: changed_tracks(tracks, clip_id, changes))
     captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
     scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
     scored = Scored(
-        len(captions), len(signs), aside, tuple(_notices(scores, signs)), scores.uses, "words are weighed by"
+        len(captions), len(signs), aside, tuple(_notices(scores, signs, changes)), scores.uses, "words are weighed by"
     )
     check_table(out, scored)
     with share_bar("scoring") as progress:
-        save_scores(scores, out, progress)
+        save_scores(Labelled(scores, (*scores.uses, *changes.uses)), out, progress)
     return scored
 
 
-def _notices(scores: Bm25Scores, signs: Signs) -> list[str]:
+def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:
     from evenreel.library.report import count
 
-    notices = []
+    notices = [f"scored with {use}" for use in changes.uses]
     if bare := sum(not any(texts) for texts in signs.values()):
         notices.append(f"nothing is written in {bare:,} of {count(len(signs), 'clip')}")
     if silent := scores.silent:

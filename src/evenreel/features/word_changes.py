@@ -190,8 +190,8 @@ def changed_windows(
     sampled = Sampled(shard.times_s, shard.spans_s)
     said = written(tracks, sampled, made.windows or 0, fits, exact=made.words == "corpus")
     if changes.unit == "window":
-        kept = (_draws(1, changes.seed, "window", clip_id, number)[0] < changes.ratio for number in range(len(said)))
-        said = tuple(one if keep else Written("", 0.0) for one, keep in zip(said, kept, strict=True))
+        draws = (_draws(1, changes.seed, "window", clip_id, number)[0] for number in range(len(said)))
+        said = tuple(one if draw < changes.ratio else Written("", 0.0) for one, draw in zip(said, draws, strict=True))
     if changes.empty == "caption":
         said = tuple(one if one.text else Written(EMPTY, 0.0) for one in said)
     return said
@@ -208,6 +208,8 @@ def changed_tracks(tracks: Sequence[TextTrack], clip_id: str, changes: WordChang
         clip_id: its id in the corpus.
         changes: what is done to words.
     """
+    if not changes.words_differ:
+        return tuple(tracks)
     if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
         return ()
     changed = (_changed(track, (clip_id, number), changes) for number, track in enumerate(tracks))
@@ -226,7 +228,7 @@ def _changed(track: TextTrack, place: tuple[str, int], changes: WordChanges) -> 
 
 def _changed_word(word: str, place: tuple[str, int, int], changes: WordChanges) -> str:
     """What is left of a word; empty where it is left out."""
-    if changes.unit == "word" and not _draws(1, changes.seed, "word", *place)[0] < changes.ratio:
+    if changes.unit == "word" and changes.ratio < 1 and not _draws(1, changes.seed, "word", *place)[0] < changes.ratio:
         return ""
     if changes.char_errors == 0:
         return word

@@ -1,0 +1,84 @@
+"""Options of `evenreel score` that leave out or misread words on screen first, to find out what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
+    from evenreel.features.word_changes import WordChanges
+
+_UNITS = ("word", "window", "clip")
+
+
+@dataclass(frozen=True)
+class WordProbe:
+    """What is done to on-screen words in place of what was done in training; see `WordChanges`.
+
+    Attributes:
+        ratio: share of the words that is kept; None as in training, and so for all that follow.
+        char_errors: share of the characters that are misread.
+        seed: of which ones.
+        unit: what is kept or left out as one.
+    """
+
+    ratio: float | None = None
+    char_errors: float | None = None
+    seed: int | None = None
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in (None, *_UNITS):
+            raise UsageError(f"--words-unit is {self.unit!r}; it must be {', '.join(_UNITS)}.")
+
+    def changes(self, trained: WordChanges | None) -> WordChanges | None:
+        """What is done to words, for a matcher that was trained with these changes; None for nothing.
+
+        Raises:
+            UsageError: an option is given that says nothing without another one.
+        """
+        from evenreel.features.word_changes import WordChanges
+
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if not given:
+            return trained
+        changes = replace(trained or WordChanges(), **given)
+        if not changes.words_differ and (self.seed is not None or self.unit is not None):
+            raise UsageError(
+                "--words-seed and --words-unit say which words --ocr-ratio and --char-errors change; give one of these."
+            )
+        return changes
+
+    def asking(self, pretrained: Pretrained, out: Path) -> Pretrained:
+        """The matcher as if it had been trained with these changes.
+
+        Raises:
+            UsageError: it reads no words on screen; the file for the scores cannot say what was done; or an option says
+                nothing.
+        """
+        inputs = pretrained.about.inputs
+        if inputs.windows is None and self != WordProbe():
+            raise UsageError(
+                "The matcher reads no words on screen, so there are none to change: leave --ocr-ratio, --char-errors, "
+                "--words-seed and --words-unit out."
+            )
+        changes = self.changes(inputs.word_changes)
+        if changes is not None and changes.uses and out.suffix == ".npy":
+            raise UsageError(f"An .npy cannot say that scores are with {changes}; let --out end in .npz.")
+        about = replace(pretrained.about, inputs=replace(inputs, word_changes=changes))
+        return replace(pretrained, about=about)
+
+    def notices(self, pretrained: Pretrained) -> tuple[str, ...]:
+        """Sentences on what was done to words, and that a matcher was trained on others."""
+        from evenreel.features.word_changes import WordChanges
+
+        trained = pretrained.about.inputs.word_changes or WordChanges()
+        changes = self.changes(trained) or trained
+        told = [f"scored with {use}" for use in changes.uses]
+        if trained.words_differ and changes != trained:
+            told.append(f"the matcher was made for {trained}")
+        return tuple(told)
