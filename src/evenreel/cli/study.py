@@ -28,7 +28,7 @@ CLASS_HELP = (
     "test; for length/f1 the one with the most captions suspected to be missed for it]"
 )
 BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
-QUERY_HELP = "A caption that length/f5 or bima/maps shows, by its id; again for more."
+QUERY_HELP = "A caption that length/f5, bima/maps or tcd/f4 shows, by its id; again for more."
 CLIP_HELP = "A clip that bima/maps shows instead of what is found first, by its id; again for more."
 TAIL_HELP = "A csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
 NEEDS = {
@@ -42,7 +42,7 @@ NEEDS = {
 OWN_OPTIONS = {
     "--class": ("length/t8", "length/f1"),
     "--base": ("length/t7",),
-    "--query": ("length/f5", "bima/maps"),
+    "--query": ("length/f5", "bima/maps", "tcd/f4"),
     "--clip": ("bima/maps",),
     "--tail-classes": ("length/samples",),
     "--share": ("ghost/f3",),

@@ -148,11 +148,15 @@ def fine_tuned(
 
     Raises:
         CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
-        UsageError: the folder holds another run, or the recipe has members or leaves clips out for their length.
+        UsageError: the folder holds another run, or the recipe has members, leaves clips out for their length, or
+            changes words on screen.
         TrainingError: the loss is not a number any more.
     """
-    if recipe.trim is not None or recipe.members is not None:
-        raise UsageError("This study trains one matcher on all clips of a split: set trim and members to null.")
+    if recipe.trim is not None or recipe.members is not None or recipe.data.words is not None:
+        raise UsageError(
+            "This study trains one matcher on all clips of a split as they are: set trim, members and data.words to "
+            "null."
+        )
     share, group = recipe.data.generated_share, recipe.data.generated_group
     learned = with_generated(part.corpus, share, recipe.loop.seed, group)
     mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)

@@ -61,7 +61,10 @@ class Part:
         if words is None or words.changes_nothing:
             return self
         if self.on_screen is None:
-            raise UsageError("This study changes words on screen; give it parts that know them (on_screen).")
+            raise UsageError(
+                "This study changes words on screen (data.words); give it features that know them, computed without "
+                "--no-ocr."
+            )
         changed = videos_of(self.on_screen.changed(words), self.videos.ids)
         return replace(
             self,

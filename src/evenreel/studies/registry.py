@@ -13,8 +13,9 @@ from evenreel.studies.length_studies import LENGTH
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.rerank_depth import RERANK
 from evenreel.studies.study import Study
+from evenreel.studies.tcd_studies import TCD
 
-STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **RERANK}
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **RERANK}
 
 
 def run_study(
