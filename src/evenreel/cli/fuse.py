@@ -29,7 +29,7 @@ VALIDATION_HELP = (
     "those that suit these best."
 )
 CORPUS_HELP = "Folder of the corpus the scores are of; .npz files alone can do without."
-DIRECTION_HELP = "t2v or v2t: whose searches --by rank is for."
+DIRECTION_HELP = "t2v or v2t: whose searches --by rank is for.  \\[default: t2v]"
 
 
 def fuse(
@@ -43,7 +43,7 @@ def fuse(
     validation_split: Annotated[
         str | None, typer.Option(help="Part of the corpus the validation scores are of, such as val.")
     ] = None,
-    direction: Annotated[str, typer.Option(help=DIRECTION_HELP)] = "t2v",
+    direction: Annotated[str | None, typer.Option(help=DIRECTION_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make one system of several: standardised and added up, or by ranks, with weights given or learned."""
@@ -59,12 +59,18 @@ def fuse(
     paths = system_names(scores)
     if (split or validation_split) and corpus is None:
         raise UsageError("--split and --validation-split are parts of a corpus; name its folder with --corpus.")
+    if direction and by != "rank":
+        raise UsageError("--direction says whose ranks are fused; sums serve both, so leave it out or add --by rank.")
     check_place(out)
     whole = None if corpus is None else load_corpus(corpus)
     systems = {name: _read(path, whole, split) for name, path in paths.items()}
     validation = _validation(validation_scores or (), whole, validation_split, learn=not weight)
     fused = fuse_scores(
-        systems, cast("Way", by), weights=weight or (), validation=validation, direction=cast("Direction", direction)
+        systems,
+        cast("Way", by),
+        weights=weight or (),
+        validation=validation,
+        direction=cast("Direction", direction or "t2v"),
     )
     check_table(out, Scored(len(fused.caption_ids), len(fused.video_ids)))
     with share_bar("fusing") as progress:

@@ -52,7 +52,7 @@ class CheckedScores:
                 f"{videos.stop - 1} have the shape {values.shape}; it must be {wanted}, a caption a row."
             )
         values = _rankable(values)
-        if np.isnan(values.max()):
+        if values.size and np.isnan(values.max()):
             row, column = np.argwhere(np.isnan(values))[0]
             caption, video = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
             raise ScoresError(
