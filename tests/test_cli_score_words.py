@@ -61,7 +61,7 @@ def place(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Pla
 
 
 def told_apart(scores: Scores, corpus: Corpus) -> list[bool]:
-    """Whether each caption scores its own clip above each other clip, of those that name a word on screen."""
+    """Whether no other clip scores higher with a caption than its own."""
     owner = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     columns = {clip: place for place, clip in enumerate(scores.video_ids)}
     own = np.array([columns[owner[caption]] for caption in scores.caption_ids])
@@ -116,6 +116,24 @@ def test_captions_that_share_nothing_with_any_screen_are_counted(place: Place, t
     assert any(notice.endswith("they score 0 with all clips, whose order is left open") for notice in said["notices"])
     scores = load_scores(tmp_path / "s.npz", changed)
     assert not scores.block(slice(0, 2), slice(0, CLIPS)).any()
+
+
+def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) -> None:
+    """What is left of the words is what scores, and is said wherever they are shown."""
+    plain, gone, misread, pieces = (tmp_path / f"{name}.npz" for name in ("plain", "gone", "misread", "pieces"))
+    assert place.score("--out", plain).exit_code == 0
+    assert place.score("--out", gone, "--ocr-ratio", "0").exit_code == 0
+    assert not place.read(gone).values.any()
+    assert place.read(gone).uses == ("word counts of the gallery", "no on-screen words")
+    rates = ("--char-errors", "0.4", "--words-seed", "1")
+    assert place.score("--out", misread, *rates).exit_code == 0
+    assert place.score("--out", pieces, *rates, "--by", "trigrams").exit_code == 0
+    matched = {path: int((place.read(path).values > 0).sum()) for path in (plain, misread, pieces)}
+    assert matched[misread] < matched[plain]
+    assert matched[misread] < matched[pieces]
+    assert place.read(misread).uses[1] == "on-screen words with 40 % of their characters misread (seed 1)"
+    refused = place.score("--out", tmp_path / "no.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
+    assert "bm25 reads the words of whole clips and knows no windows" in str(refused.exception)
 
 
 @pytest.mark.parametrize(
