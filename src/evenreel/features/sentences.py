@@ -8,6 +8,7 @@ damaged costs time alone.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -124,8 +125,8 @@ class Sentences:
                 return
             texts, whole, cut = record["texts"], record["whole"], record["cut"]
         except Exception as error:
-            # A damaged header can fail in any way in the parser, and then says nothing.
-            log.info("%s holds nothing that can be read: %s", path, error)
+            # A damaged header can fail in any way in the parser.
+            _remove(path, error)
             return
         self._blocks |= dict.fromkeys(texts, path)
         self._fits |= dict.fromkeys(whole, True) | dict.fromkeys(cut, False)
@@ -140,11 +141,13 @@ class Sentences:
             arrays, record = unseal(path.read_bytes())
             return dict(zip(record["texts"], arrays["sentence"], strict=True))
         except Exception as error:
-            log.info("%s is damaged (%s): its sentences are encoded anew", path, error)
+            _remove(path, error)
             return {}
 
     def _keep(self, texts: Sequence[str], vectors: NDArray[np.float16]) -> None:
         """Write a block with what was found out meanwhile; where the disk refuses, the next time takes as long."""
+        for text in texts:
+            self._new_fits.pop(_digest(text), None)
         record = {
             "format": FORMAT,
             "encoder_id": self._manifest.encoder_id,
@@ -160,6 +163,14 @@ class Sentences:
             store(self._folder / f"{name}.safetensors", seal({"sentence": vectors}, record))
         except FeaturesError as error:
             log.warning("Sentences on screen are encoded again the next time: %s", error)
+
+
+def _remove(path: Path, error: Exception) -> None:
+    """Take away a block that is damaged; one that the disk refuses to read may be whole."""
+    log.info("%s cannot be read (%s): its sentences are encoded anew", path, error)
+    if not isinstance(error, OSError):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _digest(text: str) -> str:
