@@ -113,8 +113,17 @@ def test_a_cheap_score_is_the_matcher_s_own() -> None:
     plain, cheap = (made(DIMENSION, MeanPoolSettings()).eval() for made in (MeanPool, Cheap))
     assert coarse_scorer(plain) is None
     assert coarse_scorer(Adapted(plain, DIMENSION, AdapterSettings()).eval()) is None
-    scorer = coarse_scorer(cheap)
-    assert scorer is not None
     texts, videos = encoded(cheap)
-    every, own = (MatcherScores(one, texts, videos).score_all().values for one in (cheap, scorer))
-    np.testing.assert_array_equal(own, -every)
+    every = MatcherScores(cheap, texts, videos).score_all().values
+    for made in (cheap, Adapted(cheap, DIMENSION, AdapterSettings()).eval()):
+        scorer = coarse_scorer(made)
+        assert scorer is not None
+        np.testing.assert_array_equal(MatcherScores(scorer, texts, videos).score_all().values, -every)
+
+
+def test_an_adapted_matcher_tells_the_parts_of_the_wrapped_one() -> None:
+    wrapped = Tiled()
+    adapted = Adapted(wrapped, DIMENSION, AdapterSettings()).eval()
+    texts, videos = encoded(adapted)
+    found = score_with_parts(adapted, one(texts, 1), videos)
+    np.testing.assert_allclose(found.parts["ocr"] - found.parts["video"], 3.0, atol=1e-5)

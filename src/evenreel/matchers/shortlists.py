@@ -107,8 +107,13 @@ class CoarseScorer(nn.Module):
 
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
     """What scores pairs cheaply from the matcher's own states; None where it cannot."""
-    wrapped = matcher.matcher if isinstance(matcher, Adapted) else matcher
-    return CoarseScorer(matcher) if isinstance(matcher, Coarse) and isinstance(wrapped, Coarse) else None
+    scored = whose_states(matcher)
+    return CoarseScorer(scored) if isinstance(scored, Coarse) else None
+
+
+def whose_states(matcher: Matcher) -> Matcher:
+    """The matcher whose states an adapted one has, which alone knows what is in them; any other is its own."""
+    return matcher.matcher if isinstance(matcher, Adapted) else matcher
 
 
 class _Noting(nn.Module):
@@ -116,7 +121,7 @@ class _Noting(nn.Module):
 
     def __init__(self, matcher: Matcher) -> None:
         super().__init__()
-        self.matcher = matcher
+        self.matcher = whose_states(matcher)
         self.noted: list[dict[str, FloatArray]] = []
 
     def score(self, text: Any, video: Any) -> Tensor:
