@@ -311,13 +311,13 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
     usable = _only(parts.learned, there, set_aside, remedy)
     learned = _pixels(usable, there, towers, backbone, parts.mirrors, parts.relevance)
-    learned = with_on_screen(recipe, _with_seen(recipe, learned, usable, used), usable, towers)
+    learned = with_on_screen(recipe, _with_seen(recipe, learned, usable, used), usable, towers, learned=True)
     selected = None if kept is None else _pixels(kept, there, towers, replace(backbone, augment="none"))
     if kept is not None and selected is not None:
-        selected = with_on_screen(recipe, _with_seen(recipe, selected, kept, used), kept, towers)
+        selected = with_on_screen(recipe, _with_seen(recipe, selected, kept, used), kept, towers, learned=False)
     if learned.windows is not None:
         used = replace(used, windows=learned.windows.count, words_from=learned.windows.words_from)
-    read = written_used(learned, selected)
+    read = written_used(learned, selected) | words_used(recipe)
     material = Material(
         learned,
         towers.dimension,

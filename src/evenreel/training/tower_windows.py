@@ -8,20 +8,25 @@ from functools import partial
 from evenreel.encoders.towers import Towers
 from evenreel.encoders.trainable import takes_whole
 from evenreel.features.on_screen import read_on_screen
+from evenreel.features.word_changes import WordChanges
+from evenreel.training.changed_words import changes_of
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
 from evenreel.training.window_tokens import window_tokens
 from evenreel.types import Corpus
 
 
-def with_on_screen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, towers: Towers) -> PixelExamples:
+def with_on_screen(
+    recipe: Recipe, examples: PixelExamples, corpus: Corpus, towers: Towers, *, learned: bool
+) -> PixelExamples:
     """The examples with what is written in their clips, where the recipe asks for that.
 
     Args:
-        recipe: whose `data.on_screen`.
+        recipe: whose `data.on_screen` and `data.words`.
         examples: of clips.
         corpus: that has them.
         towers: whose tokenizer says how many words a sentence has room for.
+        learned: whether they are learned from, and not only scored.
 
     Raises:
         FeaturesError: see `evenreel.features.on_screen.read_on_screen`.
@@ -29,7 +34,15 @@ def with_on_screen(recipe: Recipe, examples: PixelExamples, corpus: Corpus, towe
     folder = recipe.data.on_screen
     if folder is None:
         return examples
-    written = read_on_screen(folder, corpus, examples.pairs.clip_ids, examples.rule, partial(takes_whole, towers))
+    changes = changes_of(recipe) or WordChanges()
+    written = read_on_screen(
+        folder,
+        corpus,
+        examples.pairs.clip_ids,
+        examples.rule,
+        partial(takes_whole, towers),
+        changes.learned if learned else changes,
+    )
     return replace(examples, windows=window_tokens(towers, written))
 
 
