@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evenreel.training.gather import gather_texts, gather_videos
 from evenreel.training.run_folder import CLIPS_READ, LAST
 from tests.training.conftest import CLIPS
 from tests.training.small_material import small_examples
+from tests.training.small_signs import signs_of
 from tests.training.train_once import command, on_device, start
 
 PATIENCE_S = 240.0
@@ -28,7 +30,7 @@ PATIENCE_S = 240.0
 RECIPE: dict[str, Any] = {
     "name": "small",
     "matcher": {"name": "wti"},
-    "adapter": {"kind": "mlp"},
+    "adapter": {"kind": "mlp", "windows": True},
     "debias": {"share": 0.5, "weight": 0.1},
     "optimiser": {"lr": 0.01, "backbone_lr": 0.01, "eps": 1e-3},  # a smaller eps makes much of gradients' last digits
     "loop": {"batch_size": 4, "epochs": 3, "device": "cpu"},
@@ -38,8 +40,12 @@ RECIPE: dict[str, Any] = {
 
 
 def test_two_processes_end_with_the_weights_of_one(tmp_path: Path, corpus_folder: Path, clip_folder: Path) -> None:
-    """Towers get their gradients back through the gathering, matchers have theirs on both; every clip is read once."""
+    """Towers get their gradients back through the gathering, matchers have theirs on both; every clip is read once.
+
+    Not all clips show words, so that there are parts of a batch without any.
+    """
     data = {"corpus": str(with_mirrors(corpus_folder, tmp_path / "corpus")), "videos": str(corpus_folder)}
+    data["on_screen"] = str(signs_of(corpus_folder, clip_folder, tmp_path / "features"))
     values = {"data": data, "backbone": {"model": str(clip_folder), "rule": "3 midpoints"}}
     recipe = tmp_path / "small.yaml"
     recipe.write_text(yaml.safe_dump(RECIPE | values))
@@ -105,4 +111,10 @@ def test_parts_of_different_lengths_are_padded() -> None:
     assert torch.equal(joint.words, padded.words)
     assert torch.equal(joint.word_mask, padded.word_mask)
     assert torch.equal(joint.sentence, padded.sentence)
-    assert gather_videos(videos[0], ("all",), lambda part: torch.stack([part, part])).frames.shape[0] == 8
+    sure = torch.rand(4, 2)
+    read = replace(videos[0], windows=torch.rand(4, 2, 3), window_mask=sure > 0.5, window_confidence=sure)
+    for video in (videos[0], read):
+        twice = gather_videos(video, ("all",), lambda part: torch.stack([part, part]))
+        assert twice.frames.shape[0] == 8
+        assert (twice.window_confidence is None) == (video is videos[0])
+    assert torch.equal(twice.window_confidence, torch.cat([sure, sure]))
