@@ -44,7 +44,8 @@ _METHOD = (
     "Multiply-adds are those of all products of matrices of the matcher and its adapter, on a caption and a clip as "
     "long as the longest ones of the training split; the towers, which read each caption, frame and window once, "
     f"come on top. {ONE_BY_ONE}: tcd as if each word were a window. A training step is the median of 20; the time of a "
-    f"pair is the median of {_TIMED} tables of up to {_PAIRS} captions and clips that are encoded. Both are of this machine."
+    f"pair is the median of {_TIMED} tables of up to {_PAIRS} captions and clips that are "
+    "encoded. Both are of this machine."
 )
 _PAPER = (
     "The paper: 61.8 GFLOPs and 8.5 hours of training for TCD, 395.2 GFLOPs and 76.3 hours for StarVR, whose R@1 on "

@@ -18,11 +18,12 @@ TCD = "tcd"
 BASES = ("mean_pool", "x_clip", "x_pool", "t_mass")
 """CLIP4Clip, X-CLIP, X-Pool and T-MASS, those of table 1 that are here."""
 WINDOWS = "{} + windows"
+UNCALIBRATED, CONTRASTIVE = "no calibration", "contrastive"
 NO_CTCD, NO_ATTENTION, NO_HSC = {"fusion": "cross_attention"}, {"co_attention": False}, {"lambda_hsc": 0.0}
 MODULES: dict[str, dict[str, Any]] = {
-    "clues": NO_ATTENTION | NO_HSC,
-    "clues + co-attention": NO_HSC,
-    "clues + calibration": NO_ATTENTION,
+    "no co-attention, no calibration": NO_ATTENTION | NO_HSC,
+    UNCALIBRATED: NO_HSC,
+    "no co-attention": NO_ATTENTION,
     TCD: {},
 }
 """Rows 2 to 5 of table 2; row 1, the baseline, has none of the three."""
@@ -35,7 +36,6 @@ SUBSETS = (("video",), ("ocr",), ("hybrid",), ("video", "ocr"), ("ocr", "hybrid"
 """Table 7 but its last row."""
 LAMBDAS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 """Table 9."""
-UNCALIBRATED, CONTRASTIVE = "no calibration", "contrastive"
 ERROR_RATES = (0.1, 0.3)
 CERTAIN = "{}, by confidence"
 READINGS: dict[str, dict[str, Any]] = {
@@ -117,7 +117,7 @@ def fusions(material: StudyMaterial, settings: StudySettings) -> Kinds:
 def match_subsets(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 7: what a caption is compared with."""
     recipe = tcd_of(material, settings)
-    return _beside(recipe, {" + ".join(parts): changed(recipe, {"matches": list(parts)}) for parts in SUBSETS})
+    return _beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS})
 
 
 def calibration_weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
@@ -139,11 +139,9 @@ def conditions(material: StudyMaterial, settings: StudySettings) -> Kinds:
     """Table 10: on-screen text, frames and both, each weighed by the caption or not."""
     recipe = tcd_of(material, settings)
     kinds: Kinds = {}
-    for looked_at in ("ocr", "video", "both"):
-        blind = changed(recipe, {"modalities": looked_at, "text_condition": False})
-        kinds[f"{looked_at}, unconditioned"] = Kind(blind)
-        name = TCD if looked_at == "both" else looked_at
-        kinds[name] = Kind(changed(recipe, {"modalities": looked_at}), f"{looked_at}, unconditioned")
+    for modality, name in (("ocr", "ocr alone"), ("video", "video alone"), ("both", TCD)):
+        row, blind = changed(recipe, {"modalities": modality}), f"{name}, unconditioned"
+        kinds |= {blind: Kind(changed(row, {"text_condition": False})), name: Kind(row, blind)}
     return kinds
 
 
@@ -208,7 +206,7 @@ def tcd_of(material: StudyMaterial, settings: StudySettings, *, rewords: bool = 
             raise UsageError(f"This study changes words on screen; give it a {split} part that knows them (on_screen).")
     # every setting, so that rows that train alike say so alike and share their runs
     own = asdict(TcdSettings(**recipe.matcher.settings))
-    return changed(replace(recipe, trim=None, members=None), own | {"matches": list(own["matches"])})
+    return changed(replace(recipe, trim=None, members=None), own)
 
 
 def check_text(part: Part, split: str) -> None:

@@ -26,6 +26,8 @@ _PICKED = (
     "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
     "count: look at the table of all of them."
 )
+_WIDE = 100
+"""Times the least value of a sweep that its most is where the axis is logarithmic."""
 OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
 
 
@@ -235,7 +237,10 @@ def _sweep(found: Compared, comparison: Comparison, name: str, confidence: float
         ]
         for metric in comparison.drawn
     }
-    return sweep([Panel("", "%", lines)], name)
+    figure = sweep([Panel("", "%", lines)], name)
+    if 0 < _WIDE * min(rows) <= max(rows):
+        figure.update_xaxes(type="log", dtick=1)
+    return figure
 
 
 def _bars(changes: Mapping[str, Mapping[str, Interval]], main: str) -> go.Figure:
