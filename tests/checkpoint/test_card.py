@@ -11,6 +11,7 @@ from huggingface_hub import ModelCard
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, save_pretrained
 from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import Config
+from evenreel.features.word_changes import WordChanges
 
 from .conftest import DIMENSION, trained
 
@@ -69,6 +70,26 @@ def test_it_says_where_on_screen_text_was_from(source: str, said: str, asked: st
     card = card_of(EncoderNote("builtin", "00" * 32, DIMENSION), Inputs(windows=4, words_from=source))
     assert f"the on-screen text of 4 windows {said}." in card
     assert f"evenreel features CORPUS --model builtin --windows 4{asked} FEATURES" in card
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (WordChanges(0.4, seed=1), ["It was trained and is scored with 40 % of the on-screen words (seed 1)."]),
+        (
+            WordChanges(char_errors=0.1, splits="evaluated", empty="caption"),
+            [
+                "It was selected and is scored with on-screen words with 10 % of their characters misread (seed 0).",
+                "A window without text says `There is no scene text in this frame.`",
+            ],
+        ),
+        (None, []),
+    ],
+)
+def test_it_says_what_was_done_to_words(changes: WordChanges | None, said: list[str]) -> None:
+    card = card_of(EncoderNote("builtin", "00" * 32, DIMENSION), Inputs(windows=4, word_changes=changes))
+    matcher = card[card.index("Trained on") : card.index("## Training")].strip().splitlines()
+    assert matcher[1:] == ["and the on-screen text of 4 windows.", *said]
 
 
 def test_it_says_what_several_matchers_cost() -> None:

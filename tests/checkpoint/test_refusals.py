@@ -115,6 +115,8 @@ def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
         lambda data: data["about"]["encoder"].update(dimension=0),
         lambda data: data["about"]["inputs"].update(frames=-1),
         lambda data: data["about"]["inputs"].update(words_from="rumour"),
+        lambda data: data["about"]["inputs"].update(word_changes={"ratio": 2}),
+        lambda data: data["about"]["inputs"].update(word_changes={"share": 0.5}),
         lambda data: data["about"]["metrics"][0].update(value="high"),
         lambda data: data["about"]["encoder"].update(before=["../elsewhere"]),
     ],

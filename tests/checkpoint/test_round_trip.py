@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evenreel.checkpoint import About, MatcherSpec, load_matcher, save_pretrained
+from evenreel.checkpoint import About, Inputs, MatcherSpec, load_matcher, save_pretrained
 from evenreel.checkpoint import folders as folders_module
 from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
 from evenreel.debias.fusion import prior_weights
@@ -17,6 +17,7 @@ from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.errors import CheckpointError, UsageError
+from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import MATCHERS
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 
@@ -130,6 +131,21 @@ def test_where_it_comes_from_is_kept(saved: Path) -> None:
     assert about.metrics[0].low == 41.3
     assert about.metrics[1].low is None
     assert about.limits == ("It has seen no film.",)
+
+
+def test_what_was_done_to_words_is_kept(tmp_path: Path) -> None:
+    changes = WordChanges(0.4, "window", 0.05, seed=2, splits="evaluated", empty="caption")
+    about = About(ENCODER, Inputs(windows=12, words_from="ocr", word_changes=changes))
+    save_pretrained(tmp_path / "changed", trained(MatcherSpec("mean_pool"), about))
+    assert load_matcher(tmp_path / "changed").about.inputs.word_changes == changes
+
+
+def test_a_checkpoint_of_before_there_were_changed_words_is_read(saved: Path) -> None:
+    path = saved / "config.json"
+    data = json.loads(path.read_text())
+    assert data["about"]["inputs"].pop("word_changes") is None
+    path.write_text(json.dumps(data))
+    assert load_matcher(saved).about.inputs.word_changes is None
 
 
 def test_others_may_read_all_of_it(saved: Path) -> None:

@@ -72,6 +72,18 @@ def test_words_of_the_corpus_become_windows_at_their_times_also_in_parts(place: 
     assert place.compute(read_text=True, words=WORDS, windows=2).unchanged == 4
 
 
+def test_windows_say_how_surely_their_words_were_read(place: Place) -> None:
+    sure = pl.Series("confidence", [None, 0.5, 0.25, 0.75], pl.Float64)
+    both = pl.concat([WORDS.with_columns(sure), words_table([("d", "STOP", 0, 9)])])
+    place.compute(read_text=True, words=both, windows=2)
+    videos = place.load()
+    assert videos.window_confidence is not None and videos.window_confidence.dtype == np.float32
+    expected = [[1.0, 0.0], [0.0, 0.0], [0.0, 0.5], [(0.25 + 1.0) / 2, 0.0]]  # a corpus that does not say is certain
+    found = videos.window_confidence.tolist()
+    assert found == expected
+    assert load_video_features(place.folder, place.corpus, windows=False).window_confidence is None
+
+
 def test_edited_words_are_noticed_by_the_next_run_and_cost_no_decoding(place: Place) -> None:
     place.compute(read_text=True, words=WORDS, windows=2)
     stop = pl.col("text").replace("EXIT", "STOP")

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.features.clip_reader import spans
-from evenreel.features.windows import TEMPLATE, window_texts, with_windows
+from evenreel.features.windows import (
+    EMPTY,
+    TEMPLATE,
+    Sampled,
+    Written,
+    read_confidence,
+    read_windows,
+    window_texts,
+    with_windows,
+    written,
+)
 from evenreel.types import TextTrack
 from tests.features.pixel_encoder import PixelEncoder
 from tests.features.test_shards import make_shard
@@ -127,3 +137,54 @@ def test_windows_of_a_shard_are_the_encoders_and_zero_where_nothing_is_written()
     assert done.window_texts == (say("HYUNDAI"),) * 3 + ("",)
     expected = encoder.encode_text([say("HYUNDAI")]).sentence[0].astype(np.float16)
     np.testing.assert_array_equal(done.windows, np.stack([expected] * 3 + [np.zeros_like(expected)]))
+
+
+# How surely words were read -----------------------------------------------------------------------------------------
+
+
+def test_a_window_is_as_certain_as_its_words_on_the_signs_where_each_was_read_best() -> None:
+    tracks = [sign("Stop here", 0.0, 0.5, 0.7), sign("STOP", 0.5, 1.0, 0.9), sign("GATE", 6.0, 6.0, 0.4)]
+    sampled = Sampled(np.arange(8.0), spans(np.arange(8.0), 8.0))
+    said = written(tracks, sampled, 2, lambda text: True, exact=True)
+    assert [one.text for one in said] == [say("Stop here"), say("GATE")]
+    np.testing.assert_allclose([one.confidence for one in said], [(0.9 + 0.7) / 2, 0.4])
+    (first, *_) = written(tracks, sampled, 2, lambda text: len(text.split()) <= 8, exact=True)
+    assert (first.text, first.confidence) == (say("Stop"), 0.9)  # words that are cut off do not count
+    assert written((), sampled, 2, lambda text: True) == (("", 0.0),) * 2
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(words, min_size=1, max_size=3), st.floats(0, 8), st.floats(0, 3), st.floats(0, 1)),
+        max_size=6,
+    ),
+    st.integers(1, 6),
+    st.integers(7, 16),
+    st.booleans(),
+)
+def test_it_is_the_same_read_from_signs_whose_sentences_are_known(
+    rows: list[tuple[list[str], float, float, float]], count: int, most: int, exact: bool
+) -> None:
+    tracks = [sign(" ".join(text), start, start + length, sure) for text, start, length, sure in rows]
+    sampled = Sampled(np.arange(0.0, 8.0, 2.0), spans(np.arange(0.0, 8.0, 2.0), 8.0))
+    said = written(tracks, sampled, count, lambda text: len(text.split()) <= most, exact=exact)
+    found = read_confidence(tracks, sampled, [one.text for one in said], exact=exact)
+    np.testing.assert_array_equal(found, np.array([one.confidence for one in said], np.float32))
+    assert all(low <= one.confidence <= high for one, (low, high) in zip(said, _limits(tracks, said), strict=True))
+
+
+def _limits(tracks: Sequence[TextTrack], said: Sequence[Written]) -> list[tuple[float, float]]:
+    """Between which confidences a window has to be: those of the least and of the most certain sign."""
+    sure = [track.confidence for track in tracks] or [0.0]
+    return [(min(sure) - 1e-9, max(sure) + 1e-9) if one.text else (0.0, 0.0) for one in said]
+
+
+def test_windows_of_a_clip_come_with_it_and_those_without_text_can_say_so() -> None:
+    encoder, tracks = PixelEncoder(), [sign("GATE", 0.0, 1.0, 0.6)]
+    sampled = Sampled(np.arange(4.0), spans(np.arange(4.0), 4.0))
+    made = read_windows(tracks, sampled, 2, encoder, exact=True, empty=EMPTY)
+    assert made.texts == (say("GATE"), EMPTY)
+    np.testing.assert_array_equal(made.confidence, np.array([0.6, 0.0], np.float32))
+    plain = read_windows(tracks, sampled, 2, encoder, exact=True)
+    assert plain.texts == (say("GATE"), "") and not plain.vectors[1].any()
+    np.testing.assert_array_equal(made.vectors[1], encoder.encode_text([EMPTY]).sentence[0].astype(np.float16))

@@ -21,7 +21,8 @@ from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrai
 from evenreel.encoders.trainable import tokenise
 from evenreel.errors import CheckpointError, LibraryError, UsageError
 from evenreel.features.graphs import graphs_of
-from evenreel.features.windows import with_windows
+from evenreel.features.windows import EMPTY, with_windows
+from evenreel.features.word_changes import WordChanges
 from evenreel.library import open_library
 from evenreel.library.catalog import SCHEMA_VERSION, set_meta
 from evenreel.library.clip_states import StoredClip
@@ -299,6 +300,19 @@ def test_windows_are_those_of_features() -> None:
     assert [text.count("GATE") for text in made.window_texts] == [0, 0, 1, 1, 0, 0, 0, 0]
     assert given.window_mask[0].tolist() == [bool(text) for text in made.window_texts]
     np.testing.assert_array_equal(given.windows[0], made.windows)
+
+
+def test_windows_without_text_say_so_where_the_matcher_was_trained_so() -> None:
+    encoder, matcher, told = WordsEncoder(), LastFrame(), Inputs(windows=2, word_changes=WordChanges(empty="caption"))
+    signs = (TextTrack("GATE", 0.75, 0.5, 0.5, BOX),)
+    score(reranker_of(matcher, told), [stored("c", 4)._replace(tracks=signs), stored("d", 4)])
+    for clip_id, empty in (("c", [False, True]), ("d", [True, True])):
+        given = matcher.clips[clip_id]
+        assert given.windows is not None and given.window_mask is not None and given.window_confidence is not None
+        assert given.window_mask.tolist() == [[True, True]]
+        expected = encoder.encode_text([EMPTY]).sentence[0].astype(np.float16)
+        assert [np.array_equal(row, expected) for row in given.windows[0]] == empty
+        assert given.window_confidence.tolist() == [[0.0 if none else 0.75 for none in empty]]
 
 
 def test_windows_of_a_library_without_writing_are_empty(library: Library) -> None:

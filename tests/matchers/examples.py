@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -96,7 +96,7 @@ def read_videos(video: VideoBatch, lengths: tuple[int, ...] = (2, 0, 1, 2, 0), s
 
 def video_rows(video: VideoBatch, rows: list[int]) -> VideoBatch:
     """Some of the videos, in this order."""
-    tensors = {name: getattr(video, name) for name in ("frames", "frame_mask", "times_s", "windows", "window_mask")}
+    tensors = {one.name: getattr(video, one.name) for one in fields(video) if one.name != "ids"}
     taken: dict[str, Any] = {name: tensor[rows] for name, tensor in tensors.items() if tensor is not None}
     return replace(video, ids=tuple(video.ids[row] for row in rows), **taken)
 

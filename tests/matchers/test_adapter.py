@@ -86,9 +86,10 @@ def test_it_learns_on_frozen_features() -> None:
 
 def test_windows_stand_behind_the_frames() -> None:
     video = read_videos(videos((2, 1), dtype=torch.float32), lengths=(1, 0))
-    seen = with_windows(video)
+    assert video.window_mask is not None
+    seen = with_windows(replace(video, window_confidence=video.window_mask.float()))
     assert seen.windows is None
-    assert seen.window_mask is None
+    assert seen.window_mask is seen.window_confidence is None
     assert seen.frame_mask.tolist() == [[True, True, True], [True, False, False]]
     assert torch.equal(seen.frames[0, 2], video.windows[0, 0])
     assert torch.equal(seen.frames[:, :2], video.frames)

@@ -42,7 +42,7 @@ def test_frames_are_those_of_the_clip_and_padding_is_zero(encoder: Encoder) -> N
         pixels = np.stack([draw_frame(clip.scene, time_s).transpose(2, 0, 1) for time_s in times])
         assert np.allclose(found.frames[v][found.frame_mask[v]], encoder.encode_frames(pixels), atol=2e-3)
         assert not found.frames[v][~found.frame_mask[v]].any()
-    assert found.windows is None
+    assert found.windows is found.window_confidence is None
 
 
 @pytest.mark.parametrize("rule", ["12 midpoints", "5 midpoints", "every 0.3 s", "x_pool 6"])
@@ -80,6 +80,7 @@ def test_windows_hold_the_words_of_their_moment(encoder: Encoder) -> None:
     found = video_features([replace(clip, shot=replace(clip.shot, scene=scene))], encoder, "4 midpoints")
     assert found.windows is not None and found.window_mask is not None
     assert found.window_mask.tolist() == [[True, True, False, False]]
+    assert found.window_confidence is not None and found.window_confidence.tolist() == [[1.0, 1.0, 0.0, 0.0]]
     expected = encoder.encode_text(["There are scene texts: TAXI in this frame."]).sentence[0]
     assert np.allclose(found.windows[0, 0], expected, atol=1e-3)
     assert not found.windows[0, 2:].any()
