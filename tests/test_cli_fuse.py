@@ -61,7 +61,8 @@ def test_two_files_become_one(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Fused 2 systems of 4 captions with 4 clips each into {out}."
-    assert lines[1].startswith("  knows_test.npz: weight 0.500, (score - ")
+    mean, deviation = (f"{getattr(read(folder / 'knows_test.npz').values, one)():.3g}" for one in ("mean", "std"))
+    assert lines[1] == f"  knows_test.npz: weight 0.500, mean {mean} and deviation {deviation} taken out"
     assert lines[3:] == [
         "  uses a bank: its scores say so, wherever they are shown",
         "  uses mean and spread of the scores to be ranked: its scores say so, wherever they are shown",

@@ -126,7 +126,7 @@ def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) ->
         f"Fused {len(names)} systems of {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}."
     )
     for row in rows:
-        scale = f", (score - {row['mean']:.4g}) / {row['scale']:.4g}" if "scale" in row else ""
+        scale = f", mean {row['mean']:.3g} and deviation {row['scale']:.3g} taken out" if "scale" in row else ""
         terminal.print(f"  {safe(row['name'])}: weight {row['weight']:.3f}{scale}")
     for use in fused.uses:
         terminal.print(f"  [yellow]uses {safe(use)}[/]: its scores say so, wherever they are shown")
