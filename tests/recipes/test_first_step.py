@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, Pretrained, load_matcher, save_pretrained
-from evenreel.corpus import load_corpus, select
+from evenreel.corpus import load_corpus, load_texts, select
 from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
@@ -17,10 +17,11 @@ from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import find_recipe, load_recipe
 from evenreel.training.run import Outside, Trained, facts_of, train
 from evenreel.types import ScoreBlocks
+from tests.features.test_sets import words_table
 from tests.tiny_checkpoints import tiny_clip
 
 from .conftest import Miniatures
-from .test_shipped import BIMA, TOWERS
+from .test_shipped import BIMA, READING, TOWERS
 from .tiny_benchmarks import TRAIN
 
 
@@ -35,9 +36,11 @@ def shortened(name: str, places: Path) -> Recipe:
     """The recipe as it is shipped, but for where things are, how much is done, and on what."""
     benchmark = places / name.partition("/")[0]
     elements = []
-    if name.endswith("/bima"):
+    if name in BIMA:
         folder = seen(benchmark, places / "clip", "clip4clip 32")
         elements = [f"data.seen={folder}", f"matcher.settings.elements={folder / 'elements'}"]
+    if name in READING:
+        elements = [f"data.on_screen={read(benchmark, places / 'clip', '12 midpoints')}"]
     return load_recipe(
         find_recipe(name),
         [
@@ -65,6 +68,16 @@ def seen(benchmark: Path, model: Path, rule: str) -> Path:
     return folder
 
 
+def read(benchmark: Path, model: Path, rule: str) -> Path:
+    """Features with the words that the benchmark ships, or with none."""
+    corpus, folder = load_corpus(benchmark / "corpus"), benchmark / "read"
+    texts = load_texts(benchmark / "corpus")
+    words = words_table([]) if texts is None else texts
+    settings = FeatureSettings(rule, words=words, videos=benchmark / "videos", workers=1)
+    compute_features(corpus, folder, load_encoder(str(model)), settings)
+    return folder
+
+
 @pytest.mark.parametrize("name", [name for name in TOWERS if name not in BIMA or name == "msrvtt-9k/bima"])
 def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> None:
     recipe = shortened(name, places)
@@ -75,6 +88,7 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
     assert ("seen" in facts_of(loaded.material)) == (recipe.data.seen is not None), (
         "a run remembers what elements hang on"
     )
+    assert ("on_screen" in facts_of(loaded.material)) == (name in READING)
     measured: list[ScoreBlocks] = []
 
     def measure(scores: ScoreBlocks) -> dict[str, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +12,9 @@ import polars as pl
 import pytest
 
 from evenreel.debias.source import PRESETS
+from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
+from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training.recipe import Recipe
 from evenreel.training.recipe_files import find_recipe, load_recipe, recipe_from, shipped_recipes
 
@@ -25,17 +30,21 @@ MATCHERS_TRAINED = [name for name in TOWERS if not name.startswith(MIRRORED)]
 
 BIMA = [name for name in TOWERS if name.endswith("/bima")]
 """Those that ask for features too; making these takes seconds, so one of them is run to its first step."""
-PLAIN = [name for name in MATCHERS_TRAINED if name not in BIMA]
+READING = [name for name in MATCHERS_TRAINED if name.startswith(("textvr/", "vitevqa/")) or name.endswith("/tcd")]
+"""Those of TCD's tables, which read what is written on screen."""
+PLAIN = [name for name in MATCHERS_TRAINED if name not in BIMA + READING]
 """Those of CLIP4Clip's and X-Pool's families."""
 
-DATASETS = set(BENCHMARKS) - {MIRRORED}
+SIGNS = {"textvr", "vitevqa"}
+DATASETS = set(BENCHMARKS) - {MIRRORED} - SIGNS
 PUBLISHED = {
-    "mean_pool": DATASETS,
+    "mean_pool": DATASETS | SIGNS,
     "temporal": DATASETS,
-    "x_clip": DATASETS - {"msrvtt-7k"},
+    "x_clip": DATASETS - {"msrvtt-7k"} | SIGNS,
     "wti": {"msrvtt-9k"},
-    "x_pool": {"msrvtt-9k", "msrvtt-7k", "msvd", "lsmdc"},
-    "t_mass": {"msrvtt-9k", "lsmdc", "didemo"},
+    "x_pool": {"msrvtt-9k", "msrvtt-7k", "msvd", "lsmdc"} | SIGNS,
+    "t_mass": {"msrvtt-9k", "lsmdc", "didemo"} | SIGNS,
+    "tcd": {"msrvtt-9k"} | SIGNS,
     "bima": DATASETS - {"msrvtt-7k"},
 }
 """Who published settings for what."""
@@ -93,7 +102,10 @@ def test_the_matcher_holds_what_the_backbone_gives(name: str) -> None:
     """No clip has more frames, and no caption more words, than the matcher has room for."""
     shipped = recipe(name)
     assert shipped.backbone is not None
-    frames, words = int(shipped.backbone.rule.split()[-1]), shipped.backbone.max_words
+    frames, words = shipped.backbone.rule.split(), shipped.backbone.max_words
+    frames = next(int(word) for word in frames if word.isdecimal())
+    if shipped.adapter is not None and shipped.adapter.windows:
+        frames += DEFAULT_WINDOWS
     settings = shipped.matcher.settings
     assert settings.get("max_frames", frames) == frames
     assert settings.get("max_words", words) == words
@@ -147,6 +159,56 @@ def test_bima_has_the_numbers_of_its_paper(name: str, tokens: int, epochs: int) 
     assert settings["elements"] == f"elements/{BENCHMARKS[name][0]}"
 
 
+@pytest.mark.parametrize("name", [name for name in READING if name.endswith("/tcd")])
+def test_tcd_has_the_numbers_of_its_paper(name: str) -> None:
+    """Its implementation details: CLIP ViT-B/32, 12 frames, Adam, batch, epochs, rate, schedule and lambda."""
+    shipped = recipe(name)
+    backbone, loop, optimiser = shipped.backbone, shipped.loop, shipped.optimiser
+    assert backbone is not None
+    assert (backbone.model, backbone.rule) == ("openai/clip-vit-base-patch32", "12 midpoints")
+    assert (loop.batch_size, loop.epochs) == (42, 30)
+    assert (optimiser.lr, optimiser.betas, optimiser.eps, optimiser.weight_decay) == (1e-4, (0.9, 0.999), 1e-8, 0)
+    assert (shipped.schedule.form, shipped.schedule.warmup > 0) == ("cosine", True)
+    assert shipped.matcher.settings["lambda_hsc"] == (0.05 if name.startswith("msrvtt") else 0.1)
+    assert shipped.adapter is None
+
+
+@pytest.mark.parametrize("name", [name for name in READING if not name.endswith("/tcd")])
+def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
+    """Table 1 of TCD: the same matchers with the words on screen among the frames."""
+    reads, base = recipe(name), recipe(f"msrvtt-9k/{Path(name).name}")
+    assert reads.adapter == AdapterSettings("none", windows=True)
+    assert (reads.optimiser, reads.schedule, reads.loop, reads.selection) == (
+        base.optimiser,
+        base.schedule,
+        base.loop,
+        base.selection,
+    )
+    assert reads.backbone is not None and base.backbone is not None
+    assert reads.backbone.augment == base.backbone.augment.replace("crop_and_flip", "crop"), "no mirrored words"
+    alike = replace(reads.backbone, rule=base.backbone.rule, augment=base.backbone.augment)
+    assert alike == base.backbone
+    frames = {"max_frames": 24} if "max_frames" in base.matcher.settings else {}
+    assert reads.matcher.settings == {**base.matcher.settings, **frames}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_words_on_screen_are_those_of_the_command_beside_the_recipe(name: str) -> None:
+    shipped = recipe(name)
+    text = find_recipe(name).read_text(encoding="utf-8")
+    (command,) = re.findall(r"^# +(evenreel features .+) \\\n# +(.+)$", text, re.MULTILINE)
+    words = shlex.split(" ".join(command))
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert (words[2], options["--videos"], options["--out"]) == (
+        shipped.data.corpus,
+        shipped.data.videos,
+        shipped.data.on_screen,
+    )
+    assert shipped.backbone is not None
+    assert (options["--model"], options["--rule"]) == (shipped.backbone.model, shipped.backbone.rule)
+    assert options.get("--words") == ("corpus" if benchmark(name) in SIGNS else None)
+
+
 @pytest.mark.parametrize("name", ["debias-release", "debias-paper", "debias-neutral", "mixed-20"])
 def test_those_about_generated_clips_have_the_published_numbers(name: str) -> None:
     """The published code: 3 times 15 pairs, 12 frames, 77 words, 1e-3 and 4e-3 times that for the towers, 5 epochs."""
@@ -171,5 +233,6 @@ def test_a_recipe_reads_the_same_as_plain_values() -> None:
 def test_the_miniatures_have_the_splits_of_the_real_ones(miniatures: Miniatures) -> None:
     for name, corpus in miniatures.corpora.items():
         expected = {"train", "val"} if name == "activitynet" else {"train", "val", "test"}
-        assert set(corpus.clips["split"]) == expected - ({"val"} if name.startswith(("msrvtt", MIRRORED)) else set())
+        without = name.startswith(("msrvtt", "textvr", MIRRORED))
+        assert set(corpus.clips["split"]) == expected - ({"val"} if without else set())
         assert corpus.captions.filter(pl.col("text") == "").is_empty()

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus import save_corpus
+from evenreel.corpus import save_corpus, save_texts
 from evenreel.corpus.formats import FORMATS
 from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips
 from evenreel.types import Corpus
+from tests.corpus.test_formats_official import textvr, vitevqa
 from tests.library.videos import write_video
 
 TRAIN = 24
@@ -79,6 +80,31 @@ def write_didemo(folder: Path) -> None:
         (folder / f"{split}_data.json").write_text(json.dumps(entries))
 
 
+def write_textvr(folder: Path) -> None:
+    """Every other clip shows a word of its caption."""
+    for split, first, count in (("train", 0, TRAIN), ("test", 100, 3)):
+        entries = [textvr(f"Games/{n}.mp4", caption(n), f"Games/{n}.json") for n in range(first, first + count)]
+        for entry in entries:
+            entry["videos_info"]["split"] = split
+        (folder / f"TextVR_{split}.json").write_text(json.dumps(entries))
+        (folder / "Games").mkdir(exist_ok=True)
+        for n in range(first, first + count, 2):
+            sign = {"text": caption(n).split()[1], "score": "0.9", "tracks": {"1": [0, 0, 9, 0, 9, 4, 0, 4, 1, 1]}}
+            (folder / "Games" / f"{n}.json").write_text(json.dumps({"0": sign}))
+
+
+def write_vitevqa(folder: Path) -> None:
+    """Every other clip shows the number that is asked for."""
+    (folder / "video_ocr").mkdir()
+    for split, first, count in (("train", 0, TRAIN), ("val", 100, 2), ("test", 200, 2)):
+        numbers = range(first, first + count)
+        data = {"data": [vitevqa(n, f"{n:05}", [str(n)]) for n in numbers]}
+        (folder / f"ViteVQA_0.0.2_t1s1{split}.json").write_text(json.dumps(data))
+        for n in numbers[::2]:
+            words = {"1": [{"points": [1, 1, 9, 1, 9, 5, 1, 5], "ocr": f"{n} MPH"}]}
+            (folder / "video_ocr" / f"{n:05}.json").write_text(json.dumps(words))
+
+
 BENCHMARKS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "msrvtt-9k": ("msrvtt-1ka", lambda folder: write_msrvtt(folder, "MSRVTT_train.9k.csv")),
     "msrvtt-7k": ("msrvtt-7k", lambda folder: write_msrvtt(folder, "MSRVTT_train.7k.csv")),
@@ -86,6 +112,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "lsmdc": ("lsmdc", write_lsmdc),
     "activitynet": ("activitynet", write_activitynet),
     "didemo": ("didemo", write_didemo),
+    "textvr": ("textvr", write_textvr),
+    "vitevqa": ("m4-vitevqa", write_vitevqa),
     "ghost": ("msrvtt-1ka", lambda folder: write_msrvtt(folder, "MSRVTT_train.9k.csv")),
 }
 """Folder of recipes -> the format of `evenreel corpus import`, and what writes its annotation files."""
@@ -110,10 +138,12 @@ def make_benchmark(name: str, folder: Path) -> Corpus:
     annotations = folder / "annotations"
     annotations.mkdir(parents=True)
     write(annotations)
-    corpus = FORMATS[format_name]([annotations]).corpus
+    imported = FORMATS[format_name]([annotations])
+    corpus = imported.corpus
     if name == MIRRORED:
         corpus = with_mirrors(corpus)
     save_corpus(corpus, folder / "corpus")
+    save_texts(imported.texts, folder / "corpus")
     for seed, path in enumerate(corpus.clips["path"].unique(maintain_order=True)):
         write_video(folder / "videos" / path, seed, seconds=1.0, fps=4, size=32)
     return corpus
