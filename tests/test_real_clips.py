@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from evenreel.cli.app import app
 from evenreel.library import verify
+from evenreel.server import ServeSettings, make_app
 from tests.test_cli import evenreel
+from tests.trained_tcd import train_tcd
 
 GENERATED = {"cogvideox_1.mp4", "cogvideox_3.mp4"}
 
@@ -59,6 +62,41 @@ def test_a_sign_that_is_misread_in_places_is_found(library: Path) -> None:
     assert Path(best["path"]).name == "msrvtt_video7500.mp4"
     assert 13 <= best["moments"][0]["time_s"] <= 17  # the boards pass by then
     assert any("HYUND" in hit["text"] for hit in best["on_screen"])
+
+
+def test_words_on_jerseys_answer_with_the_moments_that_show_them(library: Path) -> None:
+    (best,) = search(library, "ohno dongen", "-k", "1", "--no-vision")
+    assert Path(best["path"]).name == "msrvtt_video7500.mp4"
+    signs = {hit["text"]: (hit["start_s"], hit["end_s"]) for hit in best["on_screen"]}
+    assert 0.5 <= signs["OHNO"][0] <= signs["OHNO"][1] <= 3.5  # the list of skaters is there for these seconds
+    assert any("DONGEN" in text for text in signs)
+    assert 0.5 <= best["moments"][0]["time_s"] <= 3.5
+
+
+def test_the_page_is_told_which_words_answer_and_when(library: Path, tmp_path: Path) -> None:
+    settings = ServeSettings(vision=False, cache=tmp_path / "cache", painters=1)
+    with TestClient(make_app(library, settings), base_url="http://127.0.0.1:8765") as visitor:
+        best = visitor.get("/api/search", params={"q": "japan netherlands"}).json()["hits"][0]
+    assert best["name"] == "msrvtt_video7500.mp4"
+    shown = {sign["text"]: sign for sign in best["on_screen"]}
+    assert {"JAPAN", "NETHERLANDS"} <= shown.keys()
+    assert shown["JAPAN"]["marks"] == [[0, 5]] and shown["JAPAN"]["start_s"] <= 1.0
+
+
+def test_a_matcher_that_reads_tells_why_a_clip_stands_where_it_does(library: Path, tmp_path: Path) -> None:
+    """What it learned are signs with names of shapes, so its order is no matter here; what it is made of is."""
+    checkpoint = train_tcd(tmp_path)
+    hits = search(library, "japan netherlands", "--rerank", str(checkpoint), "-k", "50")
+    assert Path(hits[0]["path"]).name == "msrvtt_video7500.mp4"  # what is written exactly stands first all the same
+    with_frames = [hit for hit in hits if "reranked" in hit["scores"]]
+    assert len(with_frames) >= 14
+    for hit in with_frames:
+        assert list(hit["parts"]) == ["seen", "on_screen", "both"]
+        assert hit["scores"]["reranked"] == pytest.approx(sum(hit["parts"].values()) / 3, abs=1e-3)
+    done = CliRunner().invoke(
+        app, ["search", "japan netherlands", "--library", str(library), "--rerank", str(checkpoint), "-k", "1"]
+    )
+    assert "reranked by what is seen " in done.stdout
 
 
 def test_a_filter_removes_the_generated_clips(library: Path) -> None:
