@@ -8,7 +8,8 @@ would make such windows of all videos alike. Who wants the paper's sentence asks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -152,7 +153,7 @@ def read_confidence(
     found = np.zeros(len(texts), np.float32)
     for number, words in enumerate(_words_shown(tracks, sampled, len(texts), exact=exact)):
         said = set(texts[number].removeprefix(before).removesuffix(after).split())
-        found[number] = _written({word: sure for word, sure in words.items() if word in said}).confidence
+        found[number] = _mean([sure for word, sure in words.items() if word in said])
     return found
 
 
@@ -175,15 +176,16 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
     Args:
         tracks: each from its first frame to its last one.
         sampled: the frames they were seen in.
-        moments_s: (O,) when windows are looked at: their middles.
+        moments_s: (O,) when windows are looked at, in order: their middles.
     """
+    times_s, spans_s, middles_s = sampled.times_s.tolist(), sampled.spans_s.tolist(), moments_s.tolist()
 
     def frame_at(time_s: float) -> int:
-        return max(0, int(np.searchsorted(sampled.times_s, time_s + MOMENT_S)) - 1)
+        return max(0, bisect_left(times_s, time_s + MOMENT_S) - 1)
 
     def reaching(track: TextTrack) -> TextTrack:
-        start_s, end_s = sampled.spans_s[frame_at(track.start_s), 0], sampled.spans_s[frame_at(track.end_s), 1]
-        at_s = moments_s[(start_s <= moments_s) & (moments_s < end_s)].tolist()
+        start_s, end_s = spans_s[frame_at(track.start_s)][0], spans_s[frame_at(track.end_s)][1]
+        at_s = middles_s[bisect_left(middles_s, start_s) : bisect_left(middles_s, end_s)]
         return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
 
     return [reaching(track) for track in tracks]
@@ -242,7 +244,11 @@ def _kept(words: dict[str, float], fits: Fits) -> dict[str, float]:
 
 
 def _written(words: dict[str, float]) -> Written:
-    return Written(_fill(words), sum(words.values()) / len(words) if words else 0.0)
+    return Written(_fill(words), _mean(words.values()))
+
+
+def _mean(confidences: Collection[float]) -> float:
+    return sum(confidences) / len(confidences) if confidences else 0.0
 
 
 def _fill(words: Sequence[str] | dict[str, float]) -> str:
