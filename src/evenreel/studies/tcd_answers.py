@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import torch
-
 from evenreel.audits.result import AuditFigure, AuditTable, Cell
-from evenreel.matchers.matcher import TellsParts
 from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.similarity.states import move
-from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.matchers.shortlists import score_with_parts
 from evenreel.studies.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.studies.findings import Findings
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, StudySettings, texts_of, videos_of
@@ -117,13 +113,10 @@ def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str
         columns: of the clips there.
     """
     matcher, part = model.matcher, model.part
-    if not isinstance(matcher, TellsParts):
-        return [{} for _ in columns]
-    captions = encode_texts(matcher, texts_of(part.texts, (part.texts.ids[row],))).state
-    clips = encode_videos(matcher, videos_of(part.videos, tuple(part.videos.ids[column] for column in columns))).state
-    with torch.no_grad(), evaluating(matcher):
-        found = matcher.part_scores(*(move(state, device_of(matcher)) for state in (captions, clips)))
-    return [{name: float(scores[0, place]) for name, scores in found.items()} for place in range(len(columns))]
+    caption = encode_texts(matcher, texts_of(part.texts, (part.texts.ids[row],)))
+    clips = encode_videos(matcher, videos_of(part.videos, tuple(part.videos.ids[column] for column in columns)))
+    found = score_with_parts(matcher, caption, clips).parts
+    return [{name: float(values[place]) for name, values in found.items()} for place in range(len(columns))]
 
 
 def words_of(text: ClipText) -> str:
