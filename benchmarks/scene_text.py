@@ -1,0 +1,423 @@
+"""What does reading what is written on screen do, and what does each part of TCD add?
+
+    python -m benchmarks.scene_text --data DIR [--signs 1 3] [--tables t1 words t2 t4 t7 t10] [--steps 300]
+        [--seeds 5] [--clips 1500] [--processes 2] [--out FILE]
+
+In the planted corpora of `scene_text` the clips of a group differ in nothing but the words on their signs, which their
+captions name (docs/planted.md). With `--signs 1` a clip shows one sign all the time; with 3 it shows three, one after
+the other, of which captions name one. Corpora are rendered as mp4 files into DIR and features computed there, with the
+true words, and, for one sign, as RapidOCR reads them in the files; what is there is kept.
+
+On features of the built-in encoder, behind a small adapter, each row is trained with as many steps (batches of 42, as
+in the paper):
+
+- t1: `mean_pool`, `x_clip`, `x_pool`, `t_mass` and `wti` with frames alone and with on-screen windows among the frames,
+  and `tcd`; `tcd, as printed` has every formula as it is printed.
+- words: `mean_pool` with windows and `tcd` on words that RapidOCR read, or of which 10 or 30 % of the characters are
+  misread at random, in training and in search; tcd trained on true words and searched in those; tcd that weighs windows
+  by how surely they were read; BM25 over the words of the signs, or their trigrams; trigrams fused with `wti` on frames
+  and with `tcd` (standardised, weights learned on the validation split).
+- t2: clue distillation, co-attention and calibration (tables 2 and figure 3); t4: the share of words that is kept; t7:
+  what is matched; t10: weights by the caption, for either modality.
+
+R@1 is the share of captions whose first clip shows all that is named. The share of the gap that is closed is
+(row - wti, frames) / (wti, words - wti, frames), the latter being given the true words, with Fieller's interval over
+seeds; differences from the row that a row belongs to are taken seed by seed, with intervals of 95 % by Student's t.
+
+Exit status 1 if words do not help `wti`, or TCD finds less with the true words than without any. With --out the figures
+of each training are written down as they come, and a run that was broken off goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from benchmarks.over_seeds import Figures, Rows, closed, difference, in_processes, known_runs, mean, note_run, words
+from benchmarks.planted import Sizes, Split, showing
+from benchmarks.planted import recipe as planted_recipe
+from evenreel.checkpoint.changed_words import changed_words
+from evenreel.config import usable_cores
+from evenreel.corpus import load_corpus, own_clip, select
+from evenreel.corpus.on_screen import load_texts
+from evenreel.encoders import load_encoder
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.fused import Validation, fuse
+from evenreel.features import FoundClips, compute_features, find_clips, load_text_features
+from evenreel.features.settings import FeatureSettings
+from evenreel.features.word_changes import WordChanges, changed_tracks
+from evenreel.language.bm25 import By, bm25_scores
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.matchers.tcd_settings import PRINTED
+from evenreel.planted import plan_corpus
+from evenreel.planted.folder import write_corpus
+from evenreel.planted.shots import PlantSettings
+from evenreel.training.examples import FeatureExamples
+from evenreel.training.pairs import pairs_of
+from evenreel.training.recipe import MatcherChoice
+from evenreel.training.run import Material, train
+from evenreel.types import Corpus, ScoreBlocks, Scores
+
+STRENGTH = 0.9
+FRAMES = 6
+BATCH = 42
+MAIN, MAP, LEARNED = "R@1", "mAP", "training"
+TRUE, READ = "true", "read"
+MISREAD = {"10 % misread": 0.1, "30 % misread": 0.3}
+"""Shares of characters."""
+RATIOS = (0.0, 0.1, 0.2, 0.4, 0.8)
+WTI, TCD, WORDS, LEXICAL = "wti", "tcd", "words", "BM25"
+FRAMES_ALONE = f"{WTI}, frames"
+BASES = ("mean_pool", "x_clip", "x_pool", "t_mass", WTI)
+OWN: dict[str, dict[str, Any]] = {"x_clip": {"temporal_layers": 0}, TCD: {}}
+"""Settings of matchers: blocks over frames that start from nothing have too little to learn from here."""
+CROSS: dict[str, Any] = {"fusion": "cross_attention"}
+ALONE: dict[str, Any] = {"co_attention": False}
+FREE: dict[str, Any] = {"lambda_hsc": 0.0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a row is trained.
+
+    Attributes:
+        matcher: its name.
+        settings: of the matcher.
+        windows: whether on-screen windows stand among the frames.
+        said: what the signs say, a key of `words_of`.
+        ratio: share of the words that is kept.
+        searched: what they say in search too, beside that.
+        lexical: whether BM25 is fused with it.
+        against: the row that it is compared with.
+    """
+
+    matcher: str = TCD
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    windows: bool = False
+    said: str = TRUE
+    ratio: float = 1.0
+    searched: tuple[str, ...] = ()
+    lexical: bool = False
+    against: str = TCD
+
+
+def _bases() -> dict[str, Row]:
+    rows = {f"{base}, frames": Row(base, lexical=base == WTI, against=f"{base}, frames") for base in BASES}
+    return rows | {f"{base}, {WORDS}": Row(base, windows=True, against=f"{base}, frames") for base in BASES}
+
+
+def _worse_words() -> dict[str, Row]:
+    said = (READ, *MISREAD)
+    pooled = {
+        f"mean_pool, {one}": Row("mean_pool", windows=True, said=one, against=f"mean_pool, {WORDS}") for one in said
+    }
+    own = {f"{TCD}, {one}": Row(said=one) for one in said}
+    sure = {f"{TCD}, {READ}, by confidence": Row(settings={"confidence": True}, said=READ, against=f"{TCD}, {READ}")}
+    return pooled | own | sure
+
+
+TABLES: dict[str, dict[str, Row]] = {
+    "t1": _bases()
+    | {
+        TCD: Row(searched=(READ, *MISREAD), lexical=True, against=f"mean_pool, {WORDS}"),
+        "tcd, as printed": Row(settings=PRINTED),
+    },
+    "words": _worse_words(),
+    "t2": {
+        "cross-attention alone": Row(settings=CROSS | ALONE | FREE),
+        "clues alone": Row(settings=ALONE | FREE),
+        "without calibration": Row(settings=FREE),
+        "without co-attention": Row(settings=ALONE),
+        "contrastive": Row(settings={"calibration": "contrastive"}),
+    },
+    "t4": {f"{ratio:.0%} of the words": Row(ratio=ratio) for ratio in RATIOS},
+    "t7": {
+        " + ".join(matches): Row(settings={"matches": matches})
+        for matches in (("video",), ("ocr",), ("hybrid",), ("video", "ocr"), ("ocr", "hybrid"), ("video", "hybrid"))
+    },
+    "t10": {
+        **{f"{one} alone": Row(settings={"modalities": one}) for one in ("video", "ocr")},
+        **{
+            f"{one} alone, unweighed": Row(
+                settings={"modalities": one, "text_condition": False}, against=f"{one} alone"
+            )
+            for one in ("video", "ocr")
+        },
+        "both, unweighed": Row(settings={"text_condition": False}),
+    },
+}
+ROWS: dict[str, Row] = {name: row for table in TABLES.values() for name, row in table.items()}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, or all of BM25 (`row` is then its name).
+
+    Attributes:
+        signs: of each clip.
+        seed: of the corpus and of the training.
+        row: a key of `ROWS`.
+        clips: of all splits.
+        steps: of the training.
+    """
+
+    signs: int
+    seed: int
+    row: str
+    clips: int
+    steps: int
+
+
+class Read(NamedTuple):
+    """A split with what its signs are said to say: the clips in the folder, and the changes of their words."""
+
+    found: FoundClips
+    changes: WordChanges
+
+
+class Planted:
+    """A corpus in its folder, whose splits are read once.
+
+    Args:
+        folder: of the corpus.
+        signs: of each clip.
+    """
+
+    def __init__(self, folder: Path, signs: int) -> None:
+        self._features, self._signs = folder / "features", signs
+        self._corpus = load_corpus(folder)
+        self._splits: dict[tuple[str, str], Split] = {}
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What signs may be said to say."""
+        return (TRUE, *((READ,) if self._signs == 1 else ()), *MISREAD)
+
+    def split(self, name: str, said: str = TRUE, ratio: float = 1.0) -> Split:
+        """Tables and features of a split."""
+        plain = self._plain(name, READ if said == READ else TRUE)
+        read = self.read(name, said, ratio)
+        return plain._replace(videos=changed_words(read.found, plain.videos, read.changes))
+
+    def read(self, name: str, said: str = TRUE, ratio: float = 1.0) -> Read:
+        """The words of a split."""
+        found = find_clips(self._features, self._part(name), words="ocr" if said == READ else "corpus", windows=True)
+        assert isinstance(found, FoundClips)
+        return Read(found, WordChanges(ratio, char_errors=MISREAD.get(said, 0.0)))
+
+    def _part(self, name: str) -> Corpus:
+        return select(self._corpus, split=name)
+
+    def _plain(self, name: str, said: str) -> Split:
+        if (name, said) not in self._splits:
+            part, (videos, _) = self._part(name), self.read(name, said).found.load()
+            self._splits[name, said] = Split(part, load_text_features(self._features, part), videos)
+        return self._splits[name, said]
+
+
+def main() -> int:
+    """The tables; 1 if a claim does not hold."""
+    asked = arguments()
+    found = known_runs(asked.out, Run)
+    wanted = {signs: [runs_of(signs, seed, asked) for seed in range(asked.seeds)] for signs in asked.signs}
+    for signs in asked.signs:
+        for seed in range(asked.seeds):
+            prepare(folder_of(asked.data, signs, seed), signs, seed, asked.clips)
+    todo = [[run for run in runs if run not in found] for seeds in wanted.values() for runs in seeds]
+    work = Work(asked.data)
+    for run, rows in in_processes(todo, work, asked.out, asked.processes):
+        found[run] = rows
+    holds = True
+    for signs, seeds in wanted.items():
+        text, own = tables_of(signs, [rows_of(runs, found) for runs in seeds], asked.tables)
+        print(text, end="\n\n")
+        holds &= own
+    return int(not holds)
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
+    parser.add_argument("--signs", nargs="+", type=int, default=[1, 3], choices=[1, 2, 3, 4])
+    parser.add_argument("--tables", nargs="+", default=[*TABLES], choices=[*TABLES], help="beside t1")
+    parser.add_argument("--steps", type=int, default=300, help="of each training")
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    return asked
+
+
+def folder_of(data: Path, signs: int, seed: int) -> Path:
+    """Where a corpus lies."""
+    return data / f"signs{signs}-seed{seed}"
+
+
+def prepare(folder: Path, signs: int, seed: int, clips: int) -> None:
+    """Render a corpus and compute its features, as far as they are not there."""
+    plan = plan_corpus("scene_text", STRENGTH, clips, seed, PlantSettings(signs=signs))
+    write_corpus(plan, folder)
+    encoder, corpus = load_encoder("builtin"), load_corpus(folder)
+    settings = FeatureSettings(rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, words=load_texts(folder))
+    for words_from in (settings, *((replace(settings, words=None),) if signs == 1 else ())):
+        report = compute_features(corpus, folder / "features", encoder, words_from)
+        if report.set_aside:
+            raise SystemExit(f"{folder}: {len(report.set_aside)} clips could not be read")
+
+
+def runs_of(signs: int, seed: int, asked: argparse.Namespace) -> list[Run]:
+    """All trainings on a corpus, and BM25."""
+    tables = dict.fromkeys(["t1", *asked.tables])
+    names = [name for table in tables for name, row in TABLES[table].items() if signs == 1 or READ not in row.said]
+    return [Run(signs, seed, row, asked.clips, asked.steps) for row in [*names, LEXICAL]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a process does: some trainings on one corpus."""
+
+    data: Path
+
+    def __call__(self, runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+        """The rows of each."""
+        first = runs[0]
+        planted = Planted(folder_of(self.data, first.signs, first.seed), first.signs)
+        found: dict[Run, Rows] = {}
+        for run in runs:
+            found[run] = lexical_rows(planted) if run.row == LEXICAL else rows_of_run(run, planted)
+            for row, figures in found[run].items():
+                shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
+                print(f"{run.signs} signs, seed {run.seed}, {row}: {shown}", file=sys.stderr, flush=True)
+            if out:
+                note_run(out, run, found[run])
+        return found
+
+
+def rows_of_run(run: Run, planted: Planted) -> Rows:
+    """Train once, and measure what it finds in the same words, and in others."""
+    row, begun_s = ROWS[run.row], time.process_time()
+    matcher = trained(run, row, planted)
+    taken = {LEARNED: time.process_time() - begun_s}
+    rows = {run.row: found_of(scores_in(matcher, planted.split("test", row.said, row.ratio)), planted) | taken}
+    for said in row.searched:
+        if said in planted.said:
+            name = f"{run.row}, searched in {said}"
+            rows[name] = found_of(scores_in(matcher, planted.split("test", said)), planted)
+    for said in planted.said if row.lexical else ():
+        rows[f"{run.row} + {LEXICAL}, {said}"] = found_of(with_lexical(matcher, planted, said), planted)
+    return rows
+
+
+def with_lexical(matcher: Matcher, planted: Planted, said: str) -> ScoreBlocks:
+    """A matcher's scores fused with those of BM25, by weights that the validation split gives."""
+    seen = {part: scores_in(matcher, planted.split(part, said)) for part in ("val", "test")}
+    read = {part: lexical(planted, part, said, "trigrams") for part in ("val", "test")}
+    answers = own_clip(planted.split("val").corpus, seen["val"].caption_ids, seen["val"].video_ids)
+    held_out = Validation([seen["val"], read["val"]], answers)
+    return fuse({"matcher": seen["test"], LEXICAL: read["test"]}, validation=held_out)
+
+
+def trained(run: Run, row: Row, planted: Planted) -> Matcher:
+    """The matcher of a row after its last step."""
+    split = planted.split("train", row.said, row.ratio)
+    pairs = pairs_of(split.corpus, split.texts.ids, split.videos.ids)
+    plain = planted_recipe("scene_text", run.seed, Sizes(run.clips, run.steps))
+    settings = {"temperature": plain.matcher.settings["temperature"]} | OWN.get(row.matcher, {}) | dict(row.settings)
+    recipe = replace(
+        plain,
+        matcher=MatcherChoice(row.matcher, settings),
+        adapter=AdapterSettings(kind="mlp", windows=row.windows),
+        loop=replace(plain.loop, batch_size=BATCH),
+    )
+    material = Material(FeatureExamples(pairs, split.texts, split.videos), split.videos.frames.shape[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        return train(recipe, material, Path(folder) / "run").matcher
+
+
+def lexical_rows(planted: Planted) -> Rows:
+    """BM25 over what signs say."""
+    return {
+        f"{LEXICAL}, {by}, {said}": found_of(lexical(planted, "test", said, by), planted)
+        for said in planted.said
+        for by in get_args(By)
+    }
+
+
+def lexical(planted: Planted, name: str, said: str, by: By) -> ScoreBlocks:
+    """BM25 of all captions and clips of a split."""
+    read, split = planted.read(name, said), planted.split(name)
+    shards, _ = read.found.shards()
+    signs = {
+        clip_id: [track.text for track in changed_tracks(shards[clip_id].tracks or (), clip_id, read.changes)]
+        for clip_id in split.videos.ids
+    }
+    texts = dict(split.corpus.captions.select("caption_id", "text").rows())
+    return bm25_scores({one: texts[one] for one in split.texts.ids}, signs, by=by)
+
+
+def scores_in(matcher: Matcher, split: Split) -> ScoreBlocks:
+    """Of a matcher."""
+    return matcher_scores(matcher, split.texts, split.videos)
+
+
+def found_of(held: ScoreBlocks, planted: Planted) -> Figures:
+    """R@1 and mAP in percent, where all that a caption names has to be shown."""
+    captions, videos = list(held.caption_ids), list(held.video_ids)
+    values = held.block(slice(0, len(captions)), slice(0, len(videos)))
+    settings = EvaluationSettings(parse_metrics([MAIN, MAP]), ("t2v",), resamples=0)
+    corpus = planted.split("test").corpus
+    summary = evaluate(Scores(values, captions, videos), corpus, settings, relevance=showing(corpus, captions, videos))
+    return {name: summary.directions["t2v"].summary[name].value for name in (MAIN, MAP)}
+
+
+def rows_of(runs: Sequence[Run], found: Mapping[Run, Rows]) -> Rows:
+    """All rows of a seed."""
+    return {name: figures for run in runs for name, figures in found.get(run, {}).items()}
+
+
+def tables_of(signs: int, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple[str, bool]:
+    """The tables of a number of signs, and whether the claims hold."""
+    names = [name for name in seeds[0] if all(name in seed for seed in seeds)]
+    figures = {name: [seed[name] for seed in seeds] for name in names}
+    base, oracle = figures[FRAMES_ALONE], figures[f"{WTI}, {WORDS}"]
+    lines = [
+        f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds",
+        f"{'row':38}{MAIN:>7}{MAP:>7}  {'gap closed, %':26}{'less':30}{'difference in R@1':24}s",
+    ]
+    for name in names:
+        lines.append(line_of(name, figures, base, oracle))
+    gap = difference(oracle, base, MAIN)
+    lines.append(f"gap: {words(gap)}")
+    holds = gap.low > 0
+    if "0% of the words" in figures:
+        holds &= difference(figures[TCD], figures["0% of the words"], MAIN).low > 0
+    return "\n".join(lines), holds
+
+
+def line_of(
+    name: str, figures: Mapping[str, Sequence[Figures]], base: Sequence[Figures], oracle: Sequence[Figures]
+) -> str:
+    """A row for people."""
+    own, row = figures[name], ROWS.get(name)
+    against = row.against if row else next((one for one in (TCD, FRAMES_ALONE) if name.startswith(one)), "")
+    share = "" if name in (FRAMES_ALONE, f"{WTI}, {WORDS}") else closed(own, base, oracle, MAIN)
+    less = words(difference(own, figures[against], MAIN)) if against in figures and against != name else ""
+    seconds = f"{mean(own, LEARNED):.0f}" if LEARNED in own[0] else ""
+    shown = against if less else ""
+    return f"{name:38}{mean(own, MAIN):7.1f}{mean(own, MAP):7.1f}  {share:26}{shown:30}{less:24}{seconds}".rstrip()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
