@@ -122,6 +122,7 @@ def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str
 def words_of(text: ClipText) -> str:
     """The words on the signs of a clip, each once whatever its case, in the order in which they appear.
 
+    >>> from evenreel.types import TextTrack
     >>> signs = TextTrack("Gate 12", 0.9, 0, 1, (0, 0, 1, 1)), TextTrack("GATE 9", 0.9, 1, 2, (0, 0, 1, 1))
     >>> words_of(ClipText(signs, ()))
     'Gate 12 9'
