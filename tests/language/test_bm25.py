@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenreel.errors import UsageError
 from evenreel.language.bm25 import WORD_COUNTS, Bm25Scores, bm25_scores, trigrams
 
-words = st.sampled_from(["bath", "taxi", "hotel", "gate", "12", "exit", "the"])
+words = st.sampled_from(["bath", "taxi", "hotel", "hostel", "gate", "12", "exit", "the"])
 texts = st.lists(words, max_size=6).map(" ".join)
 signs = st.lists(texts, max_size=4)
 galleries = st.lists(signs, min_size=1, max_size=6)
@@ -90,6 +90,16 @@ def test_it_is_the_formula(asked: list[str], shown: list[list[str]], k1: float, 
     assume(any(documents))
     found = table(bm25_scores(named(asked), clips(shown), k1=k1, b=b))
     np.testing.assert_allclose(found, slow(wanted, documents, k1, b), rtol=1e-5, atol=1e-7)
+
+
+@given(captions, galleries)
+def test_a_trigram_that_two_words_of_a_caption_share_counts_once(asked: list[str], shown: list[list[str]]) -> None:
+    wanted = [[word for word in text.split() if word != "the"] or text.split() for text in asked]
+    pieces = [[piece for word in text for piece in trigrams(word)] for text in wanted]
+    documents = [[piece for text in texts for word in text.split() for piece in trigrams(word)] for texts in shown]
+    assume(any(documents))
+    found = table(bm25_scores(named(asked), clips(shown), by="trigrams"))
+    np.testing.assert_allclose(found, slow(pieces, documents), rtol=1e-5, atol=1e-7)
 
 
 @given(captions, galleries, st.randoms(use_true_random=False))
