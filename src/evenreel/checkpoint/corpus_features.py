@@ -61,7 +61,8 @@ def load_features_for(
         pretrained: the matcher.
         folder: made by `evenreel features`.
         corpus: whose captions and clips; select the split first.
-        progress: called with the share of the captions that became role graphs, where the matcher reads these.
+        progress: called with the share of the captions that became role graphs, where the matcher reads these, or of
+            the sentences on screen that were encoded because their words are changed.
         seen: features of the same clips by its towers as they were before training, where it asks for these
             (`Limits.seen`) and its towers were trained further.
 
@@ -74,7 +75,7 @@ def load_features_for(
     _check_seen(pretrained, seen)
     found, videos, aside = _videos(pretrained.about, folder, corpus)
     changes = pretrained.about.inputs.word_changes or WordChanges()
-    videos = changed_words(found, videos, changes)
+    videos = changed_words(found, videos, changes, progress)
     if seen is not None:
         videos = with_seen(videos, seen, corpus)
     texts = load_text_features(folder, corpus)
