@@ -188,6 +188,10 @@ def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
     assert reads.backbone.augment == base.backbone.augment.replace("crop_and_flip", "crop"), "no mirrored words"
     alike = replace(reads.backbone, rule=base.backbone.rule, augment=base.backbone.augment)
     assert alike == base.backbone
+    unread = load_recipe(find_recipe(name), ["adapter=null", "data.on_screen=null"])
+    assert (unread.adapter, unread.data.on_screen) == (None, None), (
+        "the upper half of the table, as docs/training.md says"
+    )
     frames = {"max_frames": 24} if "max_frames" in base.matcher.settings else {}
     assert reads.matcher.settings == {**base.matcher.settings, **frames}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -28,7 +30,7 @@ from evenreel.training.material import load_material
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import recipe_text
+from evenreel.training.recipe_files import recipe_from, recipe_text
 from evenreel.training.run import Outside, train
 from evenreel.training.window_tokens import WindowTokens
 from evenreel.types import ScoreBlocks, Scores
@@ -258,6 +260,19 @@ def test_the_checkpoint_scores_as_it_did_in_training(
         found[name] = scores.values
     np.testing.assert_allclose(found["read"], kept["scores"], atol=2e-3)
     assert np.abs(found["unread"] - kept["scores"]).max() > 1e-2, "what is written should count"
+
+
+def test_the_recipe_of_the_docs_is_one() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    text = next(
+        text for text in re.findall(r"^```yaml\n(.+?)^```", page, re.MULTILINE | re.DOTALL) if "on_screen" in text
+    )
+    recipe = recipe_from(yaml.safe_load(text))
+    assert recipe.backbone is not None and recipe.data.on_screen is not None
+    features, made = re.findall(r"^evenreel features .+", page[: page.index(text)], re.MULTILINE)[-2:]
+    assert f"--rule '{recipe.backbone.rule}'" in features and features.endswith(f"--out {recipe.data.on_screen}")
+    options = features.partition(" --rule")[2].rpartition(" --out")[0]
+    assert options in made, "what is scored is read as what was learned from"
 
 
 # What is refused -----------------------------------------------------------------------------------------------------
