@@ -73,7 +73,8 @@ def reading_costs(material: StudyMaterial, settings: StudySettings, progress: Pr
         UsageError: the recipe trains another matcher, or the features have no on-screen text.
         CorpusError: there are too few clips for a batch.
     """
-    recipe, (_, test) = tcd_of(material, settings), material.learning()
+    _, test = material.learning()
+    recipe = tcd_of(material, settings)
     learning = learning_of(recipe, splits_of(recipe, material), weights_hash=material.weights_hash)
     shape = _shape(learning, recipe.loop.batch_size, material)
     kinds = {
