@@ -35,8 +35,8 @@ from evenreel.similarity.clues import Rows, Weighing, conditioned, mean_row
 from evenreel.similarity.pooling import masked_mean
 from evenreel.similarity.states import row_count, take_rows
 
-CHUNK_NUMBERS = 2**21
-"""Numbers of one table of pairs: 8 MiB, a few of which are there at a time."""
+CHUNK_NUMBERS = 2**20
+"""Numbers of one table of pairs: 4 MiB, about ten of which are there at a time."""
 
 LEAST_CONFIDENCE = 1e-3
 
