@@ -159,7 +159,7 @@ function parts(hit) {
     "dl",
     { class: "parts", title: PARTS_NOTE, "aria-label": "Why it was put here" },
     [...rows, ["Mean", hit.scores.reranked]].map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, value.toFixed(2)), bar(value)),
+      element("div", {}, element("dt", {}, name), element("dd", {}, (Math.round(value * 100) / 100 || 0).toFixed(2)), bar(value)),
     ),
   );
 }
