@@ -12,7 +12,8 @@ const CHANNELS = {
 };
 const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
 const PARTS_NOTE =
-  "How near your words are to what is seen, to the words on screen, and to both together. The clip stands where the mean puts it.";
+  "How near your words are to what is seen, to the words on screen, and to both together; " +
+  "the clip stands where the mean puts it.";
 
 /**
  * What a card asks for: to open a clip at a time, to find clips like it, or only such that show the same.
@@ -159,10 +160,13 @@ function parts(hit) {
     "dl",
     { class: "parts", title: PARTS_NOTE, "aria-label": "Why it was put here" },
     [...rows, ["Mean", hit.scores.reranked]].map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, (Math.round(value * 100) / 100 || 0).toFixed(2)), bar(value)),
+      element("div", {}, element("dt", {}, name), element("dd", {}, decimals(value)), bar(value)),
     ),
   );
 }
+
+/** Two decimals, and no minus before 0.00. */
+const decimals = (value) => (Math.round(value * 100) / 100 || 0).toFixed(2);
 
 function bar(value) {
   const fill = element("span", {});
