@@ -349,6 +349,14 @@ def test_a_metric_that_is_not_measured(tmp_path: Path) -> None:
         ({"matcher": {"name": "temporal", "settings": {"max_frames": 3}}}, "A clip has 4 frames.* built for 3"),
         ({"matcher": {"name": "x_clip", "settings": {"max_words": 5}}}, "A caption has 6 words.* built for 5"),
         ({"adapter": {"windows": True}}, "adapter.windows is true, but the features have no on-screen text"),
+        (
+            {"matcher": {"name": "tcd", "settings": {"heads": 2}}},
+            "The matcher tcd reads on-screen text, but the features",
+        ),
+        (
+            {"matcher": {"name": "tcd", "settings": {"heads": 2}}, "adapter": {"windows": True}},
+            "adapter.windows puts on-screen text among the frames, and the matcher tcd reads it as it is",
+        ),
     ],
 )
 def test_what_a_matcher_cannot_take_is_said_before_the_start(

@@ -235,12 +235,18 @@ def _evaluation(
 
 def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
     """Refuse, before the first step, captions and clips that the matcher cannot take."""
+    _check_readers(recipe)
     if isinstance(examples, FeatureExamples):
         videos = examples.video_features
         if matcher.limits.windows and videos.window_mask is None:
             raise UsageError(
                 "adapter.windows is true, but the features have no on-screen text; run `evenreel features` without "
                 "--no-ocr, or set adapter.windows=false."
+            )
+        if videos.window_mask is None and reads_windows(spec_of(recipe)):
+            raise UsageError(
+                f"The matcher {recipe.matcher.name} reads on-screen text, but the features have none; run `evenreel "
+                "features` without --no-ocr, or set matcher.settings.modalities=video to train without text."
             )
         check_lengths(matcher, examples.text_features, videos)
         return
@@ -256,6 +262,16 @@ def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
         _check_on_screen(recipe, given=windows is not None)
         counts = np.array([file.frames or 0 for file in examples.files])
         check_frames(matcher, np.arange(counts.max()) < counts[:, None], windows)
+
+
+def _check_readers(recipe: Recipe) -> None:
+    """Refuse to hide on-screen windows among the frames from a matcher that reads them itself."""
+    own = reads_windows(MatcherSpec(recipe.matcher.name, recipe.matcher.settings))
+    if own and recipe.adapter is not None and recipe.adapter.windows:
+        raise UsageError(
+            f"adapter.windows puts on-screen text among the frames, and the matcher {recipe.matcher.name} reads it as "
+            "it is; set adapter.windows=false."
+        )
 
 
 def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
