@@ -75,7 +75,7 @@ MISREAD = {"10 % misread": 0.1, "30 % misread": 0.3}
 """Shares of characters."""
 RATIOS = (0.0, 0.1, 0.2, 0.4, 0.8)
 WTI, TCD, WORDS, LEXICAL = "wti", "tcd", "words", "BM25"
-FRAMES_ALONE = f"{WTI}, frames"
+FRAMES_ALONE, ORACLE = f"{WTI}, frames", f"{WTI}, {WORDS}"
 BASES = ("mean_pool", "x_clip", "x_pool", "t_mass", WTI)
 OWN: dict[str, dict[str, Any]] = {"x_clip": {"temporal_layers": 0}, TCD: {}}
 """Settings of matchers: blocks over frames that start from nothing have too little to learn from here."""
@@ -388,35 +388,41 @@ def rows_of(runs: Sequence[Run], found: Mapping[Run, Rows]) -> Rows:
 
 
 def tables_of(signs: int, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple[str, bool]:
-    """The tables of a number of signs, and whether the claims hold."""
+    """The tables of a number of signs, in Markdown, and whether the claims hold."""
     names = [name for name in seeds[0] if all(name in seed for seed in seeds)]
     figures = {name: [seed[name] for seed in seeds] for name in names}
-    base, oracle = figures[FRAMES_ALONE], figures[f"{WTI}, {WORDS}"]
-    lines = [
-        f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds",
-        f"{'row':38}{MAIN:>7}{MAP:>7}  {'gap closed, %':26}{'less':30}{'difference in R@1':24}s",
-    ]
-    for name in names:
-        lines.append(line_of(name, figures, base, oracle))
-    gap = difference(oracle, base, MAIN)
-    lines.append(f"gap: {words(gap)}")
+    gap = difference(figures[ORACLE], figures[FRAMES_ALONE], MAIN)
+    parts = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds; gap of R@1: {words(gap)}"]
+    for table in dict.fromkeys(["t1", *tables]):
+        rows = [name for name in names if table_of(name) == table]
+        shown = rows if table in ("t1", "words") else [TCD, *rows]
+        lines = [line_of(name, figures) for name in shown]
+        parts.append(
+            "\n".join(
+                [table, "", "| | R@1 | mAP | gap closed, % | difference in R@1 | seconds |", "|" + "---|" * 6, *lines]
+            )
+        )
     holds = gap.low > 0
-    if "0% of the words" in figures:
-        holds &= difference(figures[TCD], figures["0% of the words"], MAIN).low > 0
-    return "\n".join(lines), holds
+    if (none := f"{RATIOS[0]:.0%} of the words") in figures:
+        holds &= difference(figures[TCD], figures[none], MAIN).low > 0
+    return "\n\n".join(parts), holds
 
 
-def line_of(
-    name: str, figures: Mapping[str, Sequence[Figures]], base: Sequence[Figures], oracle: Sequence[Figures]
-) -> str:
+def table_of(name: str) -> str:
+    """Where a row stands; what is no training of its own is about words."""
+    return next((table for table, rows in TABLES.items() if name in rows), "words")
+
+
+def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
     """A row for people."""
-    own, row = figures[name], ROWS.get(name)
-    against = row.against if row else next((one for one in (TCD, FRAMES_ALONE) if name.startswith(one)), "")
-    share = "" if name in (FRAMES_ALONE, f"{WTI}, {WORDS}") else closed(own, base, oracle, MAIN)
-    less = words(difference(own, figures[against], MAIN)) if against in figures and against != name else ""
+    own, base, oracle = figures[name], figures[FRAMES_ALONE], figures[ORACLE]
+    share = "" if name in (FRAMES_ALONE, ORACLE) else closed(own, base, oracle, MAIN)
+    other = (
+        ROWS[name].against if name in ROWS else next((one for one in (TCD, FRAMES_ALONE) if name.startswith(one)), "")
+    )
+    less = f"{words(difference(own, figures[other], MAIN))} to {other}" if other in figures and other != name else ""
     seconds = f"{mean(own, LEARNED):.0f}" if LEARNED in own[0] else ""
-    shown = against if less else ""
-    return f"{name:38}{mean(own, MAIN):7.1f}{mean(own, MAP):7.1f}  {share:26}{shown:30}{less:24}{seconds}".rstrip()
+    return f"| {name} | {mean(own, MAIN):.1f} | {mean(own, MAP):.1f} | {share} | {less} | {seconds} |"
 
 
 if __name__ == "__main__":
