@@ -3,6 +3,8 @@
 from evenreel.audits.length import audit_length
 from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.length_tail import TailClasses, read_tail_classes
+from evenreel.audits.overlay import audit_overlay
+from evenreel.audits.overlay_measures import OverlayMeasures, measure_overlay
 from evenreel.audits.perturbed_measures import PerturbedMeasures, measure_perturbed
 from evenreel.audits.registry import AUDITS, OF_EDITS, OF_SOURCE, audit
 from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Effect
@@ -20,15 +22,18 @@ __all__ = [
     "AuditTable",
     "Effect",
     "LengthMeasures",
+    "OverlayMeasures",
     "PerturbedMeasures",
     "SourceMeasures",
     "TailClasses",
     "audit",
     "audit_length",
+    "audit_overlay",
     "audit_source",
     "audit_textual",
     "audit_visual",
     "measure_length",
+    "measure_overlay",
     "measure_perturbed",
     "measure_source",
     "read_tail_classes",

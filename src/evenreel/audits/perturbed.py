@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -119,7 +119,7 @@ class Perturbed:
     Attributes:
         versions: by the name of the edit, `AS_IS` first.
         clip_ids: (V,) ids of the clips.
-        own: (Q,) which of them each caption describes.
+        own: (Q,) which of them each caption describes, or looks for.
         caption_ids: (Q,) ids of the captions.
         notices: sentences on what was left out.
     """
@@ -166,6 +166,16 @@ class Perturbed:
         }
         own = np.array([place[clip_of[one]] for one in asked], dtype=np.int64)
         return cls(versions, clips, own, asked, _left_out(checked, len(clips), len(asked)))
+
+    def aimed(self, captions: Places, clips: Places) -> Perturbed:
+        """The same of P captions, which may recur, each looking for another clip than its own.
+
+        Args:
+            captions: (P,) places of the captions.
+            clips: (P,) place of the clip that each looks for.
+        """
+        versions = {name: replace(one, rows=one.rows[captions]) for name, one in self.versions.items()}
+        return replace(self, versions=versions, own=clips, caption_ids=tuple(self.caption_ids[one] for one in captions))
 
     def standings(self, placings: Mapping[str, tuple[bool, bool]], band_bytes: int) -> dict[tuple[str, str], Standings]:
         """Where own clips stand, by the name of the edit and of its placing, (`AS_IS`, `AS_IS`) first.

@@ -121,7 +121,7 @@ def measure_perturbed(
         UsageError: there are no edited scores, or only those of a control.
     """
     perturbed = Perturbed.of(scores, corpus, settings.edited)
-    key = main or _first(perturbed), next(iter(placings))
+    key = main or first_edit(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)
     intervals = mean_intervals(np.stack([*columns.values()]), perturbed.own, settings)
@@ -134,8 +134,12 @@ def measure_perturbed(
     return PerturbedMeasures(perturbed, standings, changes, effect, key)
 
 
-def _first(perturbed: Perturbed) -> str:
-    """The first edit that is no control."""
+def first_edit(perturbed: Perturbed) -> str:
+    """The first edit that is no control.
+
+    Raises:
+        UsageError: there are only scores of a control.
+    """
     for edit in perturbed.edits:
         if edit != CONTROL:
             return edit

@@ -60,7 +60,7 @@ def _beyond_words(measured: PerturbedMeasures, confidence: float, when: str) -> 
     return (
         f"{_beyond_lead(effect, change.edit)}: with it the clip of a caption moves by {change.moved.value:.2f} "
         f"standard deviations of the other clips' scores {when}, which is {effect.value:.2f} beyond the control"
-        f"{_ends(effect, confidence)}.{_beside_words(measured)}"
+        f"{interval_words(effect, confidence)}.{_beside_words(measured)}"
     )
 
 
@@ -93,7 +93,7 @@ def _fall_words(measured: PerturbedMeasures, confidence: float, when: str) -> st
         lead = f"That {edit!r} makes clips fall or rise cannot be told: the"
     return (
         f"{lead} clip of a caption {does} by {fall.value:.2f} standard deviations of the other clips' scores "
-        f"with {edit!r} {when}{_ends(fall, confidence)}."
+        f"with {edit!r} {when}{interval_words(fall, confidence)}."
     )
 
 
@@ -103,7 +103,8 @@ def _turned(effect: Effect) -> Effect:
     return replace(effect, value=-effect.value, low=low, high=high)
 
 
-def _ends(effect: Effect, confidence: float) -> str:
+def interval_words(effect: Effect, confidence: float) -> str:
+    """The interval in brackets, after a space; empty where there is none."""
     if effect.low is None or effect.high is None:
         return ""
     return f" ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.length import audit_length
+from evenreel.audits.overlay import audit_overlay
 from evenreel.audits.result import AuditResult, AuditSettings
 from evenreel.audits.source import audit_source
 from evenreel.audits.textual import audit_textual
@@ -21,13 +22,14 @@ AUDITS: dict[str, Audit] = {
     "length": audit_length,
     "visual": audit_visual,
     "textual": audit_textual,
+    "overlay": audit_overlay,
 }
 
 OF_SOURCE = frozenset({"source", "confounds"})
 """Audits that ask of each clip where it is from; the others do without."""
 
-OF_EDITS = frozenset({"visual", "textual"})
-"""Audits that hold scores against those after an edit (`AuditSettings.edited`), one of the two at a time."""
+OF_EDITS = frozenset({"visual", "textual", "overlay"})
+"""Audits that hold scores against those after an edit (`AuditSettings.edited`), one of them at a time."""
 
 
 def audit(

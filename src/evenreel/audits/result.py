@@ -33,8 +33,9 @@ class AuditSettings:
         band_bytes: about how many bytes of scores are asked for at once.
         train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual` and `textual`, scores of the same captions and clips after an edit of the one or
-            the other, by the name of the edit; the effect is of the first, and `control` is what they are held against.
+        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
+            the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
+            held against.
     """
 
     resamples: int = 1000

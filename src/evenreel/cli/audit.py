@@ -29,8 +29,9 @@ TRAIN = "train"
 TRAIN_HELP = "Part of the corpus that was learned from, for the audit length; train where the corpus has it."
 TAIL_HELP = "csv of verbs or nouns with few training clips, for the audit length; again for another file."
 EDITED_HELP = (
-    "For visual or textual: scores after an edit, such as background-swapped=bg.npz; again for another edit. With "
-    "several --scores, each edit once for each, in their order."
+    "For visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for another edit. "
+    "With several --scores, each edit once for each, in their order. For overlay, --corpus is that of the clips with "
+    "misleading words, whose column overlay_of names the clip whose words each carries."
 )
 QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
 
@@ -139,11 +140,11 @@ def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Pa
     asked = [name for name in names if name in OF_EDITS]
     if len(asked) > 1:
         raise UsageError(
-            f"{' and '.join(asked)} hold scores against those of other edits, one of clips and one of captions; give "
+            f"{' and '.join(asked)} hold scores against those of other edits, such as of clips or of captions; give "
             "each a command of its own."
         )
     if edited and not asked:
-        raise UsageError("--edited goes with the audit visual or textual; leave it out.")
+        raise UsageError("--edited goes with the audit visual, textual or overlay; leave it out.")
     if asked and (library is not None or not edited):
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
