@@ -197,7 +197,7 @@ def test_the_page_and_the_json_have_every_table() -> None:
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     clean = of(read([-1] * CLIPS, 0.0))
     asked = replace(SETTINGS, edited={"overlay": clean})
-    with pytest.raises(CorpusError, match="have no column 'overlay_of'.*evenreel corpus edit --edit overlay"):
+    with pytest.raises(CorpusError, match="have no column 'overlay_of'.*evenreel planted scene_text --edit overlay"):
         audit_overlay(clean, corpus(), asked)
     with pytest.raises(UsageError, match="There are no scores after an edit"):
         audit_overlay(clean, marked(), SETTINGS)
