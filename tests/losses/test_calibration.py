@@ -98,6 +98,18 @@ def test_windows_without_text_and_padding_take_no_part() -> None:
     assert contrastive_synchrony(Sequence(frames, real), none, 0.1).item() == 0
 
 
+def test_a_batch_without_words_gives_the_temperature_a_gradient_of_zero() -> None:
+    """Several devices wait for a gradient of every parameter, whatever a batch shows."""
+    frames, unread = whole(rows(2, 4, 8)), Sequence(rows(2, 3, 8, seed=1), torch.zeros(2, 3, dtype=torch.bool))
+    temperature = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+    for loss in (
+        cycle_loss(frames, unread, temperature, CycleSettings()),
+        contrastive_synchrony(frames, unread, temperature),
+    ):
+        (found,) = torch.autograd.grad(loss, temperature)
+        assert found.item() == 0
+
+
 @pytest.mark.parametrize("form", ["softmax", "squared_distance", "printed"])
 def test_padding_gets_no_gradient(form: CycleForm) -> None:
     frames, windows = rows(2, 4, 8), rows(2, 3, 8, seed=1)

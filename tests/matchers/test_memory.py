@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,19 @@ def test_scoring_keeps_to_its_budget(name: str, shape: str) -> None:
     states = 2 * sum(tensor.nbytes for side in encoded for tensor in tensors_of(side.state))
     assert live.most <= CHUNK_BYTES + pairs + states
     assert live.now == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"fusion": "cross_attention"}, {"attention_norm": False}, {"intra": "keys"}],
+    ids=str,
+)
+def test_chunks_of_tcd_keep_to_theirs_with_as_many_windows_as_frames(settings: dict[str, Any]) -> None:
+    """Tables of frames by windows, of every head, are the largest where vectors are short."""
+    matcher = build_matcher("tcd", DIMENSION, settings)
+    texts, videos = features((48, 48, 1, 64))
+    videos = replace(videos, windows=videos.frames[::-1].copy(), window_mask=videos.frame_mask)
+    text, video = encode_texts(matcher, texts).state, encode_videos(matcher, videos).state
+    with torch.inference_mode(), Live() as live:
+        matcher.score(text, video)
+    assert 0 < live.most <= CHUNK_BYTES

@@ -326,6 +326,7 @@ def test_training_starts_at_cosines_of_features() -> None:
         ({"fusion": "sum"}, "The setting fusion of tcd is 'sum'; it must be clues or video_clue or cross_attention"),
         ({"tau": 0.0}, "The setting tau of tcd is 0.0; it must be a number above 0"),
         ({"lambda_hsc": -1}, "The setting lambda_hsc of tcd is -1; it must be a number of at least 0"),
+        ({"matches": [["video"]]}, r"The setting matches of tcd is \[\['video'\]\]; it must be some of video"),
         ({"heads": 3}, "Features of length 16 cannot be split among 3 attention heads"),
     ],
 )
@@ -339,3 +340,31 @@ def test_more_frames_than_types_are_refused() -> None:
     with pytest.raises(UsageError, match=r"A clip has 4 frames, but this matcher was built for 3 at most"):
         matcher.encode_video(clips())
     assert tcd(max_frames=3, types="shared").limits.frames is None
+
+
+def test_more_windows_than_types_are_refused_by_the_setting_that_there_is() -> None:
+    video = read_videos(videos((1, 2, 1, 2, 1), dtype=torch.float64), (2, 5, 1, 1, 1))
+    with pytest.raises(UsageError, match=r"A clip has 5 on-screen windows, .* for 3 at most; .* max_frames=5 or more"):
+        tcd(max_frames=3).encode_video(video)
+
+
+@pytest.mark.parametrize("calibration", ["cycle", "contrastive"])
+def test_coarse_precision_does_not_reach_the_calibration(calibration: str) -> None:
+    """Places up to 64 have no quarters in bfloat16."""
+    matcher, text = tcd(lambda_hsc=1.0, calibration=calibration).float(), captions()
+    video = read_videos(videos(), (2, 0, 1, 5, 3))
+    expected = matcher.loss(pairs(text, video))["hsc"]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = matcher.loss(pairs(text, video))["hsc"]
+    torch.testing.assert_close(found, expected)
+
+
+def test_confidence_counts_where_captions_weigh_nothing() -> None:
+    """Of two windows, one read with 0.9 and one with 0.1, the weights are those."""
+    matcher, text = tcd(confidence=True, text_condition=False, modalities="ocr"), texts()
+    video = read_videos(videos((1,), dtype=torch.float64), (2,))
+    video = replace(video, window_confidence=torch.tensor([[0.9, 0.1]], dtype=torch.float64))
+    assert video.windows is not None
+    mean = 0.9 * video.windows[0, 0] + 0.1 * video.windows[0, 1]
+    expected = F.cosine_similarity(text.sentence, mean[None])
+    torch.testing.assert_close(scores_of(matcher, text, video)[:, 0], expected)

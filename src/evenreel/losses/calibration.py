@@ -79,7 +79,7 @@ def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: Cyc
 
 
 def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
-    """L_hsc (equation 5), the mean over real frames of videos with some text; zero where no video has any.
+    """L_hsc (equation 5), the mean over real frames of videos with some text; zero times tau where no video has any.
 
     Args:
         frames: of B videos, at least one real a row.
@@ -93,7 +93,7 @@ def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float,
     """
     some = windows.mask.any(1)
     if not some.any():
-        return frames.vectors.new_zeros(())
+        return _nothing(frames, temperature)
     here, there = (Sequence(each.vectors[some], each.mask[some]) for each in (frames, windows))
     loss = _off_by(here, there, temperature, settings)
     return (loss + _off_by(there, here, temperature, settings)) / 2 if settings.both_ways else loss
@@ -125,7 +125,7 @@ def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tens
     own = _own_windows(frames.mask, windows.mask.shape[1])
     written = windows.mask.gather(1, own) & frames.mask
     if not written.any():
-        return frames.vectors.new_zeros(())
+        return _nothing(frames, temperature)
     first, second = (F.normalize(each.vectors, dim=-1) for each in (frames, windows))
     logits = first @ second.mT / temperature
     low = torch.finfo(logits.dtype).min
@@ -133,6 +133,11 @@ def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tens
     to_frames = F.log_softmax(logits.masked_fill(~frames.mask[:, :, None], low), dim=1)
     both = [each.gather(2, own[..., None])[..., 0][written] for each in (to_windows, to_frames)]
     return -torch.stack(both).mean()
+
+
+def _nothing(frames: Sequence, temperature: Tensor | float) -> Tensor:
+    """Zero that the temperature has a gradient of: devices that train together wait for one of every parameter."""
+    return frames.vectors.new_zeros(()) * temperature
 
 
 def _own_windows(frame_mask: Tensor, windows: int) -> Tensor:

@@ -13,20 +13,21 @@ from evenreel.similarity.chunks import lengths
 from evenreel.types import TextFeatures, VideoFeatures
 
 
-def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
+def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted: str = "") -> tuple[Tensor, Tensor]:
     """Items and mask without padding past the limit.
 
     Args:
         items: (N, L, D).
         mask: (N, L) True = real.
         limit: places that there are parameters for.
-        names: what a row is called, and what its items are: `("clip", "frames")`.
+        names: what a row is called, and what the setting of the limit is of: `("clip", "frames")`.
+        counted: what the items are, where they are something else.
 
     Raises:
         UsageError: there is a real item past the limit.
     """
     if mask.shape[1] > limit and mask[:, limit:].any():
-        raise _too_long(int(lengths(mask).max()), limit, names)
+        raise _too_long(int(lengths(mask).max()), limit, names, counted)
     return items[:, :limit], mask[:, :limit]
 
 
@@ -125,5 +126,5 @@ def _too_long(most: int, limit: int, names: tuple[str, str], counted: str = "") 
     row, parts = names
     return UsageError(
         f"A {row} has {most} {counted or parts}, but this matcher was built for {limit} at most; "
-        f"use fewer {parts}, or train with max_{parts}={most} or more."
+        f"use fewer {counted or parts}, or train with max_{parts}={most} or more."
     )

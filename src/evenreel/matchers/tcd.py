@@ -32,7 +32,7 @@ from evenreel.matchers.mean_pool import Rows as Sentences
 from evenreel.matchers.tcd_clues import Clue, CoAttention, CrossAttention, Sides, weighed_attention
 from evenreel.matchers.tcd_settings import TcdSettings
 from evenreel.similarity.clues import Rows, Weighing, conditioned, mean_row
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.pooling import masked_mean, masked_softmax
 from evenreel.similarity.states import row_count, take_rows
 
 CHUNK_NUMBERS = 2**20
@@ -94,10 +94,18 @@ class Calibration(nn.Module):
         )
 
     def forward(self, frames: Sequence, windows: Sequence) -> Tensor:
-        """Of the frames and windows with text of B videos, as they are before a caption weighs them."""
-        if self._contrastive:
-            return contrastive_synchrony(frames, windows, self.log_tau.exp())
-        return cycle_loss(frames, windows, self.log_tau.exp(), self._cycle)
+        """Of the frames and windows with text of B videos, as they are before a caption weighs them.
+
+        Calculated in float32 at least: places would have no fractions in less.
+        """
+        frames, windows = (
+            Sequence(each.vectors.to(torch.promote_types(each.vectors.dtype, torch.float32)), each.mask)
+            for each in (frames, windows)
+        )
+        with torch.autocast(frames.vectors.device.type, enabled=False):
+            if self._contrastive:
+                return contrastive_synchrony(frames, windows, self.log_tau.exp())
+            return cycle_loss(frames, windows, self.log_tau.exp(), self._cycle)
 
 
 class Tcd(nn.Module):
@@ -153,7 +161,7 @@ class Tcd(nn.Module):
         Raises:
             UsageError: a clip has more frames or windows than there are types for.
         """
-        frames, frame_mask = self._within(F.normalize(video.frames, dim=-1), video.frame_mask, ("clip", "frames"))
+        frames, frame_mask = self._within(F.normalize(video.frames, dim=-1), video.frame_mask, "frames")
         windows, window_mask, certainty = self._windows(video)
         plain = TcdVideo(frames, frame_mask, windows, window_mask, certainty, (), ())
         if self.settings.modalities != "both":
@@ -190,19 +198,20 @@ class Tcd(nn.Module):
             terms["hsc"] = self.settings.lambda_hsc * self.calibration(frames, windows)
         return terms
 
-    def _within(self, rows: Tensor, mask: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
-        return (rows, mask) if self.limits.frames is None else cut(rows, mask, self.limits.frames, names)
+    def _within(self, rows: Tensor, mask: Tensor, of: str) -> tuple[Tensor, Tensor]:
+        limit = self.limits.frames
+        return (rows, mask) if limit is None else cut(rows, mask, limit, ("clip", "frames"), of)
 
     def _windows(self, video: VideoBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Windows with their mask and certainty; where nobody read any, none has text."""
         if video.windows is None or video.window_mask is None or video.windows.shape[1] == 0:
             windows, mask = torch.zeros_like(video.frames[:, :1]), torch.zeros_like(video.frame_mask[:, :1])
         else:
-            windows, mask = self._within(video.windows, video.window_mask, ("clip", "windows"))
+            windows, mask = self._within(video.windows, video.window_mask, "on-screen windows")
         certainty = torch.zeros_like(windows[..., 0])
         if self.no_text is None:
             return windows, mask, certainty
-        given = getattr(video, "window_confidence", None)
+        given = video.window_confidence
         if self.settings.confidence and given is not None:
             certainty = given[:, : mask.shape[1]].clamp(min=LEAST_CONFIDENCE).log() * mask
         first = torch.zeros_like(mask)
@@ -242,7 +251,9 @@ class Tcd(nn.Module):
     def _chunk(self, video: TcdVideo) -> tuple[int, int]:
         """Captions and videos of a chunk, about as many of both."""
         longest = max(video.frames.shape[1], video.windows.shape[1])
-        numbers = self.limits.dimension * (longest if self.cross is not None else 1)
+        numbers = self.limits.dimension
+        if self.cross is not None:
+            numbers = longest * max(numbers, longest * self.settings.heads)
         if self.frames_look is not None and not self.settings.attention_norm:
             numbers = max(numbers, longest**2)
         pairs = max(1, CHUNK_NUMBERS // max(numbers, longest * self.settings.heads))
@@ -272,7 +283,8 @@ class Tcd(nn.Module):
         if self.settings.text_condition:
             shares = conditioned(sentence, rows, mask, self.settings.tau, certainty)
         else:
-            shares = (mask[:, None].to(rows.dtype) / count).expand(-1, len(sentence), -1)
+            alike = torch.zeros_like(rows[..., 0]) if certainty is None else certainty
+            shares = masked_softmax(alike, mask)[:, None].expand(-1, len(sentence), -1)
         return shares * count if self.settings.preserve_mean else shares
 
     def _weighings(

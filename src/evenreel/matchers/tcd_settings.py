@@ -34,7 +34,10 @@ PRINTED: dict[str, Any] = {
 _MATCHES = Allowed(
     f"some of {', '.join(PARTS)}, each once",
     lambda value: (
-        isinstance(value, (list, tuple)) and bool(value) and set(value) <= set(PARTS) and len(set(value)) == len(value)
+        isinstance(value, (list, tuple))
+        and bool(value)
+        and all(part in PARTS for part in value)
+        and len(set(value)) == len(value)
     ),
 )
 
@@ -49,7 +52,8 @@ class TcdSettings:
             towers, which are about 10 long: 5 / (10 x 10) is 0.05.
         preserve_mean: weights of frames and windows are 1 in the mean instead of adding up to 1, so that no logit of
             the attention behind shrinks by the square of their number.
-        confidence: windows count by the confidence with which their words were read too. Not in the paper.
+        confidence: windows count by the confidence with which their words were read too, also where captions weigh
+            nothing. Not in the paper.
         modalities: `both`, or what is looked at alone (table 10); then co-attention, clues and calibration have no
             part.
         co_attention: whether frames and windows look at each other (equations 6 and 7, table 2).
