@@ -279,9 +279,9 @@ def plain_tcd_row(matcher: Any, sentence: Tensor, video: VideoBatch) -> Tensor:
     def weighed(rows: Tensor) -> Tensor:
         return root * rows * (rows.shape[1] * (rows @ sentence / tau).softmax(1))[..., None]
 
-    def looked(module: Any, rows: Tensor, keys: Tensor, raw: Tensor, raw_keys: Tensor) -> Tensor:
+    def looked(module: Any, raw: Tensor, raw_keys: Tensor, keys: Tensor) -> Tensor:
         query, key = module.query(module.norm_query(root * raw)), module.key(module.norm_key(root * raw_keys))
-        return rows + (query @ key.mT / root).softmax(-1) @ module.value(keys)
+        return (query @ key.mT / root).softmax(-1) @ module.value(keys)
 
     def attended(module: Any, queries: Tensor, keys: Tensor) -> Tensor:
         def heads(rows: Tensor) -> Tensor:
@@ -301,8 +301,8 @@ def plain_tcd_row(matcher: Any, sentence: Tensor, video: VideoBatch) -> Tensor:
     frames, windows = video.frames, video.windows
     assert windows is not None
     seen, read = weighed(frames), weighed(windows)
-    ocr = looked(matcher.frames_look, seen, read, frames, windows)
-    of_video = looked(matcher.windows_look, read, seen, windows, frames)
+    ocr = looked(matcher.frames_look, frames, windows, read)
+    of_video = looked(matcher.windows_look, windows, frames, seen)
     typed = of_video + matcher.video_types[: of_video.shape[1]], ocr + matcher.ocr_types[: ocr.shape[1]]
     hybrid = (clue("video", *typed) + clue("ocr", *typed[::-1])) / 2
     parts = torch.stack([of_video.mean(1), ocr.mean(1), hybrid])

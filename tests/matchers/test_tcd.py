@@ -81,8 +81,8 @@ def slow_parts(matcher: Tcd, sentence: Tensor, frames: Tensor, windows: Tensor, 
     o = torch.stack([weight * row for weight, row in zip(q, raw_o, strict=True)])
     refined_v, refined_o = v, o
     if own.co_attention:
-        refined_o = looked_at(matcher.frames_look, (v, raw_v), (o, raw_o), own.residual)
-        refined_v = looked_at(matcher.windows_look, (o, raw_o), (v, raw_v), own.residual)
+        refined_o = looked_at(matcher.frames_look, (v, raw_v), (o, raw_o), own.co_residual)
+        refined_v = looked_at(matcher.windows_look, (o, raw_o), (v, raw_v), own.co_residual)
     means = {"video": refined_v.mean(0), "ocr": refined_o.mean(0)}
     found = {part: F.cosine_similarity(sentence, means[part], dim=0) for part in ("video", "ocr")}
     found["hybrid"] = F.cosine_similarity(sentence, slow_hybrid(matcher, refined_v, refined_o), dim=0)
@@ -166,6 +166,7 @@ def multi_head(module: Any, queries: Tensor, keys: Tensor) -> Tensor:
         {"co_attention": False},
         {"attention_norm": False},
         {"residual": False},
+        {"co_residual": True},
         {"preserve_mean": False},
         {"text_condition": False},
         {"types": "shared"},

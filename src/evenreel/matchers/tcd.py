@@ -232,7 +232,7 @@ class Tcd(nn.Module):
         frames, windows = self.scale * video.frames, self.scale * video.windows
         if self.frames_look is None:
             return Rows(frames, streams.video_taken), Rows(windows, streams.ocr_taken)
-        kept = float(self.settings.residual)
+        kept = float(self.settings.co_residual)
         return Rows(kept * windows, streams.video_taken), Rows(kept * frames, streams.ocr_taken)
 
     def _hybrids(self, video_rows: Rows, ocr_rows: Rows) -> tuple[Any, ...]:

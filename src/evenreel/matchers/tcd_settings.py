@@ -59,7 +59,9 @@ class TcdSettings:
         co_attention: whether frames and windows look at each other (equations 6 and 7, table 2).
         attention_norm: layer normalisation of what looks and of what is looked at there, so that who looks at whom
             does not depend on the caption.
-        residual: what attention finds is added to what looks, as in ViLBERT; else it replaces it, as printed.
+        co_residual: what co-attention finds is added to what looks, as in ViLBERT; else it replaces it, as printed.
+            Added, refined frames and refined windows are both of frames and windows, and hardly differ.
+        residual: what a clue's attention finds is added to the token; else it replaces it, as printed.
         fusion: the hybrid of both (equation 11, table 6): `clues`, the mean of the two; `video_clue`; `cross_attention`
             of windows on frames; `concat` and an MLP; `product`, A x B + A; `addition`.
         intra: how a clue token knows the rows of its own modality: by `self_attention` before it looks at the other
@@ -87,6 +89,7 @@ class TcdSettings:
     modalities: Literal["both", "video", "ocr"] = "both"
     co_attention: bool = True
     attention_norm: bool = True
+    co_residual: bool = False
     residual: bool = True
     fusion: Fusion = "clues"
     intra: Literal["self_attention", "keys", "none"] = "self_attention"
@@ -104,9 +107,9 @@ class TcdSettings:
     temperature: float = 0.01
 
     def __post_init__(self) -> None:
-        switches = ("text_condition", "preserve_mean", "confidence", "co_attention", "attention_norm", "residual")
+        switches = ("text_condition", "preserve_mean", "confidence", "co_attention", "attention_norm", "both_ways")
         allowed = {
-            **dict.fromkeys((*switches, "both_ways", "normalise_index"), TRUE_OR_FALSE),
+            **dict.fromkeys((*switches, "co_residual", "residual", "normalise_index"), TRUE_OR_FALSE),
             **dict.fromkeys(("tau", "cycle_tau", "temperature"), ABOVE_0),
             **dict.fromkeys(("heads", "max_frames"), whole(1)),
             "modalities": one_of("both", "video", "ocr"),
