@@ -25,6 +25,7 @@ Fusion = Literal["clues", "video_clue", "cross_attention", "concat", "product", 
 PRINTED: dict[str, Any] = {
     "preserve_mean": False,
     "attention_norm": False,
+    "co_residual": False,
     "residual": False,
     "intra": "none",
     "cycle": "printed",

@@ -85,8 +85,9 @@ PAPER_10 = (
     "and 60.4 with it. One modality alone has no co-attention, clues or calibration."
 )
 PRINTED = (
-    "all as printed: weights of frames and windows add up to 1, attention has neither norm nor residual, clues see "
-    "nothing of their own modality, distances stand for similarities in calibration, and windows without text say so. "
+    "all as printed: weights of frames and windows add up to 1, attention has no norm and clues no residual "
+    "(nor has co-attention, here either but for its row), clues see nothing of their own modality, distances stand for "
+    "similarities in calibration, and windows without text say so. "
     "tau 5 is the paper's number, which is for vectors about ten long; those of features have length 1."
 )
 MISREAD = (
