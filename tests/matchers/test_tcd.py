@@ -17,6 +17,7 @@ from evenreel.matchers import VideoBatch, build_matcher
 from evenreel.matchers.matcher import Coarse, LearnsMore, TellsParts
 from evenreel.matchers.tcd import Tcd
 from evenreel.matchers.tcd_settings import PRINTED
+from evenreel.similarity.states import row_bytes
 from tests.matchers.examples import DIMENSION, captions, disturb, pairs, read_videos, scores_of, videos
 
 HEADS = 2
@@ -306,6 +307,14 @@ def test_it_tells_parts_and_has_a_cheap_score() -> None:
             means = [F.normalize(rows, dim=-1).mean(0) for rows in (frames, written)]
             both = [F.cosine_similarity(sentence, mean, dim=0) for mean in means]
             assert score.item() == pytest.approx(torch.stack(both).mean().item())
+
+
+def test_a_clip_keeps_vectors_of_what_looks_only_where_these_are_added() -> None:
+    """Of 4 frames and 4 windows: for each clue four values that it hears, four keys and values that it looks at."""
+    video = read_videos(videos((4,)), (4,))
+    plain, added = (row_bytes(tcd(co_residual=each).float().encode_video(video)) for each in (False, True))
+    vectors = 2 * 3 * 4
+    assert added - plain == 4 * (vectors * DIMENSION + 2 * HEADS * 4)  # and the products with what it hears
 
 
 def test_training_starts_at_cosines_of_features() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
 
 CACHE_BYTES = 2**28
-"""Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 387 KiB, as matchers go."""
+"""Most memory for encoded clips by default: a clip of 12 frames of 512 numbers takes 2 to 242 KiB, as matchers go."""
 
 PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
 """What a hit calls the parts of a matcher's score (`evenreel.matchers.matcher.TellsParts`): what is seen in the frames,

@@ -232,8 +232,8 @@ class Tcd(nn.Module):
         frames, windows = self.scale * video.frames, self.scale * video.windows
         if self.frames_look is None:
             return Rows(frames, streams.video_taken), Rows(windows, streams.ocr_taken)
-        kept = float(self.settings.co_residual)
-        return Rows(kept * windows, streams.video_taken), Rows(kept * frames, streams.ocr_taken)
+        looks = slice(None if self.settings.co_residual else 0)
+        return Rows(windows[:, looks], streams.video_taken), Rows(frames[:, looks], streams.ocr_taken)
 
     def _hybrids(self, video_rows: Rows, ocr_rows: Rows) -> tuple[Any, ...]:
         if self.cross is not None:
@@ -300,9 +300,10 @@ class Tcd(nn.Module):
         if not self.settings.attention_norm:
             of_video = weighed_attention(of_video, windows, frames, video.frame_mask)
             of_ocr = weighed_attention(of_ocr, frames, windows, video.window_mask)
+        looks = slice(None if self.settings.co_residual else 0)
         return (
-            Weighing(windows, frames, of_video, video.window_mask),
-            Weighing(frames, windows, of_ocr, video.frame_mask),
+            Weighing(windows[..., looks], frames, of_video, video.window_mask),
+            Weighing(frames[..., looks], windows, of_ocr, video.frame_mask),
         )
 
     def _hybrid(

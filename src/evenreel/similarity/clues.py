@@ -22,7 +22,7 @@ class Rows(NamedTuple):
     """What a map makes of rows that are sums, see `Weighing`.
 
     Attributes:
-        own: (v, l, D) of each row itself.
+        own: (v, l, D) of each row itself, or (v, 0, D).
         other: (v, k, D) of what rows take of the other modality.
     """
 
@@ -33,8 +33,10 @@ class Rows(NamedTuple):
 class Weighing(NamedTuple):
     """How captions weigh the rows of videos: row l is `own_l own[l] + sum_k mix_lk other_k other[k]`.
 
+    Where rows are what they take alone, there are no own vectors, and `own` has no place for any row.
+
     Attributes:
-        own: (v, q, l) weights of rows.
+        own: (v, q, l) weights of rows, or (v, q, 0).
         other: (v, q, k) weights of what they take.
         mix: (v, l, k), or (v, q, l, k) where captions change it: how much of each they take.
         mask: (v, l) True = real.
@@ -67,12 +69,14 @@ def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certai
 
 def taken(shares: Tensor, weighing: Weighing) -> tuple[Tensor, Tensor]:
     """What `shares` (v, q, h, l) of the rows are of own and of other vectors: (v, q, h, l) and (v, q, h, k)."""
-    return shares * weighing.own[:, :, None], mixed(shares, weighing.mix) * weighing.other[:, :, None]
+    own = shares[..., : weighing.own.shape[-1]] * weighing.own[:, :, None]
+    return own, mixed(shares, weighing.mix) * weighing.other[:, :, None]
 
 
 def row_logits(own: Tensor, other: Tensor, weighing: Weighing) -> Tensor:
     """Products with rows out of products (v, q, h, l) with own and (v, q, h, k) with other vectors."""
-    return own * weighing.own[:, :, None] + mixed(other * weighing.other[:, :, None], weighing.mix.mT)
+    of_other = mixed(other * weighing.other[:, :, None], weighing.mix.mT)
+    return own * weighing.own[:, :, None] + of_other if weighing.own.shape[-1] else of_other
 
 
 def mixed(shares: Tensor, mix: Tensor) -> Tensor:
@@ -109,7 +113,7 @@ def every_row(weighing: Weighing, rows: Rows) -> Tensor:
     """The rows themselves, (v, q, l, D): for what cannot do with sums of them."""
     of_other = weighing.mix[:, None] if weighing.mix.dim() == 3 else weighing.mix
     others = (of_other * weighing.other[:, :, None]) @ rows.other[:, None]
-    return weighing.own[..., None] * rows.own[:, None] + others
+    return weighing.own[..., None] * rows.own[:, None] + others if weighing.own.shape[-1] else others
 
 
 def _summed(shares: Tensor, rows: Tensor) -> Tensor:
