@@ -86,6 +86,7 @@ class ClipEditReport:
         unchanged: clips that were there.
         set_aside: clips of the old corpus that are not in the new one.
         seconds: length of the run.
+        notices: what to know of the new corpus, a sentence each.
     """
 
     folder: str
@@ -93,6 +94,7 @@ class ClipEditReport:
     unchanged: int = 0
     set_aside: list[ClipAside] = field(default_factory=list)
     seconds: float = 0.0
+    notices: list[str] = field(default_factory=list)
 
 
 def edit_clips(
