@@ -141,6 +141,16 @@ def test_shares_of_the_clip_weigh_less_by_the_square_of_its_length() -> None:
     torch.testing.assert_close(share * 4**2, plain)
 
 
+def test_so_they_do_where_windows_in_between_are_not_read() -> None:
+    """Windows 1 and 5 of 5 are the whole clip apart."""
+    frames, windows = whole(rows(1, 4, 8)), rows(1, 5, 8, seed=1)
+    read = Sequence(windows, torch.tensor([[True, False, False, False, True]]))
+    ways = [CycleSettings(both_ways=True, normalise_index=share) for share in (False, True)]
+    plain, share = (cycle_loss(frames, read, 0.2, way) for way in ways)
+    there = cycle_loss(frames, read, 0.2, CycleSettings())
+    torch.testing.assert_close(2 * share, there / 3**2 + (2 * plain - there) / 4**2)
+
+
 def test_the_regularised_form_divides_by_the_variance() -> None:
     """(i - mu)^2 / sigma^2 + weight log sigma (TCC, equation 5)."""
     frames, windows = rows(1, 4, 8), rows(1, 3, 8, seed=1)

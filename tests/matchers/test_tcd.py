@@ -14,11 +14,22 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import VideoBatch, build_matcher
+from evenreel.matchers.lengths import check_lengths
 from evenreel.matchers.matcher import Coarse, LearnsMore, TellsParts
 from evenreel.matchers.tcd import Tcd
 from evenreel.matchers.tcd_settings import PRINTED
 from evenreel.similarity.states import row_bytes
-from tests.matchers.examples import DIMENSION, captions, disturb, pairs, read_videos, scores_of, videos
+from tests.matchers.examples import (
+    DIMENSION,
+    captions,
+    disturb,
+    pairs,
+    read_videos,
+    scores_of,
+    text_features,
+    video_features,
+    videos,
+)
 
 HEADS = 2
 FUSIONS = ("clues", "video_clue", "cross_attention", "concat", "product", "addition")
@@ -356,6 +367,12 @@ def test_more_windows_than_types_are_refused_by_the_setting_that_there_is() -> N
     video = read_videos(videos((1, 2, 1, 2, 1), dtype=torch.float64), (2, 5, 1, 1, 1))
     with pytest.raises(UsageError, match=r"A clip has 5 on-screen windows, .* for 3 at most; .* max_frames=5 or more"):
         tcd(max_frames=3).encode_video(video)
+
+
+def test_so_are_they_before_anything_is_encoded() -> None:
+    video = video_features(read_videos(videos((1, 2, 1, 2, 1)), (2, 5, 1, 1, 1)))
+    with pytest.raises(UsageError, match=r"A clip has 5 on-screen windows, .* for 3 at most; .* max_frames=5 or more"):
+        check_lengths(tcd(max_frames=3), text_features(captions()), video)
 
 
 @pytest.mark.parametrize("calibration", ["cycle", "contrastive"])

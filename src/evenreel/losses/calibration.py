@@ -102,7 +102,7 @@ def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float,
 def _off_by(start: Sequence, over: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
     found = cycle_indices(start, over, temperature, settings.form)
     places = torch.arange(1, start.mask.shape[1] + 1, dtype=found.mean.dtype, device=found.mean.device)
-    last = (start.mask.sum(1, keepdim=True) - 1).clamp(min=1)
+    last = ((start.mask * places).amax(1, keepdim=True) - 1).clamp(min=1)
     unit = last if settings.normalise_index else torch.ones_like(last)
     squared = ((places - found.mean) / unit) ** 2
     if settings.variance_weight is not None:

@@ -59,6 +59,9 @@ def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: N
     most = int(counts.max(initial=0))
     if limit is not None and most > limit:
         raise _too_long(most, limit, ("clip", "frames"), "frames and on-screen windows" if among else "frames")
+    own = matcher.limits.own_windows
+    if own is not None and window_mask is not None and (read := int(row_lengths(window_mask).max(initial=0))) > own:
+        raise _too_long(read, own, ("clip", "frames"), "on-screen windows")
 
 
 def check_texts(matcher: Matcher, texts: TextBatch) -> None:

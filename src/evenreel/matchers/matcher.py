@@ -17,6 +17,7 @@ class Limits(NamedTuple):
         words: most words of a caption; None for any number.
         frames: most frames of a video, likewise.
         windows: whether on-screen windows stand among the frames and count as such.
+        own_windows: most on-screen windows of a video, where the matcher reads them itself; None for any number.
         graphs: whether it reads the role graphs of captions, and no features of them.
         captions: where it does, the length of the vectors that it makes of captions; `TextBatch.vector_map` sees these.
         seen: whether it asks how a tower that never learned saw the frames (`VideoBatch.seen`).
@@ -29,6 +30,7 @@ class Limits(NamedTuple):
     graphs: bool = False
     captions: int | None = None
     seen: bool = False
+    own_windows: int | None = None
 
 
 @runtime_checkable

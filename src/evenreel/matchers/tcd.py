@@ -124,7 +124,8 @@ class Tcd(nn.Module):
         self.scale = math.sqrt(dimension)
         both = settings.modalities == "both"
         types = both and "hybrid" in settings.matches and (settings.distils or settings.fusion == "cross_attention")
-        self.limits = Limits(dimension, frames=settings.max_frames if types and settings.types == "positions" else None)
+        most = settings.max_frames if types and settings.types == "positions" else None
+        self.limits = Limits(dimension, frames=most, own_windows=most)
         self.no_text = nn.Parameter(torch.randn(dimension)) if settings.modalities != "video" else None
         co_attends = both and settings.co_attention
         attention = settings.attention_norm
