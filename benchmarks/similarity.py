@@ -63,7 +63,7 @@ PRODUCTS = {
     "x_pool": 2 * FRAMES * DIMENSION,
     "x_clip": WORDS * FRAMES * (DIMENSION + WORDS + FRAMES) + (WORDS + FRAMES + 1) * DIMENSION,
     "hgr": len(ROLES) * FRAMES * (HGR_SIZE + FRAMES) + HGR_SIZE,
-    "tcd": 6 * DIMENSION**2 + (1 + 2 + 2 * 3) * BOTH * DIMENSION,
+    "tcd": 6 * DIMENSION**2 + (1 + 1 + 3) * BOTH * DIMENSION,
 }
 """Multiplications of a pair. Of `tcd`: three maps behind a softmax for each clue; weights, both means, and what each
 clue hears, looks at and takes."""
