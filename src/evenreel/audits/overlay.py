@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 NO_CONTROL = (
-    "Score the clips also with as many letters that say nothing, as `evenreel planted scene_text --edit "
-    "overlay-control` makes them, and name it control."
+    "Score the clips also with as many letters that say nothing, as `evenreel corpus edit --edit overlay-control` and "
+    "`evenreel planted scene_text --edit overlay-control` make them, and name it control."
 )
 
 RISES, FALLS = "A wrong clip that carries words of the caption's clip", "The caption's clip with words of another"

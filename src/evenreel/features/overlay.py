@@ -83,8 +83,8 @@ class LentWords:
         """What to know of the words, a sentence each."""
         if self.reduced:
             yield (
-                f"Letters that Pillow's own font lacks are left out, and accents taken off; words of {self.reduced:,} "
-                f"of {len(self.words):,} clips lost letters so."
+                f"Letters that Pillow's own font lacks are left out, in words of {self.reduced:,} of "
+                f"{len(self.words):,} clips; accents are taken off."
             )
         if self.silent:
             yield f"{self.silent:,} of {len(self.words):,} clips have no words that could be written; they lend none."
