@@ -116,8 +116,8 @@ def _carried(corpus: Corpus) -> dict[str, str]:
     if OVERLAY_OF not in corpus.clips.columns:
         raise CorpusError(
             f"The clips of the corpus have no column {OVERLAY_OF!r}, which names the clip whose words each carries. "
-            "Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit overlay` and `evenreel "
-            "planted scene_text --edit overlay` write it, or add the column to its table."
+            "Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit overlay` and "
+            "`evenreel planted scene_text --edit overlay` write it, or add the column to its table."
         )
     rows = corpus.clips.select("clip_id", pl.col(OVERLAY_OF).cast(pl.String)).drop_nulls().iter_rows()
     return {clip: lender for clip, lender in rows if clip != lender}
