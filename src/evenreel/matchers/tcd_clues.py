@@ -143,10 +143,11 @@ class Clue(nn.Module):
         """What is the same for all captions."""
         seen = Seen(through(self.cross.key, other), through(self.cross.value, other))
         if self.inner is not None:
-            query = self.inner.query(self.token + clue_type)
-            keys, values = through(self.inner.key, own), through(self.inner.value, own)
-            own_logits, other_logits = (_of_token(query, rows, self.inner.heads) for rows in keys)
-            return ClueRows(Heard(own_logits, other_logits, values), seen)
+            query = by_head(self.inner.query(self.token + clue_type), self.inner.heads)
+            keys = self.inner.key.weight.view(*query.shape, -1)  # before the map: as few vectors as there are heads
+            looks = torch.einsum("hd,hde->he", query, keys)
+            own_logits, other_logits = (torch.einsum("he,vle->vhl", looks, rows) for rows in own)
+            return ClueRows(Heard(own_logits, other_logits, through(self.inner.value, own)), seen)
         if self.reads_own:
             return ClueRows(Seen(through(self.cross.key, own), through(self.cross.value, own)), seen)
         return ClueRows((), seen)
