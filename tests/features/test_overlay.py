@@ -87,8 +87,19 @@ def test_nobody_lends_to_another_split_or_to_a_clip_of_the_same_words() -> None:
     lent = lent_words(corpus_of({clip: captions[clip] for clip in "abc"}), None)
     assert lent.lenders["a"] == lent.lenders["b"] == "c"
     assert lent.lenders["c"] in ("a", "b")
-    own = lent_words(corpus_of({"a": "one", "b": "two", "c": "three"}), signs(("a", "EXIT now", 0), ("b", "exit", 0)))
-    assert own.lenders["a"] == "c"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_words_mislead_whatever_else_the_clips_share(seed: int) -> None:
+    """Neither the words that a clip shows anyway, nor those of a clip that the same caption is about."""
+    shown = lent_words(
+        corpus_of({"a": "one", "b": "two", "c": "three"}), signs(("a", "EXIT now", 0), ("b", "exit", 0)), seed
+    )
+    assert shown.lenders["a"] == "c"
+    alike = lent_words(
+        corpus_of({"a": "one", "b": "One ", "c": "three"}), signs(("a", "EXIT", 0), ("b", "gate", 0)), seed
+    )
+    assert alike.lenders["a"] == alike.lenders["b"] == "c"
 
 
 @given(count=st.integers(2, 12), seed=st.integers(0, 50))
@@ -144,6 +155,8 @@ def test_the_control_writes_other_letters_over_the_same_boxes() -> None:
     )
     assert (words != control).mean() > 0.02
     assert 0.6 < words.sum() / control.sum() < 1.6
+    bakery = np.flatnonzero(ink(on_clip("Bakery")).any(axis=0))
+    assert 0.35 < (bakery[-1] - bakery[0]) / 160 < 0.6
     for side in (0, -1):
         taken = [np.flatnonzero(one.any(axis=0))[side] for one in (words, control)]
         assert abs(taken[0] - taken[1]) <= 3

@@ -117,14 +117,14 @@ def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> Len
     sentences = {clip: {_folded(one) for one in some} for clip, some in said.items()}
     terms = {clip: set(_folded(text).split()) for clip, text in drawn.items()}
 
-    def fits(borrower: str, lender: str) -> bool:
+    def fits(borrower: str, lender: str) -> bool:  # a clip shows all of its own words, so it never lends to itself
         return sentences[borrower].isdisjoint(sentences[lender]) and not terms[lender] <= terms[borrower]
 
     lenders: dict[str, str] = {}
     for split, clips in _by_split(corpus).items():
         able = [clip for clip in clips if terms[clip]]
         random = np.random.default_rng([seed, crc32(split.encode())])
-        lenders |= dealt_lenders(clips, able, lambda own, other: own != other and fits(own, other), random)
+        lenders |= dealt_lenders(clips, able, fits, random)
     reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
     silent = sum(not one for one in terms.values())
     return LentWords({own: drawn[other] for own, other in lenders.items()}, lenders, reduced, silent)
