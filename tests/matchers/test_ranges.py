@@ -57,6 +57,21 @@ BAD: dict[str, tuple[Any, ...]] = {
     "lambda_rec": (-0.1, *NO_NUMBERS),
     "lambda_kl": (-0.1, *NO_NUMBERS),
     "lambda_orth": (-0.1, *NO_NUMBERS),
+    **dict.fromkeys(
+        ("text_condition", "preserve_mean", "confidence", "co_attention", "attention_norm", "co_residual"),
+        (1, "true", None),
+    ),
+    **dict.fromkeys(("both_ways", "normalise_index"), (1, "true", None)),
+    **dict.fromkeys(("tau", "cycle_tau"), (0, -1.0, *NO_NUMBERS)),
+    "lambda_hsc": (-0.1, *NO_NUMBERS),
+    "variance_weight": (-0.1, math.nan, math.inf, "0.01", True),
+    "modalities": ("sound", None),
+    "fusion": ("sum", None),
+    "intra": ("cross", None),
+    "types": ("sine", None),
+    "matches": ((), ("sound",), ("video", "video"), "video", None),
+    "calibration": ("ctc", None),
+    "cycle": ("hard", None),
     "kl_on": ("content", None),
     "reduction": ("max", None),
     "kappa": (0, 1.5, *NO_NUMBERS),
@@ -104,7 +119,7 @@ def test_the_ends_of_the_ranges(entry: Any) -> None:
         "max_verbs": 1, "max_nouns": 1, "sharpness": 0, "graph_dropout": 0, "vocabulary": (), "vectors": None,
         "elements": None, "embeddings": None, "entities": (), "activities": (), "g": -1, "lambda_cap": 0,
         "lambda_rec": 0, "lambda_kl": 0, "lambda_orth": 0, "kappa": 1, "samples": 1, "free_nats": 0,
-        "decoder_layers": 1, "vocabulary_size": 1,
+        "decoder_layers": 1, "vocabulary_size": 1, "lambda_hsc": 0, "variance_weight": 0,
     }  # fmt: skip
     given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
     built = entry.settings(**given)

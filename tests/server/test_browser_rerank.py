@@ -41,6 +41,11 @@ def told(page: Page) -> list[list[str]]:
     return [one.locator(".parts > div").all_inner_texts() for one in page.locator(".card").all()]
 
 
+def shown(value: float) -> str:
+    """Two places, and no minus before nothing."""
+    return f"{value:.2f}".replace("-0.00", "0.00")
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (390, 800)])
 def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, size: tuple[int, int]) -> None:
     page = visits.open(ASKED, Look(size=size, still=True))
@@ -48,10 +53,10 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
     _, answer = get(port, "/api/search?q=a+red+star")
     expected = [
         [
-            f"{name}\n{value:.2f}"
+            f"{name}\n{shown(value)}"
             for name, value in zip(("Seen", "On screen", "Both"), hit["parts"].values(), strict=True)
         ]
-        + [f"Mean\n{hit['scores']['reranked']:.2f}"]
+        + [f"Mean\n{shown(hit['scores']['reranked'])}"]
         for hit in answer["hits"]
     ]
     assert [[line.replace("\n\n", "\n").strip() for line in card] for card in told(page)] == expected
