@@ -128,6 +128,10 @@ def test_scores_that_do_not_change_have_no_effect_at_all(seed: int) -> None:
     assert (found.effect.value, found.effect.low, found.effect.high) == (0.0, 0.0, 0.0)
     assert found.sentence.startswith("That the ranking follows misleading words cannot be told: a wrong clip that")
     assert found.tables[1].rows[0][1] == found.tables[1].rows[1][1]
+    still = [notice for notice in found.notices if "exactly where it was" in notice]
+    assert len(still) == 1
+    assert "a ranking that does not read" in still[0]
+    assert "nothing was changed" not in still[0]
 
 
 @given(seed=st.integers(0, 1000))

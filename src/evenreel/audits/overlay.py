@@ -30,6 +30,8 @@ NO_CONTROL = (
     "`evenreel planted scene_text --edit overlay-control` make them, and name it control."
 )
 
+UNMOVED = "So do all in a ranking that does not read, and in one that reads those that name no word on any screen."
+
 RISES, FALLS = "A wrong clip that carries words of the caption's clip", "The caption's clip with words of another"
 
 PLACING_METHOD = (
@@ -80,7 +82,7 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
             standing_table(measured.own),
         ),
         figures=tuple(_figures(measured)),
-        notices=(*said_of(scores), *edited_uses(uses), *perturbed_notices(measured.own, NO_CONTROL)),
+        notices=(*said_of(scores), *edited_uses(uses), *perturbed_notices(measured.own, NO_CONTROL, UNMOVED)),
         method=(PLACING_METHOD, DISTANCE_METHOD, EFFECT_METHOD, STANDING_METHOD),
         confidence=settings.confidence,
     )

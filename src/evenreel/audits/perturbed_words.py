@@ -30,7 +30,10 @@ def perturbed_sentence(measured: PerturbedMeasures, confidence: float, when: str
     return f"{few}{main(measured, confidence, when)}{_recall_words(measured, when)}"
 
 
-def perturbed_notices(measured: PerturbedMeasures, no_control: str) -> Iterator[str]:
+UNCHANGED = "Leave those in which nothing was changed out of its scores: they count as not moved."
+
+
+def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str = UNCHANGED) -> Iterator[str]:
     """What the reader must know of the data; `no_control` says what to do where there is none."""
     yield from measured.perturbed.notices
     if not measured.controlled:
@@ -44,7 +47,7 @@ def perturbed_notices(measured: PerturbedMeasures, no_control: str) -> Iterator[
         if edit != CONTROL and (still := measured.still(edit)):
             yield (
                 f"With {edit!r}, {still:,} of {len(measured.perturbed.own):,} captions find their clip exactly where "
-                "it was. Leave those in which nothing was changed out of its scores: they count as not moved."
+                f"it was. {unmoved}"
             )
 
 
