@@ -287,11 +287,15 @@ def prepare(folder: Path, signs: int, seed: int, clips: int) -> None:
     plan = plan_corpus("scene_text", STRENGTH, clips, seed, PlantSettings(signs=signs))
     write_corpus(plan, folder)
     encoder, corpus = load_encoder("builtin"), load_corpus(folder)
-    settings = FeatureSettings(rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, words=load_texts(folder))
+    settings = FeatureSettings(
+        rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, words=load_texts(folder), retry=True
+    )
     for words_from in (settings, *((replace(settings, words=None),) if signs == 1 else ())):
         report = compute_features(corpus, folder / "features", encoder, words_from)
         if report.set_aside:
-            raise SystemExit(f"{folder}: {len(report.set_aside)} clips could not be read")
+            raise SystemExit(
+                f"{folder}: {len(report.set_aside)} clips could not be read: {report.set_aside[0].sentence}"
+            )
 
 
 def runs_of(signs: int, seed: int, asked: argparse.Namespace) -> list[Run]:
