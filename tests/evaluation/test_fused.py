@@ -65,7 +65,17 @@ def slow_ranks(found: list[np.ndarray], weights: list[float]) -> np.ndarray:
                 alike = sum(other == table[row, column] for other in table[row])
                 if table[row, column] > -np.inf:
                     total[row, column] += weight / (60 + better + (alike + 1) / 2)
-    return total
+    heard = [table for table, weight in zip(found, weights, strict=True) if weight > 0]
+    never = np.all([np.isneginf(table) for table in heard], axis=0)
+    return np.where(never, -np.inf, total)
+
+
+def test_what_no_system_lists_is_never_retrieved() -> None:
+    nothing = -np.inf
+    lists = {"a": scores_of([[1.0, nothing], [nothing, 1.0]]), "b": scores_of([[nothing, nothing], [1.0, 2.0]])}
+    for direction in ("t2v", "v2t"):
+        found = values(fuse(lists, "rank", direction=direction))  # type: ignore[arg-type]
+        assert np.isneginf(found).tolist() == [[False, True], [False, False]]
 
 
 def test_a_case_worked_by_hand() -> None:

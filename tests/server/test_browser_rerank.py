@@ -77,3 +77,5 @@ def test_what_is_not_re_ranked_has_none(visits: Visits) -> None:
     page.get_by_role("button", name="More like this").first.click()
     settled(page)
     page.wait_for_function("() => !document.querySelector('.parts') && document.querySelector('.card')")
+    assert page.locator(".card").count() > 0
+    assert page.locator(".parts").count() == 0

@@ -94,7 +94,7 @@ class FusedRanks(FusedScores):
         total = np.zeros((captions.stop - captions.start, len(self.video_ids)))
         for system, weight in zip(self.systems, self.fusion.weights, strict=True):
             total += weight * reciprocal_ranks(system.block(captions, whole))
-        return total[:, videos].astype(np.float32)
+        return _listed(total[:, videos])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class FusedVideoRanks(FusedScores):
         for system, weight in zip(self.systems, self.fusion.weights, strict=True):
             for start, band in row_bands(system.block, shape, "v2t"):
                 total[:, start : start + len(band)] += weight * reciprocal_ranks(band).T
-        return total.astype(np.float32)
+        return _listed(total)
 
 
 def fuse(
@@ -158,6 +158,11 @@ def fuse(
         weights = learned_weights(held_out, validation.answers, scales)
     fusion = Fusion(tuple(weights) or uniform_weights(len(given)), means, scales)
     return FusedScores(given, fusion, _named(uses))
+
+
+def _listed(total: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Sums of reciprocal ranks; minus infinity where no system lists the pair, which earned nothing."""
+    return np.where(total > 0, total, -np.inf).astype(np.float32)
 
 
 def reciprocal_ranks(values: NDArray[Any], constant: float = RANK_CONSTANT) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """On-screen words left out or misread at known rates, to find out how much a matcher needs them.
 
 After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept, and how
-it is misread, hangs on a number of its own, a digest over the seed, the clip and the word's place in it: what a low
-ratio keeps a higher one keeps too, what a low rate misreads a higher one misreads alike, and no other clip, order of
-clips or setting plays a part.
+it is misread, hangs on a number of its own, a digest over the seed, the clip and the word: what a low ratio keeps a
+higher one keeps too, what a low rate misreads a higher one misreads alike, a word that a clip shows on several signs is
+one word, as it is in a window, and no other clip, order of clips or setting plays a part.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class WordChanges:
 
     Attributes:
         ratio: share of the on-screen words that is kept.
-        unit: what is kept or left out as one: each `word` of each sign, all words of a `window`, or all of a `clip`.
+        unit: what is kept or left out as one: each `word` of a clip, all words of a `window`, or all of a `clip`.
         char_errors: share of the characters of the words that are kept which are misread: a third of them each as
             another one, as none, and as two.
         seed: of which words are kept and which characters misread.
@@ -212,27 +212,28 @@ def changed_tracks(tracks: Sequence[TextTrack], clip_id: str, changes: WordChang
         return tuple(tracks)
     if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
         return ()
-    changed = (_changed(track, (clip_id, number), changes) for number, track in enumerate(tracks))
+    changed = (_changed(track, clip_id, changes) for track in tracks)
     return tuple(track for track in changed if track is not None)
 
 
-def _changed(track: TextTrack, place: tuple[str, int], changes: WordChanges) -> TextTrack | None:
+def _changed(track: TextTrack, clip_id: str, changes: WordChanges) -> TextTrack | None:
     """A sign with what is left of its words; None without a word."""
     before = track.text.split()
-    after = [word for number, one in enumerate(before) if (word := _changed_word(one, (*place, number), changes))]
+    after = [word for one in before if (word := _changed_word(one, clip_id, changes))]
     if after == before:
         return track
     text = " ".join(after)
     return replace(track, text=text, readings=(text,)) if after else None
 
 
-def _changed_word(word: str, place: tuple[str, int, int], changes: WordChanges) -> str:
+def _changed_word(word: str, clip_id: str, changes: WordChanges) -> str:
     """What is left of a word; empty where it is left out."""
-    if changes.unit == "word" and changes.ratio < 1 and not _draws(1, changes.seed, "word", *place)[0] < changes.ratio:
+    own = (clip_id, word.casefold())
+    if changes.unit == "word" and changes.ratio < 1 and not _draws(1, changes.seed, "word", *own)[0] < changes.ratio:
         return ""
     if changes.char_errors == 0:
         return word
-    draws = _draws(3 * len(word), changes.seed, "characters", *place)
+    draws = _draws(3 * len(word), changes.seed, "characters", *own)
     return "".join(
         _misread(character, kind, which) if error < changes.char_errors else character
         for character, error, kind, which in zip(word, draws[::3], draws[1::3], draws[2::3], strict=True)
