@@ -1,0 +1,291 @@
+"""The two stages of the bias correction, and its choice among candidates (TITAN, MM 2023, sections 3.3.1 and 3.3.2).
+
+The matcher is frozen in both: it has made the vectors, and only the correction learns. The paper says neither where
+unmatched pairs of the source come from nor how many there are: here each pair brings one, its caption with a clip of
+the batch that it does not describe. On the target, the pseudo clip of each query is the match, and one of its other
+candidates, drawn anew each time, is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from evenreel.adaptation.causal import CausalCorrection, CausalSettings
+from evenreel.errors import UsageError
+from evenreel.matchers.ranges import ABOVE_0, check_settings, whole
+from evenreel.training.pairs import Pairs
+
+Rows = NDArray[np.int64]
+Share = Callable[[float], None]
+
+CHUNK_BYTES = 64 * 2**20
+"""About what judging pairs takes at a time, beside the vectors."""
+
+MEASURED_PAIRS = 4096
+"""Pairs that what was learned is measured on."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a stage learns; the paper says nothing of it.
+
+    Attributes:
+        steps: of Adam; 0 learns nothing.
+        lr: its step size.
+        batch_size: matching pairs of a step; as many others come on top.
+        seed: of all that is drawn.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    steps: int = 1000
+    lr: float = 1e-3
+    batch_size: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(
+            "causal training", self, {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0)}
+        )
+
+
+SOURCE_FIT = FitSettings()
+TARGET_FIT = FitSettings(steps=20, lr=1e-4)
+
+
+class Told(NamedTuple):
+    """How well pairs are told from others.
+
+    Attributes:
+        bce: binary cross-entropy, half of it of pairs and half of others.
+        accuracy: share of both that is judged right, equal weight to each; 0.5 by chance.
+        pairs: pairs of a caption and its clip that were looked at; as many others were.
+    """
+
+    bce: float
+    accuracy: float
+    pairs: int
+
+
+class Chosen(NamedTuple):
+    """What the correction prefers.
+
+    Attributes:
+        columns: (N,) the clip of each query.
+        probabilities: (N,) `S_t` of it.
+    """
+
+    columns: Rows
+    probabilities: NDArray[np.float64]
+
+
+class FirstClips(NamedTuple):
+    """How often a caption's own clip comes first.
+
+    Attributes:
+        cosine: share of captions whose nearest clip is their own.
+        corrected: share for which the one that the correction prefers is, of the nearest `eta`.
+        captions: that were looked at.
+    """
+
+    cosine: float
+    corrected: float
+    captions: int
+
+
+def new_correction(dimension: int, source: Tensor, settings: CausalSettings, seed: int) -> CausalCorrection:
+    """A correction that has learned nothing, the same for every equal seed; arguments as its class has them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return CausalCorrection(dimension, source, settings)
+
+
+def fit_source(
+    correction: CausalCorrection,
+    q: Tensor,
+    v: Tensor,
+    pairs: Pairs,
+    settings: FitSettings = SOURCE_FIT,
+    progress: Share = lambda share: None,
+) -> dict[str, float]:
+    """The source stage: learn to tell a caption's clip from others (equations 8 to 11), in place.
+
+    Args:
+        correction: on the device of the vectors.
+        q: (Q, D) unit vectors of the source's captions.
+        v: (V, D) of its clips.
+        pairs: which caption describes which clip, as rows of both.
+        settings: how.
+        progress: called with the share that is done.
+
+    Returns:
+        `bce_start` and `bce_end`, on the same sample of pairs, and `steps`.
+
+    Raises:
+        UsageError: no caption has a clip that it does not describe.
+    """
+    generator = torch.Generator().manual_seed(settings.seed)
+    before = told(correction, q, v, pairs, settings.seed)
+    optimiser = torch.optim.Adam(correction.parameters(), settings.lr)
+    batches = _batches(len(pairs), settings.batch_size, generator)
+    for step in range(settings.steps):
+        queries, clips, labels = _source_batch(pairs, next(batches), generator)
+        loss = F.binary_cross_entropy_with_logits(correction.source_logits(q[queries], v[clips]), labels.to(q))
+        _step(optimiser, loss)
+        progress((step + 1) / settings.steps)
+    after = told(correction, q, v, pairs, settings.seed)
+    return {"bce_start": before.bce, "bce_end": after.bce, "steps": float(settings.steps)}
+
+
+def fit_target(
+    correction: CausalCorrection,
+    q: Tensor,
+    v: Tensor,
+    candidates: Rows,
+    confounders: Tensor,
+    settings: FitSettings = TARGET_FIT,
+) -> dict[str, float]:
+    """The target stage: learn from pseudo-labels, and with the target's confounders (equations 12 to 14), in place.
+
+    Give it a copy (`copy.deepcopy`) of what a source checkpoint carries; online, the same copy batch by batch.
+
+    Args:
+        correction: on the device of the vectors.
+        q: (N, D) unit vectors of queries.
+        v: (V, D) of clips.
+        candidates: (N, eta) likeliest clips of each query, each once, its pseudo clip first.
+        confounders: (N_ct, d) of the target's clips.
+        settings: how.
+
+    Returns:
+        The terms of the first step and of the last, `match_start`, `match_end` and so on; empty where no query has a
+        second candidate, or no step was asked for.
+    """
+    if not len(candidates) or candidates.shape[1] < 2:
+        return {}
+    generator = torch.Generator().manual_seed(settings.seed)
+    optimiser = torch.optim.Adam(correction.parameters(), settings.lr)
+    places, confounders = torch.from_numpy(candidates), confounders.to(q)
+    batches, figures = _batches(len(candidates), settings.batch_size, generator), {}
+    for step in range(settings.steps):
+        rows = next(batches)
+        others = torch.randint(1, places.shape[1], rows.shape, generator=generator)
+        clips = torch.cat([places[rows, 0], places[rows, others]])
+        labels = torch.cat([torch.ones(len(rows)), torch.zeros(len(rows))]).to(q)
+        terms = correction.target_terms(q[rows.repeat(2)], v[clips], labels, confounders)
+        _step(optimiser, torch.stack(list(terms.values())).sum())
+        if step in (0, settings.steps - 1):
+            which = ("start", "end") if settings.steps == 1 else ("start",) if not step else ("end",)
+            figures |= {f"{name}_{one}": term.item() for one in which for name, term in terms.items()}
+    return figures
+
+
+def choose(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows) -> Chosen:
+    """The candidate of each query with the largest `S_t`, of equal ones the first.
+
+    Args:
+        correction: after both stages, or any.
+        q: (N, D) unit vectors of queries.
+        v: (V, D) of clips.
+        candidates: (N, eta) clips of each query.
+    """
+    logits = judged(correction, q, v, candidates)
+    first = logits.argmax(1)  # numpy's takes the first of equals
+    rows = np.arange(len(candidates))
+    return Chosen(candidates[rows, first], _sigmoid(logits[rows, first]))
+
+
+def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows) -> NDArray[np.float64]:
+    """(N, eta) logits of each query with each of its candidates, some pairs at a time; arguments as `choose` has."""
+    eta = candidates.shape[1]
+    numbers = len(correction.source) + 8 * correction.dimension + correction.hidden
+    size = max(1, CHUNK_BYTES // (q.element_size() * numbers))
+    queries, clips = torch.arange(len(candidates)).repeat_interleave(eta), torch.from_numpy(candidates).flatten()
+    with torch.no_grad():
+        parts = [
+            correction.target_logits(q[queries[start : start + size]], v[clips[start : start + size]]).double().cpu()
+            for start in range(0, len(clips), size)
+        ]
+    logits = torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
+    return logits.reshape(len(candidates), eta).numpy()
+
+
+def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0) -> Told:
+    """How well pairs of the source are told from others, on a drawn sample; arguments as `fit_source` has.
+
+    Raises:
+        UsageError: no caption has a clip that it does not describe.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(len(pairs), generator=generator)[:MEASURED_PAIRS]
+    logits, labels = [], []
+    for part in rows.split(256):  # among so many, as in training, the other clip is drawn
+        queries, clips, truth = _source_batch(pairs, part, generator)
+        with torch.no_grad():
+            logits.append(correction.source_logits(q[queries], v[clips]).double().cpu())
+        labels.append(truth.double())
+    found, truth = torch.cat(logits), torch.cat(labels)
+    if not (truth == 0).any():
+        raise UsageError(
+            "Every caption describes every clip, or there is one clip, so pairs cannot be told from others; give a "
+            "corpus of several clips."
+        )
+    weights = torch.where(truth > 0, 0.5 / (truth > 0).sum(), 0.5 / (truth == 0).sum())
+    bce = (weights * F.binary_cross_entropy_with_logits(found, truth, reduction="none")).sum()
+    right = (weights * ((found > 0) == (truth > 0))).sum()
+    return Told(bce.item(), right.item(), len(rows))
+
+
+def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> FirstClips:
+    """How often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source` has."""
+    rows = np.arange(len(pairs))[:MEASURED_PAIRS]
+    eta = min(correction.settings.eta, len(v))
+    with torch.no_grad():
+        cosines = q[torch.from_numpy(pairs.captions[rows])] @ v.T
+        candidates = cosines.sort(1, descending=True, stable=True).indices[:, :eta].cpu().numpy()
+    corrected = choose(correction, q[torch.from_numpy(pairs.captions[rows])], v, candidates).columns
+    own = pairs.clips[rows]
+    return FirstClips(float((candidates[:, 0] == own).mean()), float((corrected == own).mean()), len(rows))
+
+
+def _source_batch(pairs: Pairs, rows: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Captions, clips and labels (N,) of some pairs, then of as many others as can be drawn among them."""
+    taken = rows.numpy()
+    queries, clips = torch.from_numpy(pairs.captions[taken]), torch.from_numpy(pairs.clips[taken])
+    others = ~pairs.same(taken)
+    some = others.any(1)
+    if not some.any():
+        return queries, clips, torch.ones(len(rows))
+    drawn = torch.multinomial(others[some].float(), 1, generator=generator).squeeze(1)
+    labels = torch.cat([torch.ones(len(rows)), torch.zeros(len(drawn))])
+    return torch.cat([queries, queries[some]]), torch.cat([clips, clips[drawn]]), labels
+
+
+def _batches(count: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Rows without end, each once before any comes again; what does not fill a batch is left out of its round."""
+    size = min(size, count)
+    while True:
+        order = torch.randperm(count, generator=generator)
+        yield from order[: count // size * size].split(size)
+
+
+def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    optimiser.step()
+
+
+def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import expit
+
+    found: NDArray[np.float64] = expit(logits)
+    return found

@@ -1,0 +1,62 @@
+"""Bounds from below on how much one vector tells of another, to be made larger (TITAN, MM 2023, equation 14).
+
+The paper names the estimator of variational information distillation (VID, Ahn et al., CVPR 2019, arXiv 1904.05835,
+equations 2 to 5): `I(t; c) = H(t) - H(t | c) >= H(t) + E log q(t | c)`, for any `q`; with a Gaussian `q` whose mean is
+made of `c` and whose variance is one learned number for each dimension. `H(t)` is not changed by what is learned as
+long as nothing is learned through `t`, and is then left out. InfoNCE (arXiv 1807.03748) needs no model of `t`, and
+cannot say more than the logarithm of the number of rows that it tells apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+LEAST_VARIANCE = 1e-5
+"""What VID's published code adds to each variance."""
+
+
+def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor) -> Tensor:
+    """`E log q(t | c)` in nats a dimension: the mean over rows and dimensions of a Gaussian's log density.
+
+    The paper of VID adds dimensions up; its published code, as here, takes their mean, so that the weight of the term
+    means the same at every length of vectors. Times D, plus the entropy of `values`, it is the bound.
+
+    Args:
+        values: (B, D), what is to be told.
+        means: (B, D), made of what tells it.
+        raw_variances: (D,) of any sign; the variances are their softplus.
+
+    Returns:
+        A number, in the type of the values.
+
+    >>> rows = torch.zeros(4, 3)
+    >>> one = torch.full((3,), 1.0).expm1().log()  # of which the softplus is 1
+    >>> round(gaussian_log_likelihood(rows, rows + 1, one).item(), 3)  # of a standard one at 1: -(1 + log 2 pi) / 2
+    -1.419
+    """
+    variances = F.softplus(raw_variances) + LEAST_VARIANCE
+    squares = (values - means).square() / variances
+    return -0.5 * (squares + variances.log() + math.log(2 * math.pi)).mean()
+
+
+def info_nce_bound(scores: Tensor) -> Tensor:
+    """`log B + mean_i log softmax_j(f_ij)_i`, in nats: how far each row finds its own column among all.
+
+    It is at most `log B`, and at most the mutual information in the mean over batches, whatever the scores are.
+
+    Args:
+        scores: (B, B) logits `f(t_i, c_j)`, those of rows that belong together on the diagonal.
+
+    Returns:
+        A number, in the type of the scores.
+
+    >>> round(info_nce_bound(100 * torch.eye(4)).item(), 4)  # each finds its own: log 4
+    1.3863
+    >>> info_nce_bound(torch.zeros(4, 4)).item()
+    0.0
+    """
+    return math.log(len(scores)) + scores.log_softmax(1).diagonal().mean()
