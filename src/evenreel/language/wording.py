@@ -89,7 +89,7 @@ def wording(caption: str, tokens: Tagged) -> Wording | None:
         return None
     start, stop = _start(content[0], some, tokens), _stop(content, some, tokens)
     text = caption.strip()
-    places = _places(text, tokens)
+    places = token_places(text, tokens)
     first, last = places[start][0], places[stop - 1][1]
     kept = [places[place] for place in range(start, stop) if not _is_manner(tokens, place, start)]
     texts = text[first:last], _joined(text, kept)
@@ -107,6 +107,20 @@ def content_phrases(tokens: Tagged) -> list[Phrase]:
     ['man']
     """
     return _content(phrases(tokens), tokens)
+
+
+def token_places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
+    """First letter of each token in the caption, and the one behind its last.
+
+    >>> token_places("a dog's", (Token("a", "a", "DT"), Token("dog", "dog", "NN"), Token("'s", "'s", "POS")))
+    [(0, 1), (2, 5), (5, 7)]
+    """
+    places, at = [], 0
+    for token in tokens:
+        first = caption.index(token.text, at)
+        at = first + len(token.text)
+        places.append((first, at))
+    return places
 
 
 def lowered(text: str) -> str:
@@ -274,16 +288,6 @@ def _is_manner(tokens: Tagged, place: int, start: int) -> bool:
 
 def _is_word(token: Token) -> bool:
     return any(letter.isalnum() for letter in token.text)
-
-
-def _places(caption: str, tokens: Tagged) -> list[tuple[int, int]]:
-    """First letter of each token in the caption, and the one behind its last."""
-    places, at = [], 0
-    for token in tokens:
-        first = caption.index(token.text, at)
-        at = first + len(token.text)
-        places.append((first, at))
-    return places
 
 
 def _joined(caption: str, places: Sequence[tuple[int, int]]) -> str:
