@@ -5,9 +5,9 @@ the clips V_c that more than beta queries match, one-way and before rematching, 
 (equation 6); a query that has a word of a count above theta becomes a counterfactual query without it (equation 7), so
 that a model which learns from both must look at the query's other words.
 
-The paper gives no theta and a beta that depends on how many queries and clips there are, so that both may be shares
-here. Nor does it say what stands in a word's place, and CLIP's towers know no mask: the word is taken out, made general,
-or replaced by a rarer one. Words that say nothing a camera sees (`be`, `have`, `something`), of which the paper does not
+The paper gives no theta and a beta that depends on how many queries and clips there are, so both may be shares here.
+Nor does it say what stands in a word's place, and CLIP's towers know no mask: the word is taken out, made general, or
+replaced by a rarer one. Words that say nothing a camera sees (`be`, `have`, `something`), of which the paper does not
 speak, are never over-attended: half of all captions have `is`.
 """
 
