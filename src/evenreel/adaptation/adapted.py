@@ -1,0 +1,265 @@
+"""A matcher that learns from the stream it is asked: a matcher in, a matcher out, as at the start after `reset`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenreel.adaptation.balance import balance
+from evenreel.adaptation.drift import Drift, drift_of, mean_shift
+from evenreel.adaptation.learning import Learner, learnable
+from evenreel.adaptation.quality import Quality, Verdict, compared, of_both, quality
+from evenreel.adaptation.report import Step
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import Rows, Stream, joined, taken
+from evenreel.adaptation.titan import Aids, Gallery, PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
+from evenreel.adaptation.vectors import video_vectors
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
+from evenreel.matchers.scoring import encode_videos
+from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+
+AT_ONCE = 256
+"""Clips that become vectors at a time."""
+
+
+class TestTimeMatcher(nn.Module):
+    """Adapts a matcher to the clips of a gallery and to queries as they come; it never sees an answer.
+
+    What it gives as a matcher is the ranking that is served: the adapted one, or, with `safety.roll_back`, the source's
+    for as long as the adapted one is not seen to be better on queries that it has not learned from.
+
+    Args:
+        matcher: the source; it stays as it is.
+        videos: features of the V clips of the gallery.
+        settings: how; None for the paper's, with safety.
+        aids: what that takes.
+
+    Raises:
+        UsageError: an aid is missing, or nothing of the matcher may learn.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self, matcher: Any, videos: VideoFeatures, settings: AdaptSettings | None = None, aids: Aids | None = None
+    ) -> None:
+        super().__init__()
+        settings, aids = settings or AdaptSettings(), aids or Aids()
+        aids.check(settings)
+        learnable(matcher, settings.learns)
+        self.settings, self._aids, self._videos = settings, aids, videos
+        self.source: Any = _frozen(matcher)
+        self._at_source = _gallery(self.source, videos)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the stream: weights, memory and random numbers are as at the start."""
+        safety = self.settings.safety
+        self.student: Any = copy.deepcopy(self.source)
+        self.teacher: Any = _frozen(self.student) if safety.teacher else self.student
+        self._here = self._aids.fresh()
+        self._learner = Learner(self.student, self.settings, self._here.unpaired)
+        self._gallery: Gallery | None = self._at_source
+        self._seen: Seen | None = None
+        self._qualities: tuple[Quality, Quality] | None = None
+        self.drift: Drift | None = None
+        self.trusted = not safety.roll_back
+        self.steps: list[Step] = []
+
+    @property
+    def limits(self) -> Any:
+        """Of the source."""
+        return self.source.limits
+
+    @property
+    def logit_scale(self) -> Tensor:
+        """Of the model that is served."""
+        scale: Tensor = self.served.logit_scale
+        return scale
+
+    @property
+    def served(self) -> Any:
+        """The matcher whose ranking is given: the adapted one, or the source."""
+        return self.teacher if self.trusted and self.learned else self.source
+
+    @property
+    def learned(self) -> bool:
+        """Whether anything was learned from."""
+        return any(step.pairs or step.loss for step in self.steps)
+
+    @property
+    def gallery(self) -> Gallery:
+        """The clips as the adapted model keeps them; encoded anew once it has learned."""
+        if self._gallery is None:
+            self._gallery = _gallery(self.teacher, self._videos)
+        return self._gallery
+
+    def encode_text(self, text: TextBatch) -> Any:
+        """As the model that is served does."""
+        return self.served.encode_text(text)
+
+    def encode_video(self, video: VideoBatch) -> Any:
+        """Likewise."""
+        return self.served.encode_video(video)
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """(Q, V), likewise."""
+        found: Tensor = self.served.score(text, video)
+        return found
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """Of the model that is served."""
+        terms: dict[str, Tensor] = self.served.loss(batch)
+        return terms
+
+    def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
+        """A batch of queries comes: it is ranked, and learned from.
+
+        Args:
+            texts: features of B queries.
+            sentences: as they are written.
+
+        Returns:
+            (B, V) scores, by the model after the batch or before it (`settings.predict`).
+        """
+        before = self.ranked(texts) if self.settings.predict == "before" else None
+        own = self._remember(texts, tuple(sentences))
+        assert self._seen is not None
+        verdict = self._judged(self._seen, own) if self.learned and self.settings.safety.roll_back else None
+        self._step(self._seen, own, verdict)
+        return self.ranked(texts) if before is None else before
+
+    def learn(self, stream: Stream, progress: Callable[[float], None] = lambda share: None) -> None:
+        """Learn from all queries of a stream, but those that are held out to measure quality on."""
+        held, learned = self._parted(len(stream.sentences))
+        rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
+        for done, rows in enumerate(rounds, start=1):
+            self._step(_part(stream, rows), np.arange(len(rows)), None)
+            progress(done / len(rounds))
+        if len(held) and self.learned:
+            verdict = self._judged(_part(stream, held), np.arange(len(held)))
+            self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
+
+    def ranked(self, texts: TextFeatures) -> FloatArray:
+        """(B, V) scores of queries by the model that is served."""
+        if self.served is self.source:
+            return self.ranked_by_source(texts)
+        return scored(self.served, texts, self.gallery.encoded)
+
+    def ranked_by_source(self, texts: TextFeatures) -> FloatArray:
+        """(B, V) scores of queries by the model as it was."""
+        return scored(self.source, texts, self._at_source.encoded)
+
+    @property
+    def _name(self) -> str:
+        return "source" if self.served is self.source else "adapted"
+
+    def _step(self, seen: Seen, own: Rows, verdict: Verdict | None) -> None:
+        """Learn from a batch of those that were seen."""
+        step = Step(len(self.steps) + 1, len(own), verdict=verdict)
+        if self._may_learn(seen):
+            texts = taken(seen.texts, own)
+            if self.settings.objective == "pseudo_labels":
+                pairs = pseudo_pairs(self.teacher, seen, own, self.gallery, self.settings, self._here)
+                kept = pairs.kept(self.settings.safety.keep)
+                step = self._noted(step, pairs, kept, taken(seen.texts, own))
+                step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
+            else:
+                step = replace(step, loss=self._learner.unpaired(texts, self._videos))
+            self._follow()
+        self.steps.append(step)
+        self.steps[-1] = replace(step, served=self._name)
+
+    def _noted(self, step: Step, pairs: PseudoPairs, kept: PseudoPairs, texts: TextFeatures) -> Step:
+        found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
+        clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
+        return replace(
+            step,
+            pairs=len(kept.columns),
+            counterfactual=len(pairs.counterfactual),
+            coverage=found.coverage,
+            gini=found.gini,
+            labels=tuple(zip(pairs.texts.ids[: pairs.queries], clips, strict=True)),
+        )
+
+    def _follow(self) -> None:
+        """Bring the moving average of the weights up to date."""
+        self._gallery = None
+        if self.teacher is self.student:
+            return
+        with torch.no_grad():
+            for kept, new in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
+                kept.lerp_(new, 1 - self.settings.safety.teacher)
+
+    def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Rows:
+        """Put queries behind those that were seen, of which the first go where there are too many; their places."""
+        if self._seen is not None:
+            texts, sentences = joined(self._seen.texts, texts), self._seen.sentences + sentences
+        new = len(sentences) - (0 if self._seen is None else len(self._seen.sentences))
+        kept = max(new, self.settings.bank)
+        if len(sentences) > kept:
+            texts, sentences = taken(texts, np.arange(len(sentences) - kept, len(sentences))), sentences[-kept:]
+        self._seen = Seen(texts, sentences)
+        return np.arange(len(sentences) - new, len(sentences))
+
+    def _parted(self, count: int) -> tuple[Rows, Rows]:
+        """Rows of queries that are held out, and of the others."""
+        order = np.random.default_rng([self.settings.seed, 1]).permutation(count)
+        held = round(self.settings.safety.held_out * count)
+        return np.sort(order[:held]), np.sort(order[held:])
+
+    def _judged(self, seen: Seen, own: Rows) -> Verdict:
+        """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
+        scale = float(self.source.logit_scale.detach().exp())
+        rows = slice(int(own[0]), int(own[-1]) + 1)
+        new = quality(scored(self.teacher, seen.texts, self.gallery.encoded), scale, rows)
+        old = quality(scored(self.source, seen.texts, self._at_source.encoded), scale, rows)
+        if self._qualities is not None:
+            new, old = of_both(self._qualities[0], new), of_both(self._qualities[1], old)
+        self._qualities = new, old
+        verdict = compared(new, old, self.settings.safety.confidence)
+        self.trusted = verdict.better
+        return verdict
+
+    def _may_learn(self, seen: Seen) -> bool:
+        """Whether the stream differs from the source, once for all; also where nobody knows or asks."""
+        statistics = self._aids.statistics
+        if not self.settings.safety.drift or statistics is None:
+            return True
+        if self.drift is None or not self.drift.found:
+            captions = mean_shift(vectors_of(self.source, seen.texts), *statistics.text)
+            clips = mean_shift(self._at_source.vectors, *statistics.video)
+            self.drift = drift_of(captions, clips, self.settings.safety.confidence)
+        return self.drift.found
+
+
+def _gallery(matcher: Any, videos: VideoFeatures) -> Gallery:
+    """The clips as a matcher keeps them."""
+    starts = range(0, len(videos.ids), AT_ONCE)
+    with torch.no_grad(), evaluating(matcher):
+        parts = [
+            video_vectors(matcher, to_device(video_batch(videos, slice(start, start + AT_ONCE)), device_of(matcher)))
+            for start in starts
+        ]
+    return Gallery(encode_videos(matcher, videos), torch.cat(parts))
+
+
+def _frozen(matcher: Any) -> Any:
+    """A copy that nothing learns through."""
+    return copy.deepcopy(matcher).eval().requires_grad_(requires_grad=False)
+
+
+def _part(stream: Stream, rows: Rows) -> Seen:
+    return Seen(taken(stream.texts, rows), tuple(stream.sentences[row] for row in rows))
+
+
+def _chunks(rows: Rows, size: int) -> list[Rows]:
+    """As few parts of at most this size as there can be, of nearly equal sizes."""
+    return np.array_split(rows, -(-len(rows) // size)) if len(rows) else []

@@ -1,0 +1,62 @@
+"""Whether captions and clips of a stream are like those of the source, by their means."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from scipy.stats import f as fisher
+from torch import Tensor
+
+AXES = 32
+"""Most principal axes of the source that a mean is compared along; a covariance of few vectors says nothing of more."""
+A_MEAN = 5
+"""Vectors for each axis, at least."""
+
+
+class Shift(NamedTuple):
+    """How far the mean of some vectors is from the source's.
+
+    `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both are
+    of one distribution.
+    """
+
+    distance: float
+    p: float
+
+
+class Drift(NamedTuple):
+    """Of captions and of clips; `found` says whether either differs for sure, of two tests together."""
+
+    captions: Shift
+    clips: Shift
+    found: bool
+
+
+def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> Shift:
+    """Hotelling's two-sample test along the source's first principal axes (Hotelling 1931).
+
+    Args:
+        vectors: (N, D) of the stream.
+        count: vectors that the source's moments are of.
+        mean: (D,) of the source.
+        covariance: (D, D) of the source.
+    """
+    axes = max(1, min(AXES, len(vectors) // A_MEAN, count // A_MEAN, len(mean)))
+    spread, directions = torch.linalg.eigh(covariance.double())
+    order = spread.argsort(descending=True)[:axes]
+    scale = spread[order].clamp(min=1e-12).sqrt()
+    projected = ((vectors.double() - mean.double()) @ directions[:, order]) / scale
+    own = projected - projected.mean(0)
+    pooled = ((count - 1) * torch.eye(axes, dtype=torch.float64) + own.T @ own) / (count + len(vectors) - 2)
+    away = projected.mean(0)
+    squared = float(away @ torch.linalg.solve(pooled, away))
+    t2 = squared * count * len(vectors) / (count + len(vectors))
+    freedom = count + len(vectors) - axes - 1
+    ratio = t2 * freedom / (axes * (count + len(vectors) - 2))
+    return Shift(squared**0.5, float(fisher.sf(ratio, axes, freedom)))
+
+
+def drift_of(captions: Shift, clips: Shift, confidence: float) -> Drift:
+    """Both tests together, each at half the error (Bonferroni)."""
+    return Drift(captions, clips, min(captions.p, clips.p) < (1 - confidence) / 2)

@@ -1,0 +1,145 @@
+"""Which weights change at test time, and the steps that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from evenreel.adaptation.settings import AdaptSettings, Learns
+from evenreel.adaptation.stream import Rows
+from evenreel.errors import UsageError
+from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
+from evenreel.matchers.contrastive import contrastive
+from evenreel.matchers.matcher import Matcher
+from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.types import TextFeatures, VideoFeatures
+
+
+class UnpairedLoss(Protocol):
+    """What is minimised where nothing says which caption belongs to which clip; TTT++ and TTTFlow."""
+
+    def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
+        """Named terms, each with its weight."""
+
+
+def learnable(matcher: Any, learns: Learns) -> list[nn.Parameter]:
+    """The weights that may change, in a fixed order. The temperature is not among them, for it orders nothing.
+
+    Raises:
+        UsageError: the matcher has none of this kind.
+    """
+    named = {name: weight for name, weight in matcher.named_parameters() if name.split(".")[-1] != "logit_scale"}
+    kept = [weight for name, weight in named.items() if name in _names(matcher, learns, set(named))]
+    if not kept:
+        raise UsageError(_NOTHING[learns])
+    return kept
+
+
+_NOTHING: dict[Learns, str] = {
+    "all": "The matcher has no weights that could learn; put an adapter in front of it.",
+    "heads": "The matcher has no adapter, whose maps are to learn; choose all, or train one with an adapter.",
+    "norms": "The matcher has no layer norm that could learn; choose all or heads.",
+    "text": (
+        "The matcher has no map of captions apart from that of frames; only with an adapter that is not shared can a "
+        "gallery stay as it is encoded."
+    ),
+}
+
+
+def _names(matcher: Any, learns: Learns, names: set[str]) -> set[str]:
+    if learns == "all":
+        return names
+    if learns == "norms":
+        norms = [name for name, part in matcher.named_modules() if isinstance(part, nn.LayerNorm)]
+        return {name for name in names if name.rpartition(".")[0] in norms}
+    if not isinstance(matcher, Adapted):
+        return set()
+    shared = matcher.text_map is matcher.frame_map
+    maps = ("text_map.",) if learns == "text" else ("text_map.", "frame_map.")
+    return set() if learns == "text" and shared else {name for name in names if name.startswith(maps)}
+
+
+class Learner:
+    """Adam on the weights of one matcher, in evaluation mode: nothing is dropped out.
+
+    Args:
+        matcher: whose weights change.
+        settings: which, how fast, and in batches of which size.
+        unpaired: what `unpaired` minimises.
+    """
+
+    def __init__(self, matcher: Any, settings: AdaptSettings, unpaired: UnpairedLoss | None = None) -> None:
+        self._matcher, self._settings, self._unpaired = matcher, settings, unpaired
+        self._weights = learnable(matcher, settings.learns)
+        for weight in matcher.parameters():
+            weight.requires_grad_(False)
+        for weight in self._weights:
+            weight.requires_grad_(True)
+        self._optimiser = torch.optim.Adam(self._weights, lr=settings.lr)
+        self._rng = np.random.default_rng(settings.seed)
+
+    def paired(self, texts: TextFeatures, columns: Rows, videos: VideoFeatures) -> dict[str, float]:
+        """Symmetric InfoNCE of captions with their pseudo clips; captions of one clip are no negatives of each other.
+
+        The paper does not say what it learns from the pairs with; this is what most matchers are trained with, and it
+        takes any.
+
+        Args:
+            texts: N captions.
+            columns: (N,) clip of each.
+            videos: the gallery.
+
+        Returns:
+            Means over the batches, by the name of the term.
+        """
+        terms = [self._pair_step(texts, columns, videos, rows) for rows in self._rounds(len(columns))]
+        return _means(terms)
+
+    def unpaired(self, texts: TextFeatures, videos: VideoFeatures) -> dict[str, float]:
+        """A loss without labels: captions, each batch with as many clips that chance draws."""
+        assert self._unpaired is not None
+        terms = []
+        for rows in self._rounds(len(texts.ids)):
+            size = min(len(rows), len(videos.ids))
+            columns = np.sort(self._rng.choice(len(videos.ids), size, replace=False))
+            with evaluating(self._matcher):
+                found = self._unpaired(self._matcher, self._text(texts, rows), self._video(videos, columns))
+                terms.append(self._stepped(found))
+        return _means(terms)
+
+    def _rounds(self, count: int) -> Iterator[Rows]:
+        """Rows of batches, `steps` times all of them in another order."""
+        size = self._settings.batch_size
+        for _ in range(self._settings.steps):
+            order = self._rng.permutation(count)
+            for start in range(0, count, size):
+                if len(rows := order[start : start + size]) > 1:
+                    yield rows
+
+    def _pair_step(self, texts: TextFeatures, columns: Rows, videos: VideoFeatures, rows: Rows) -> dict[str, float]:
+        clips = columns[rows]
+        same = torch.from_numpy(clips[:, None] == clips)
+        batch = PairBatch(self._text(texts, rows), self._video(videos, clips), same.to(device_of(self._matcher)))
+        with evaluating(self._matcher):
+            return self._stepped(contrastive(self._matcher, batch))
+
+    def _text(self, texts: TextFeatures, rows: Rows) -> TextBatch:
+        return to_device(text_batch(texts, rows), device_of(self._matcher))
+
+    def _video(self, videos: VideoFeatures, rows: Rows) -> VideoBatch:
+        return to_device(video_batch(videos, rows), device_of(self._matcher))
+
+    def _stepped(self, terms: dict[str, Tensor]) -> dict[str, float]:
+        self._optimiser.zero_grad()
+        torch.stack([term.float() for term in terms.values()]).sum().backward()
+        self._optimiser.step()
+        return {name: float(term.detach()) for name, term in terms.items()}
+
+
+def _means(terms: list[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in terms])) for name in (terms[0] if terms else {})}

@@ -1,0 +1,103 @@
+"""How good a ranking is as far as that shows without labels, and whether one is better than another.
+
+None of it is accuracy. Agreement asks whether the first clip of a query has that query among its own best, coverage
+whether queries are spread over clips, entropy how undecided the scores are. A model that collapses onto a few clips
+loses the first two; one that was pulled away from what it knew loses them or becomes undecided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from scipy.stats import t as student
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """Of a model on Q queries, a number for each.
+
+    Attributes:
+        agreement: (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1.
+        coverage: (Q,) 1 over how many queries have the same first clip; its sum is the number of clips that are first.
+        entropy: (Q,) of the softmax of the query's scores, in nats.
+    """
+
+    agreement: Vector
+    coverage: Vector
+    entropy: Vector
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Over the queries, by name."""
+        return {name: float(values.mean()) for name, values in vars(self).items()}
+
+
+class Change(NamedTuple):
+    """A mean difference with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a model is better than another as far as it shows without labels.
+
+    Attributes:
+        better: whether agreement rose for sure, coverage did not fall for sure, and entropy did not rise for sure.
+        changes: differences by the name of the measure.
+    """
+
+    better: bool
+    changes: dict[str, Change]
+
+
+def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None)) -> Quality:
+    """What can be said of scores without labels.
+
+    Args:
+        scores: (N, V), finite.
+        scale: factor on the scores in the softmax, the same for all models that are compared.
+        rows: queries that are asked about; the rank of a query is counted among all N.
+
+    >>> found = quality(np.array([[0.9, 0.1], [0.8, 0.2]]), scale=1.0)
+    >>> found.agreement.tolist(), found.coverage.tolist()
+    ([1.0, 0.5], [0.5, 0.5])
+    """
+    asked = scores[rows]
+    first = asked.argmax(axis=1)
+    columns, place = np.unique(first, return_inverse=True)
+    ranks = rankdata(-scores[:, columns], method="average", axis=0)[rows]
+    logits = scale * asked.astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    weights = np.exp(logits)
+    total = weights.sum(axis=1)
+    entropy = np.log(total) - (weights * logits).sum(axis=1) / total
+    return Quality(1 / ranks[np.arange(len(asked)), place], 1 / np.bincount(place)[place], entropy)
+
+
+def compared(new: Quality, old: Quality, confidence: float) -> Verdict:
+    """Query by query, with intervals by Student's t."""
+    changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
+    fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
+    return Verdict(changes["agreement"].low > 0 and not fell, changes)
+
+
+def of_both(first: Quality, second: Quality) -> Quality:
+    """The queries of both."""
+    return Quality(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in vars(first)))
+
+
+def _change(values: Vector, confidence: float) -> Change:
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Change(mean, -np.inf, np.inf)
+    half = float(student.ppf(0.5 + confidence / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return Change(mean, mean - half, mean + half)

@@ -1,0 +1,68 @@
+"""What test-time training did, step by step, and whether it was kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evenreel.adaptation.drift import Drift
+from evenreel.adaptation.quality import Verdict
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch, or offline one time through all.
+
+    Attributes:
+        number: from 1.
+        queries: that were labelled.
+        pairs: pseudo-labels that were learned from, counterfactual captions included.
+        counterfactual: captions that lost a word.
+        coverage: share of the gallery that is some query's pseudo clip.
+        gini: of the matches over the clips, 0 where all have equally many.
+        loss: mean of the batches, by the name of the term.
+        labels: (id of a query, id of its pseudo clip) before any was left out; counterfactual captions are not here.
+        verdict: of the learned model against the source, on queries that it had not learned from; None where nothing
+            was asked.
+        served: `adapted` or `source`, whose ranking is given from here on.
+    """
+
+    number: int
+    queries: int
+    pairs: int = 0
+    counterfactual: int = 0
+    coverage: float | None = None
+    gini: float | None = None
+    loss: dict[str, float] = field(default_factory=dict)
+    labels: tuple[tuple[str, str], ...] = ()
+    verdict: Verdict | None = None
+    served: str = "adapted"
+
+
+@dataclass(frozen=True)
+class AdaptReport:
+    """Of a whole stream.
+
+    Attributes:
+        kept: whether the adapted model is given in the end, or the source as it was.
+        sentence: what was decided, and why.
+        steps: in order.
+        drift: how captions and clips differ from the source's; None where nobody measured.
+        moved: length of the change of the weights, as a share of their own length.
+        first_changed: share of the queries whose first clip is another than the source's.
+    """
+
+    kept: bool
+    sentence: str
+    steps: tuple[Step, ...]
+    drift: Drift | None = None
+    moved: float = 0.0
+    first_changed: float = 0.0
+
+    def to_json(self, labels: bool = False) -> dict[str, Any]:
+        """As plain values; pseudo-labels only where they are asked for."""
+        found = asdict(self)
+        if not labels:
+            for step in found["steps"]:
+                del step["labels"]
+        return found

@@ -1,0 +1,134 @@
+"""What test-time training does, as typed settings; every ablation of TITAN is one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from evenreel.adaptation.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.matching import MatchSettings
+from evenreel.errors import UsageError
+from evenreel.matchers.ranges import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
+
+Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
+Learns = Literal["all", "heads", "norms", "text"]
+
+
+@dataclass(frozen=True)
+class SafetySettings:
+    """What keeps an unhelpful stream from doing harm; nothing of it is in the paper.
+
+    Attributes:
+        keep: share of the pseudo-labels that is learned from: those with the largest lead of the first clip over the
+            next. Above 0; 1 keeps all.
+        teacher: how much of the old weights stays in their moving average at each step (mean teacher, arXiv
+            1703.01780); the average labels and predicts. 0 for none: the learned weights do.
+        held_out: share of the queries that is never learned from; on these quality is measured.
+        roll_back: go back to the source's weights where quality, as far as it shows without labels, did not rise.
+        drift: leave the model as it is where captions and clips are like those of the source, as far as its stored
+            statistics tell.
+        confidence: of the interval that quality has to rise beyond, and of the test for drift.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    keep: float = 0.7
+    teacher: float = 0.9
+    held_out: float = 0.25
+    roll_back: bool = True
+    drift: bool = True
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "keep": ABOVE_0_TO_1,
+            "teacher": SHARE,
+            "held_out": SHARE,
+            "roll_back": TRUE_OR_FALSE,
+            "drift": TRUE_OR_FALSE,
+            "confidence": SHARE,
+        }
+        check_settings("safety", self, ranges)
+        if self.roll_back and not self.held_out:
+            raise UsageError(
+                "Whether quality rose is measured on queries that nothing was learned from, and held_out is 0; set it "
+                "to a share above 0, or roll_back to false."
+            )
+
+
+UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, drift=False)
+"""Nothing, as in the paper."""
+
+
+@dataclass(frozen=True)
+class AdaptSettings:
+    """Test-time training of one stream.
+
+    Attributes:
+        objective: what is minimised: the matcher's own loss on pseudo-labels (TITAN, and the naive baseline), or a
+            baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
+        protocol: `offline`: learn from all queries, then predict all; `online`: batch by batch, in the order in which
+            queries came.
+        predict: of `online`, whether a batch is predicted after the model has learned from it, as in the paper, or
+            before, which is what a user sees who asks the first question.
+        learns: which weights may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts
+            of layer norms; `text`, the maps of captions alone, so that a gallery need not be encoded again.
+        lr: of Adam; the paper's.
+        batch_size: queries of a batch; the paper's.
+        steps: of the optimiser, online for each batch.
+        epochs: offline, how often all is gone through, with new pseudo-labels each time.
+        bank: most queries that ranks are counted among, the latest; it bounds memory to `bank` x V.
+        ranks: whether the rank of a query for a clip is counted among all that were seen so far or in its batch alone.
+        matching: how a query gets its pseudo clip; `one_way` is the naive first clip.
+        counterfactuals: captions without their over-attended words are learned from too; None for none.
+        causal: whether candidates are chosen among by the bias correction of the source checkpoint.
+        safety: see there.
+        seed: of all that is random.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    objective: Objective = "pseudo_labels"
+    protocol: Literal["offline", "online"] = "offline"
+    predict: Literal["after", "before"] = "after"
+    learns: Learns = "all"
+    lr: float = 1e-5
+    batch_size: int = 128
+    steps: int = 1
+    epochs: int = 1
+    bank: int = 4096
+    ranks: Literal["bank", "batch"] = "bank"
+    matching: MatchSettings = field(default_factory=MatchSettings)
+    counterfactuals: CounterfactualSettings | None = field(default_factory=CounterfactualSettings)
+    causal: bool = True
+    safety: SafetySettings = field(default_factory=SafetySettings)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "objective": one_of("pseudo_labels", "ttt", "ttt_flow"),
+            "protocol": one_of("offline", "online"),
+            "predict": one_of("after", "before"),
+            "learns": one_of("all", "heads", "norms", "text"),
+            "lr": ABOVE_0,
+            "batch_size": whole(2),
+            "steps": whole(1),
+            "epochs": whole(1),
+            "bank": whole(2),
+            "ranks": one_of("bank", "batch"),
+            "causal": TRUE_OR_FALSE,
+            "seed": whole(0),
+        }
+        check_settings("adaptation", self, ranges)
+
+    @property
+    def online(self) -> bool:
+        """Whether queries come one batch after the other."""
+        return self.protocol == "online"
+
+
+def naive(settings: AdaptSettings) -> AdaptSettings:
+    """The same with the first clip of each query as its label: no rebalancing and no correction of bias."""
+    return replace(settings, matching=MatchSettings(match="one_way"), counterfactuals=None, causal=False)
