@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evenreel.audits.counts import first_share, gini, skewness
+from evenreel.adaptation.balance import gini, skewness
+from evenreel.audits.counts import first_share
 from evenreel.audits.page import audit_page
 from evenreel.audits.result import AuditSettings, AuditTable
 from evenreel.audits.scene_dictionary import audit_dictionary

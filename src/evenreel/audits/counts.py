@@ -1,4 +1,4 @@
-"""Figures of counts: shares, the difference of two of them with its interval, and how unequal counts are."""
+"""Figures of counts: shares, the difference of two of them with its interval, and what the largest hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 Counts = NDArray[Any]
 Column = NDArray[np.float64]
@@ -49,24 +49,6 @@ def _wilson(of_them: Column, of: Counts, confidence: float) -> tuple[Column, Col
     return (middle - half) / (1 + z**2 / number), (middle + half) / (1 + z**2 / number)
 
 
-def gini(counts: NDArray[Any]) -> float:
-    """How unequally mentions are shared out: 0 where all phrases have as many, near 1 where one has all (Gini 1912).
-
-    >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
-    (0.0, 0.75)
-    """
-    ordered, total = np.sort(counts), counts.sum()
-    if not total:
-        return float("nan")
-    places = np.arange(1, len(counts) + 1)
-    return float(2 * (places * ordered).sum() / (len(counts) * total) - (len(counts) + 1) / len(counts))
-
-
 def first_share(counts: NDArray[Any]) -> float:
     """The share of all mentions that the `FIRST` most frequent phrases hold, in percent."""
     return float(100 * np.sort(counts)[::-1][:FIRST].sum() / counts.sum()) if counts.sum() else float("nan")
-
-
-def skewness(counts: NDArray[Any]) -> float:
-    """Third standardised moment, as hubs are found by (Radovanović et al. 2010); NaN where all are equal."""
-    return float(stats.skew(counts)) if np.ptp(counts) else float("nan")

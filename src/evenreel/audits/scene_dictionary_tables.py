@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenreel.audits.counts import FIRST, Column, first_share, gini, share, skewness
+from evenreel.adaptation.balance import gini, skewness
+from evenreel.audits.counts import FIRST, Column, first_share, share
 from evenreel.audits.result import AuditSettings, AuditTable, Cell
 from evenreel.audits.scene_dictionary_measures import Gains, Kind, KindMeasures, Whole, gain_of_named
 from evenreel.audits.words import figure_words

@@ -1,0 +1,263 @@
+"""A pseudo video for each query: cross-modal rematching (TITAN, section 3.2.1), and other ways to match.
+
+One-way matching takes each query's best video, so a few hub videos draw many queries and others none. TITAN adds the
+rank of the query among all queries of the video. Equation 5 asks for the 'highest' match degree; with 1 for the best
+rank that is the least sum. The other ways are ours: nearest neighbours of each other, an assignment with so many
+queries a video (Kuhn 1955; `scipy.optimize.linear_sum_assignment`), and optimal transport (Cuturi 2013).
+
+Everywhere minus infinity is a pair that cannot match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+from scipy.stats import rankdata
+
+from evenreel.errors import ScoresError, UsageError
+
+Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
+Places = NDArray[np.int64]
+Table = NDArray[np.float64]
+
+UNMATCHED = -1
+"""The place of the video of a query that has none."""
+
+MOST_CELLS = 2**27
+"""Queries x places of videos in an assignment: a GiB of float64, and minutes of work."""
+
+_ROUNDING = 1e-9
+"""Two rank sums, or two steps of a transport, nearer than this share of their size are equal."""
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """How queries are matched.
+
+    Attributes:
+        match: `rank_sum` (the paper), `one_way`, `mutual_nn`, `hungarian` or `sinkhorn`.
+        alpha: weight of the query's rank among all queries of a video beside that of the video, for `rank_sum`; 0 is
+            `one_way`. (Equation 5, the paper's 1.)
+        capacity: most queries that a video is matched to, for `hungarian`; None: the fewest with which none is left.
+        temperature: of the transport, in units of the scores, for `sinkhorn`; near 0 it is an assignment.
+        iterations: most rounds of the transport.
+
+    Raises:
+        UsageError: one is out of its range.
+    """
+
+    match: Match = "rank_sum"
+    alpha: float = 1.0
+    capacity: int | None = None
+    temperature: float = 0.05
+    iterations: int = 100
+
+    def __post_init__(self) -> None:
+        if self.match not in get_args(Match):
+            raise UsageError(f"{self.match!r} is no way to match; there are: {', '.join(get_args(Match))}.")
+        if not (isfinite(self.alpha) and self.alpha >= 0):
+            raise UsageError(f"alpha is {self.alpha}; it must be a number from 0 on.")
+        if self.capacity is not None and self.capacity < 1:
+            raise UsageError(f"capacity is {self.capacity}; a video must be allowed 1 query or more.")
+        if not (isfinite(self.temperature) and self.temperature > 0):
+            raise UsageError(f"temperature is {self.temperature}; it must be a number above 0.")
+        if self.iterations < 1:
+            raise UsageError(f"iterations is {self.iterations}; it must be 1 or more.")
+
+
+def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Places:
+    """The pseudo video of each query.
+
+    Of equal rank sums the one with the higher score wins, and of equal scores the earlier video; the latter goes for
+    every way but `hungarian`, which may take either of two assignments with the same sum. Equal sums are frequent with
+    alpha 1, and rank sums do not make sure that every video is matched.
+
+    Args:
+        scores: (Q, V), higher is better.
+        settings: how; None for those of the paper.
+
+    Returns:
+        (Q,) columns; -1 for a query that can match no video, that is no video's best (`mutual_nn`), or for which no
+        place is left (`hungarian` with a small capacity).
+
+    Raises:
+        ScoresError: the scores are no table of numbers below infinity, or too large for an assignment.
+
+    >>> crowded = np.array([[0.9, 0.8], [0.8, 0.1]])
+    >>> rematch(crowded).tolist(), rematch(crowded, MatchSettings("hungarian")).tolist()
+    ([0, 0], [1, 0])
+    >>> tied = np.array([[0.9, 0.8], [0.85, 0.84]])  # query 1 has the sums 3 and 3 with alpha 1, 5 and 4 with 2
+    >>> rematch(tied).tolist(), rematch(tied, MatchSettings(alpha=2.0)).tolist()
+    ([0, 0], [0, 1])
+    >>> rematch(tied, MatchSettings("mutual_nn")).tolist()
+    [0, -1]
+    """
+    settings, table = settings or MatchSettings(), _checked(scores)
+    if settings.match == "one_way":
+        return one_way(table)
+    if settings.match == "rank_sum":
+        return _least_sums(table, rank_sums(table, settings.alpha))
+    if settings.match == "mutual_nn":
+        return _mutual(table)
+    if settings.match == "hungarian":
+        return _assigned(table, settings.capacity)
+    return one_way(transport_plan(table, settings.temperature, settings.iterations), least=0.0)
+
+
+def one_way(scores: NDArray[Any], *, least: float = -np.inf) -> Places:
+    """Each query's best video, the earlier of equal ones; -1 where none is above `least`.
+
+    Args:
+        scores: (Q, V), higher is better.
+        least: what a video must be above.
+
+    Returns:
+        (Q,) columns.
+
+    Raises:
+        ScoresError: see `rematch`.
+
+    >>> one_way(np.array([[0.1, 0.9, 0.9], [-np.inf, -np.inf, -np.inf]])).tolist()
+    [1, -1]
+    """
+    table = _checked(scores)
+    best = table.argmax(axis=1)
+    return np.where(np.take_along_axis(table, best[:, None], axis=1)[:, 0] > least, best, UNMATCHED).astype(np.int64)
+
+
+def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
+    """Rank of the video for the query + alpha x rank of the query for the video (TITAN, equation 5); least is best.
+
+    Ranks begin with 1 for the best; equal scores share their mean rank.
+
+    Args:
+        scores: (Q, V), higher is better.
+        alpha: weight of the rank in the column.
+
+    Returns:
+        (Q, V); infinity for a pair that cannot match.
+
+    Raises:
+        ScoresError: see `rematch`.
+
+    >>> rank_sums(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist()
+    [[2.0, 3.0], [3.0, 4.0]]
+    >>> rank_sums(np.array([[0.9, 0.8], [0.85, 0.84]]), alpha=2.0).tolist()
+    [[3.0, 6.0], [5.0, 4.0]]
+    """
+    worse = -_checked(scores)
+    sums = np.asarray(rankdata(worse, axis=0), dtype=np.float64)
+    sums *= alpha
+    sums += rankdata(worse, axis=1)
+    sums[worse == np.inf] = np.inf
+    return sums
+
+
+def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) -> Table:
+    """How much of each query goes to each video if all queries and all videos count alike (Cuturi 2013).
+
+    The plan has the largest mean score + temperature x entropy of those whose rows sum to 1 / Q and whose columns sum
+    to 1 / V. With fewer queries than videos a column sums to at most 1 / Q instead, as much as one query: equal shares
+    would spread each query over several videos whatever it says. Rows have their sum exactly, columns as far as the
+    iterations went. Queries and videos that can match nothing have no part in it. It is worked out in logarithms, so a
+    low temperature underflows nowhere.
+
+    Args:
+        scores: (Q, V), higher is better.
+        temperature: above 0, in units of the scores.
+        iterations: most rounds; it ends before where a round moves nothing.
+
+    Returns:
+        (Q, V) from 0 to 1, with the sum 1, or all 0 where nothing can match.
+
+    Raises:
+        ScoresError: see `rematch`.
+
+    >>> transport_plan(np.array([[0.9, 0.8], [0.8, 0.1]]), 0.1, 100).round(3).tolist()  # (a / b)^2 = exp(-0.6 / 0.1)
+    [[0.024, 0.476], [0.476, 0.024]]
+    """
+    table = _checked(scores)
+    possible = table > -np.inf
+    rows, columns = np.flatnonzero(possible.any(axis=1)), np.flatnonzero(possible.any(axis=0))
+    plan = np.zeros(table.shape)
+    if len(rows):
+        plan[np.ix_(rows, columns)] = _plan(table[np.ix_(rows, columns)] / temperature, iterations)
+    return plan
+
+
+def _plan(kernel: Table, iterations: int) -> Table:
+    """(q, v) logarithms, of which each row and each column has a finite one."""
+    queries, videos = kernel.shape
+    share, most = -np.log(queries), -np.log(min(queries, videos))
+    of_rows = share - logsumexp(kernel, axis=1)
+    for _ in range(iterations):
+        of_columns = most - logsumexp(kernel + of_rows[:, None], axis=0)
+        if queries < videos:
+            of_columns = np.minimum(of_columns, 0.0)  # a column may have less
+        before, of_rows = of_rows, share - logsumexp(kernel + of_columns, axis=1)
+        if np.abs(of_rows - before).max() <= _ROUNDING * max(1.0, np.abs(of_rows).max()):
+            break
+    return np.asarray(np.exp(kernel + of_columns + of_rows[:, None]))
+
+
+def _least_sums(table: Table, sums: Table) -> Places:
+    """The least sum of each row; of equal ones the highest score, then the earliest."""
+    near = sums <= sums.min(axis=1, keepdims=True) * (1 + _ROUNDING)
+    return one_way(np.where(near, table, -np.inf))
+
+
+def _mutual(table: Table) -> Places:
+    """Each video's best query, where that video is also its best."""
+    asked = table.argmax(axis=0)
+    own = table[asked, np.arange(table.shape[1])]
+    held = np.flatnonzero((own > -np.inf) & (own == table.max(axis=1)[asked]))[::-1]
+    matches = np.full(len(table), UNMATCHED, dtype=np.int64)
+    matches[asked[held]] = held  # the earliest of equal videos is written last
+    return matches
+
+
+def _assigned(table: Table, capacity: int | None) -> Places:
+    """The most pairs that can match, and of all ways to have these the one with the largest sum of scores."""
+    queries, videos = table.shape
+    each = min(capacity or -(-queries // videos), queries)
+    if table.size * each > MOST_CELLS:
+        raise ScoresError(
+            f"An assignment of {queries:,} queries to {videos:,} videos with {each:,} places each is a table of "
+            f"{table.size * each:,} fields, above the limit of {MOST_CELLS:,}; take fewer queries at a time, a smaller "
+            "capacity, or match by rank_sum or sinkhorn."
+        )
+    finite = table > -np.inf
+    values = table[finite]
+    # No sum of differences is worth a pair, so those that cannot match are only ever used where nothing else is left.
+    out_of_reach = values.min(initial=0.0) - (np.ptp(values) if values.size else 0.0) * queries - 1.0
+    wide = np.repeat(np.where(finite, table, out_of_reach), each, axis=1)
+    rows, places = linear_sum_assignment(wide, maximize=True)
+    columns = places // each
+    matches = np.full(queries, UNMATCHED, dtype=np.int64)
+    held = finite[rows, columns]
+    matches[rows[held]] = columns[held]
+    return matches
+
+
+def _checked(scores: NDArray[Any]) -> Table:
+    """Scores as float64, none of them NaN or infinity."""
+    table = np.asarray(scores)
+    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
+        raise ScoresError(
+            f"The scores to match by are an array of {table.dtype} with the shape {table.shape}; they must be numbers, "
+            "a query a row and a video a column, of one each at least."
+        )
+    table = table.astype(np.float64, copy=False)
+    if not table.max() < np.inf:  # NaN too
+        row, column = np.argwhere(~(table < np.inf))[0]
+        raise ScoresError(
+            f"The score of query {row} and video {column} is {table[row, column]}; it must be a number, or minus "
+            "infinity where they cannot match."
+        )
+    return table
