@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenreel.language import load_tagger
 from evenreel.language.masking import generic, rewritten, without
-from evenreel.language.tokens import split_words
+from evenreel.language.tokens import Tagged, split_words
 from tests.language.words import WORDS
 
 TAGGER = load_tagger("pattern")
@@ -70,7 +70,7 @@ def test_the_other_words_stay_as_they_were(words: list[str], data: st.DataObject
     assert not any(pair in made for pair in (" ,", ", ,", ",,", ",."))
 
 
-def tagged(caption: str, words: set[str]) -> tuple[tuple[object, ...], set[int]]:
+def tagged(caption: str, words: set[str]) -> tuple[Tagged, set[int]]:
     """Tokens of a caption, and the places of some words of it."""
     [tokens] = TAGGER.tag([caption])
     return tokens, {place for place, token in enumerate(tokens) if token.text.lower() in words}

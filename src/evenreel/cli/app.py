@@ -12,6 +12,7 @@ from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
 from evenreel.cli import counterparts as _counterparts  # noqa: F401 -- likewise
+from evenreel.cli import domains as _domains  # noqa: F401 -- likewise
 from evenreel.cli import edited_clips as _edited_clips  # noqa: F401 -- likewise
 from evenreel.cli import equalise as _equalise  # noqa: F401 -- likewise
 from evenreel.cli import overview as _overview  # noqa: F401 -- likewise

@@ -1,0 +1,327 @@
+"""Two corpora as one: a source to learn from, and a target that is met when learning is over.
+
+Clips of the source keep their splits, those of the target are the split `test`; so a recipe learns of the source alone,
+and what is scored and adapted to with `--split test` is the target. Paths stay as they are, so that the features of
+each corpus go on being found in their own folders, where the clips of the other are never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from evenreel.corpus.annotation import CLASS_NAMES, copy_class_names, drop_class_names
+from evenreel.corpus.folder import load_corpus, save_corpus
+from evenreel.corpus.imported import Notice, some
+from evenreel.corpus.msrvtt import FULL
+from evenreel.corpus.on_screen import load_texts, save_texts
+from evenreel.corpus.summary import split_counts
+from evenreel.corpus.tables import CLASSES, make_corpus
+from evenreel.corpus.tgif import OFFICIAL
+from evenreel.errors import CorpusError
+from evenreel.types import Corpus
+
+SOURCE, TARGET = "source", "target"
+"""Values of the column `domain`."""
+
+TEST, SOURCE_TEST, TARGET_VAL = "test", "source_test", "target_val"
+"""Splits: the target; test clips of the source, which show what adapting forgets; clips of the target to choose by."""
+
+WITHIN = "subdomain"
+"""Column that keeps what `domain` was in each corpus."""
+
+PUBLISHED: Mapping[str, Mapping[str, int]] = {
+    "video2gif": {"train": FULL["train"], "val": FULL["val"], TEST: OFFICIAL["test"], TARGET_VAL: OFFICIAL["val"]}
+}
+"""Official clips of each split of pairs that papers report on (TITAN, MM 2023: MSR-VTT to TGIF)."""
+
+_CLASS_COLUMNS = ("verb_classes", "noun_classes")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of two corpora.
+
+    Attributes:
+        domain: `source` or `target`.
+        corpus: all of it.
+        splits: what is taken of it: the name of each split here by its name there.
+        videos: folder in which its paths begin, which they are to name from now on; None leaves them as they are.
+        texts: words on screen.
+        class_names: what its classes mean; None where nobody says.
+        folder: where it is from.
+    """
+
+    domain: str
+    corpus: Corpus
+    splits: Mapping[str, str]
+    videos: Path | None = None
+    texts: pl.DataFrame | None = None
+    class_names: pl.DataFrame | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DomainPair:
+    """Both in one.
+
+    Attributes:
+        corpus: clips of the source, then those of the target.
+        notices: what was renamed, left out, or should be known.
+        texts: words on screen; None where neither has any.
+        classes_of: folder of the corpus whose names its classes have; None for none.
+    """
+
+    corpus: Corpus
+    notices: tuple[Notice, ...]
+    texts: pl.DataFrame | None = None
+    classes_of: Path | None = None
+
+
+def load_source(folder: Path, splits: Sequence[str] = (), videos: Path | None = None) -> Side:
+    """The corpus to learn from.
+
+    Args:
+        folder: of the corpus.
+        splits: those that are taken; without any, `train`, and `val` where there is one. `test` is `source_test` here.
+        videos: see `Side`.
+
+    Raises:
+        CorpusError: the corpus cannot be read.
+    """
+    corpus = load_corpus(folder)
+    there = set(corpus.clips["split"])
+    asked = splits or [name for name in ("train", "val") if name == "train" or name in there]
+    names = {name: SOURCE_TEST if name == TEST else name for name in asked}
+    return _load(SOURCE, corpus, names, (folder, videos))
+
+
+def load_target(folder: Path, split: str = TEST, validation: str | None = None, videos: Path | None = None) -> Side:
+    """The corpus that is met afterwards.
+
+    Args:
+        folder: of the corpus.
+        split: what becomes the test split.
+        validation: what becomes `target_val`; None for nothing.
+        videos: see `Side`.
+
+    Raises:
+        CorpusError: the corpus cannot be read, or both are one split.
+    """
+    if split == validation:
+        raise CorpusError(f"The split {split!r} of the target cannot be tested on and chosen by; name two splits.")
+    names = {split: TEST} if validation is None else {split: TEST, validation: TARGET_VAL}
+    return _load(TARGET, load_corpus(folder), names, (folder, videos))
+
+
+def pair_domains(source: Side, target: Side) -> DomainPair:
+    """One corpus of two.
+
+    A clip or caption of the source that is called as one of the target is `source/ID`. What `domain` was is in the
+    column `subdomain`. Classes are kept where they mean the same in both, as far as anybody can tell.
+
+    Raises:
+        CorpusError: a split is not there or is taken for both, or columns of one name cannot be in one table.
+    """
+    _refuse_overlap(source, target)
+    notices = [notice for side in (source, target) for notice in _unsplit(side)]
+    first, second = _part(source), _part(target)
+    first, renamed = _apart(first, second)
+    notices += [*renamed, *_same_paths(first.corpus, second.corpus)]
+    classes = _classes_of(first, second)
+    notices += classes.notices
+    if not classes.kept:
+        first, second = _without_classes(first), _without_classes(second)
+    clips = _stacked([first.corpus.clips, second.corpus.clips], "clips")
+    captions = _stacked([first.corpus.captions, second.corpus.captions], "captions")
+    texts = [side.texts for side in (first, second) if side.texts is not None]
+    return DomainPair(make_corpus(clips, captions), tuple(notices), pl.concat(texts) if texts else None, classes.folder)
+
+
+def save_pair(pair: DomainPair, out: Path) -> None:
+    """Write the corpus with its words on screen and the names of its classes.
+
+    Raises:
+        CorpusError: the folder cannot be written.
+    """
+    save_corpus(pair.corpus, out)
+    save_texts(pair.texts, out)
+    if pair.classes_of is None:
+        drop_class_names(out)
+    else:
+        copy_class_names(pair.classes_of, out)
+
+
+def beside_published(name: str, corpus: Corpus) -> Iterator[Notice]:
+    """Where a pair has other clips than the published one of that name.
+
+    Raises:
+        CorpusError: no pair is known by the name.
+    """
+    if name not in PUBLISHED:
+        raise CorpusError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
+    there = split_counts(corpus)
+    for split, official in PUBLISHED[name].items():
+        if split in there and (clips := there[split].clips) != official:
+            sentence = f"The split {split} has {clips:,} clips, that of {name} has {official:,}."
+            yield Notice(sentence, left_out=clips < official, split=split)
+
+
+def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], places: tuple[Path, Path | None]) -> Side:
+    folder, videos = places
+    names = folder / CLASS_NAMES
+    try:
+        classes = pl.read_parquet(names) if names.is_file() else None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"{names} cannot be read ({error}); run `evenreel corpus classes` again.") from error
+    return Side(domain, corpus, splits, videos, load_texts(folder), classes, folder)
+
+
+def _refuse_overlap(source: Side, target: Side) -> None:
+    """Refuse to learn from what is met afterwards."""
+    same = (
+        source.folder is not None and target.folder is not None and source.folder.resolve() == target.folder.resolve()
+    )
+    both = sorted(source.splits.keys() & target.splits.keys())
+    if same and (both or _is_unsplit(source)):
+        part = f"the split {both[0]!r}" if both else "all"
+        raise CorpusError(
+            f"Source and target are both {part} of {source.folder}; a model would be tested on what it learned from. "
+            "Name two splits, or two corpora."
+        )
+
+
+def _is_unsplit(side: Side) -> bool:
+    return bool(side.corpus.clips["split"].is_null().all())
+
+
+def _unsplit(side: Side) -> Iterator[Notice]:
+    if _is_unsplit(side) and len(side.splits) > 1:
+        raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
+    if _is_unsplit(side):
+        yield Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}.")
+
+
+def _whole(side: Side) -> str:
+    """What a corpus without splits becomes."""
+    return next(iter(side.splits.values()))
+
+
+def _part(side: Side) -> Side:
+    """What is taken of a side, in the splits and with the domain of the pair."""
+    clips = side.corpus.clips
+    if _is_unsplit(side):
+        clips = clips.with_columns(split=pl.lit(_whole(side)))
+    else:
+        there = clips["split"].drop_nulls().unique(maintain_order=True).to_list()
+        if missing := [name for name in side.splits if name not in there]:
+            raise CorpusError(
+                f"The {side.domain} has no split {missing[0]!r}; it has: {', '.join(there)}. Name one with "
+                f"--{side.domain}-split."
+            )
+        kept = clips.filter(pl.col("split").is_in(list(side.splits)))
+        clips = kept.with_columns(pl.col("split").replace_strict(dict(side.splits), return_dtype=pl.String))
+    if WITHIN not in clips.columns and clips["domain"].is_not_null().any():
+        clips = clips.with_columns(pl.col("domain").alias(WITHIN))
+    clips = clips.with_columns(domain=pl.lit(side.domain))
+    if side.videos is not None:
+        begin = side.videos.absolute()
+        paths = [path and str(begin / path) for path in clips["path"]]
+        clips = clips.with_columns(pl.Series("path", paths, dtype=pl.String))
+    own = pl.col("clip_id").is_in(clips["clip_id"].implode())
+    texts = None if side.texts is None else side.texts.filter(own)
+    return replace(side, corpus=Corpus(clips, side.corpus.captions.filter(own)), texts=texts)
+
+
+def _apart(source: Side, target: Side) -> tuple[Side, list[Notice]]:
+    """The source with other ids where the target has the same."""
+    clips, captions = source.corpus.clips, source.corpus.captions
+    called = set(target.corpus.clips["clip_id"]) | set(target.corpus.clips["pair_id"].drop_nulls())
+    told = set(target.corpus.captions["caption_id"])
+    same_clips = [name for name in clips["clip_id"] if name in called]
+    same_captions = [name for name in captions["caption_id"] if name in told]
+    corpus = Corpus(
+        clips.with_columns(_renamed("clip_id", called), _renamed("pair_id", called)),
+        captions.with_columns(_renamed("caption_id", told), _renamed("clip_id", called)),
+    )
+    texts = None if source.texts is None else source.texts.with_columns(_renamed("clip_id", called))
+    notices = []
+    if same_clips or same_captions:
+        notices.append(
+            Notice(
+                f"{len(same_clips):,} clips and {len(same_captions):,} captions of the source are called as some of "
+                f"the target, and {SOURCE}/ID here ({some([*same_clips, *same_captions])}). If they are the same "
+                "videos, the target is not new to a model that learns from the source."
+            )
+        )
+    return replace(source, corpus=corpus, texts=texts), notices
+
+
+def _renamed(column: str, taken: Collection[str]) -> pl.Expr:
+    own = pl.col(column)
+    return pl.when(own.is_in(list(taken))).then(pl.lit(f"{SOURCE}/") + own).otherwise(own).alias(column)
+
+
+def _same_paths(source: Corpus, target: Corpus) -> Iterator[Notice]:
+    there = set(target.clips["path"].drop_nulls())
+    if same := [path for path in source.clips["path"].drop_nulls().unique(maintain_order=True) if path in there]:
+        yield Notice(
+            f"{len(same):,} paths are those of a source clip and of a target clip ({some(same)}), so no folder of "
+            "videos has both: take the features of each corpus from its own folder, or say where their videos are "
+            "(--source-videos, --target-videos)."
+        )
+
+
+class _Classes(NamedTuple):
+    """What becomes of the classes of both: whether they are kept, whose names they have, and what is to be said."""
+
+    kept: bool
+    folder: Path | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+def _classes_of(source: Side, target: Side) -> _Classes:
+    classed = [side for side in (source, target) if _has_classes(side.corpus)]
+    if len(classed) < 2:
+        return _Classes(True, next((side.folder for side in classed if side.class_names is not None), None))
+    first, second = source.class_names, target.class_names
+    if first is None and second is None:
+        said = "The classes of both are taken to be of one list, since neither corpus says what they mean."
+        return _Classes(True, None, (Notice(said),))
+    if first is not None and second is not None and _numbers(first) == _numbers(second):
+        return _Classes(True, source.folder)
+    said = "The classes of both are left out: they number different things. `evenreel corpus classes` finds new ones."
+    return _Classes(False, None, (Notice(said, left_out=True),))
+
+
+def _has_classes(corpus: Corpus) -> bool:
+    return any(
+        bool((table[column].list.len() > 0).any())
+        for table in (corpus.clips, corpus.captions)
+        for column in _CLASS_COLUMNS
+    )
+
+
+def _numbers(names: pl.DataFrame) -> set[tuple[Any, ...]]:
+    return set(names.select("kind", "number", "name").iter_rows())
+
+
+def _without_classes(side: Side) -> Side:
+    empty = [pl.lit(None, dtype=CLASSES).alias(column) for column in _CLASS_COLUMNS]
+    return replace(side, corpus=Corpus(side.corpus.clips.with_columns(empty), side.corpus.captions.with_columns(empty)))
+
+
+def _stacked(tables: Sequence[pl.DataFrame], name: str) -> pl.DataFrame:
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        first, second = (table.schema for table in tables)
+        differing = [column for column in first if column in second and first[column] != second[column]]
+        raise CorpusError(
+            f"The tables {name} of both have columns of one name that hold different things ({some(differing)}); "
+            "rename or drop them in one of the two."
+        ) from error
