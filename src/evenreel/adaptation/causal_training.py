@@ -251,7 +251,7 @@ def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs
     eta = min(correction.settings.eta, len(v))
     with torch.no_grad():
         cosines = q[torch.from_numpy(pairs.captions[rows])] @ v.T
-        candidates = cosines.sort(1, descending=True, stable=True).indices[:, :eta].cpu().numpy()
+        candidates = cosines.sort(dim=1, descending=True, stable=True).indices[:, :eta].cpu().numpy()
     corrected = choose(correction, q[torch.from_numpy(pairs.captions[rows])], v, candidates).columns
     own = pairs.clips[rows]
     return FirstClips(float((candidates[:, 0] == own).mean()), float((corrected == own).mean()), len(rows))
