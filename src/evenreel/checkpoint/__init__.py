@@ -2,7 +2,7 @@
 
 from evenreel.checkpoint.changed_words import changed_words
 from evenreel.checkpoint.corpus_features import CorpusFeatures, load_features_for
-from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.loading import checkpoint_folder, load_matcher
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
 from evenreel.checkpoint.saving import save_pretrained
 from evenreel.checkpoint.untrained import untrained_matcher
@@ -16,6 +16,7 @@ __all__ = [
     "Metric",
     "Pretrained",
     "changed_words",
+    "checkpoint_folder",
     "load_features_for",
     "load_matcher",
     "save_pretrained",

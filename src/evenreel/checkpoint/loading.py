@@ -23,6 +23,8 @@ FILES_WANTED = (
     "encoder/*.txt",
     "encoder/*.safetensors",
     "encoder/*.model",
+    "source/*.json",
+    "source/*.safetensors",
 )
 """All that is fetched of a checkpoint: no pickle, no code."""
 
@@ -42,15 +44,26 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
         UsageError: the device cannot be used, or two revisions are named.
         CheckpointError: there is no such checkpoint, it is damaged, or it was written by a later version.
     """
-    folder = _locate(str(name), revision)
-    if missing := _missing(folder):
-        raise CheckpointError(f"{folder} is no checkpoint of a matcher: {' and '.join(missing)} missing.")
+    folder = checkpoint_folder(name, revision)
     config = read_config(folder / CONFIG)
     matcher = _built(folder, config)
     network = module(matcher)
     _fill(network, _weights(folder / WEIGHTS, config), folder)
     network.to(usable_device(device, "float32")).eval()
     return Pretrained(matcher, config.spec, config.about)
+
+
+def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
+    """Where the files of a checkpoint lie; those of the hub are fetched first. Arguments as `load_matcher` has them.
+
+    Raises:
+        UsageError: two revisions are named.
+        CheckpointError: there is no such checkpoint.
+    """
+    folder = _locate(str(name), revision)
+    if missing := _missing(folder):
+        raise CheckpointError(f"{folder} is no checkpoint of a matcher: {' and '.join(missing)} missing.")
+    return folder
 
 
 def _built(folder: Path, config: Config) -> Matcher:

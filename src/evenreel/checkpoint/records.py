@@ -14,6 +14,9 @@ from evenreel.matchers import Matcher
 ENCODER = "encoder"
 """Folder of the towers inside a checkpoint, where they were trained with the matcher."""
 
+SOURCE = "source"
+"""Folder inside a checkpoint of what test-time training needs of the source, see `evenreel.adaptation.prepared`."""
+
 
 @dataclass(frozen=True)
 class MatcherSpec:

@@ -16,7 +16,7 @@ from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.checkpoint.folders import replacing_folder
-from evenreel.checkpoint.records import ENCODER, EncoderNote, Pretrained
+from evenreel.checkpoint.records import ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
 from evenreel.encoders.towers import Towers, quiet
 from evenreel.errors import CheckpointError
@@ -27,7 +27,8 @@ _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers | None = None) -> Pretrained:
     """Write a checkpoint that `load_matcher` reads; scores of the loaded matcher are equal bit by bit.
 
-    The folder is there whole or not at all; an earlier checkpoint in its place is replaced.
+    The folder is there whole or not at all; an earlier checkpoint in its place is replaced, with what was prepared of
+    it for test-time training.
 
     Args:
         folder: where it goes.
@@ -96,7 +97,7 @@ def _check_free(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file; save the checkpoint to a folder of its own.")
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER}):
+    if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER, SOURCE}):
         raise CheckpointError(f"{folder} holds other things ({others[0]}); save the checkpoint to a folder of its own.")
 
 

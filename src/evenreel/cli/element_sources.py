@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.cli.text_lines import lines_of
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.audits.scene_dictionary_measures import NamedCaptions
     from evenreel.language import Synonyms
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.language.scene_elements import Elements, MiningSettings
-    from evenreel.types import Corpus
+    from evenreel.types import Corpus, Encoder
 
 TRAIN = "train"
 
@@ -134,6 +134,29 @@ def _mined_of_text(path: Path, settings: MiningSettings) -> SceneDictionary:
 
     named = _named(lines_of(path, "caption"), settings)
     return dictionary_of(named, settings, f"captions of {path.name}, read by {_tagger_name(settings)}")
+
+
+def phrase_encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:
+    """The text tower that phrases are embedded with: that of the features, or the model that is named."""
+    from evenreel.encoders import load_encoder
+    from evenreel.features import read_manifest
+
+    if features is None:
+        return None if model is None else load_encoder(model, device=device)
+    manifest = read_manifest(features)
+    if manifest.streams:
+        raise FeaturesError(
+            f"The features in {features} were computed elsewhere ({manifest.title}), and which text tower belongs to "
+            "them is not known; give features that `evenreel features` computed."
+        )
+    name = model or manifest.encoder_id
+    encoder = load_encoder(name, device=device, precision=manifest.precision)
+    if encoder.weights_hash != manifest.weights_hash:
+        raise FeaturesError(
+            f"The features in {features} are of {manifest.encoder_id} with other weights than {name} has here; compute "
+            "them again, or name with --model the encoder that they are of."
+        )
+    return encoder
 
 
 def groups(path: Path | None) -> Synonyms:

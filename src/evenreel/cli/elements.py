@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.element_sources import TRAIN, Sources, groups, mined, read_captions
+from evenreel.cli.element_sources import TRAIN, Sources, groups, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.library_elements import check_forget, check_library_alone, tell_library
 from evenreel.cli.options import DeviceOption, JsonOption
@@ -114,7 +114,7 @@ def elements(
     place = _place(corpus, out, features, report)
     found = sources.dictionary(settings)
     whole = None if corpus is None else load_corpus(corpus)
-    encoder = _encoder(features, model, device)
+    encoder = phrase_encoder(features, model, device)
     looked_at = find_clips(features, whole, rule=rule, windows=False) if features and whole else None
     read = None if whole is None else read_captions(whole, settings)
     found = found or mined(read, split, settings)
@@ -140,29 +140,6 @@ def _place(corpus: Path | None, out: Path | None, features: Path | None, report:
     if report is not None:
         check_place(report)
     return out
-
-
-def _encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:
-    """The text tower that phrases are embedded with: that of the features, or the model that is named."""
-    from evenreel.encoders import load_encoder
-    from evenreel.features import read_manifest
-
-    if features is None:
-        return None if model is None else load_encoder(model, device=device)
-    manifest = read_manifest(features)
-    if manifest.streams:
-        raise FeaturesError(
-            f"The features in {features} were computed elsewhere ({manifest.title}), and which text tower belongs to "
-            "them is not known; give features that `evenreel features` computed."
-        )
-    name = model or manifest.encoder_id
-    encoder = load_encoder(name, device=device, precision=manifest.precision)
-    if encoder.weights_hash != manifest.weights_hash:
-        raise FeaturesError(
-            f"The features in {features} are of {manifest.encoder_id} with other weights than {name} has here; compute "
-            "them again, or name with --model the encoder that they are of."
-        )
-    return encoder
 
 
 def _make_room(dictionary: SceneDictionary, place: Path, *, replaces: bool) -> None:
