@@ -1,0 +1,65 @@
+"""What can be said of a ranking without labels, and whether a stream differs from the source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import entropy, ttest_ind
+
+from evenreel.adaptation.drift import drift_of, mean_shift
+from evenreel.adaptation.quality import Quality, compared, quality
+
+
+@given(st.integers(0, 10_000), st.integers(2, 7), st.integers(2, 6))
+def test_quality_is_that_of_slow_loops(seed: int, queries: int, clips: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(queries, clips)).round(1)
+    found = quality(scores, scale=3.0, rows=slice(1, None))
+    for place, row in enumerate(range(1, queries)):
+        first = int(np.flatnonzero(scores[row] == scores[row].max())[0])
+        above = sum(scores[other, first] > scores[row, first] for other in range(queries))
+        level = sum(scores[other, first] == scores[row, first] for other in range(queries))
+        assert found.agreement[place] == pytest.approx(1 / (above + (level + 1) / 2))
+        alike = [other for other in range(1, queries) if scores[other].argmax() == first]
+        assert found.coverage[place] == pytest.approx(1 / len(alike))
+        weights = np.exp(3.0 * scores[row])
+        assert found.entropy[place] == pytest.approx(entropy(weights / weights.sum()))
+
+
+def test_coverage_adds_up_to_the_clips_that_are_first() -> None:
+    scores = np.array([[3.0, 0, 0], [3, 0, 0], [0, 0, 1], [0, 0, 2]])
+    assert quality(scores, 1.0).coverage.sum() == 2
+
+
+def test_a_model_is_better_when_agreement_rises_and_nothing_falls() -> None:
+    rng = np.random.default_rng(0)
+    old = Quality(rng.uniform(0.1, 0.3, 50), rng.uniform(0.4, 0.6, 50), rng.uniform(2, 3, 50))
+    risen = Quality(old.agreement + 0.2 + rng.normal(0, 0.01, 50), old.coverage, old.entropy)
+    assert compared(risen, old, 0.95).better
+    assert not compared(old, old, 0.95).better
+    crowded = Quality(risen.agreement, old.coverage - 0.2, old.entropy)
+    assert not compared(crowded, old, 0.95).better
+    undecided = Quality(risen.agreement, old.coverage, old.entropy + 1.0)
+    assert not compared(undecided, old, 0.95).better
+
+
+def test_along_one_axis_a_shift_is_judged_as_by_the_t_test() -> None:
+    rng = np.random.default_rng(3)
+    source, stream = rng.normal(0, 1, (60, 1)), rng.normal(0.4, 1, (40, 1))
+    moments = torch.from_numpy(source.mean(0)), torch.from_numpy(np.atleast_2d(np.cov(source.T)))
+    found = mean_shift(torch.from_numpy(stream), 60, *moments)
+    assert found.p == pytest.approx(ttest_ind(source[:, 0], stream[:, 0]).pvalue, rel=1e-6)
+    assert found.distance == pytest.approx(abs(stream.mean() - source.mean()) / source.std(ddof=1), rel=0.1)
+
+
+def test_equal_distributions_are_told_apart_as_often_as_the_confidence_says() -> None:
+    rng, told = np.random.default_rng(5), 0
+    for _ in range(200):
+        source, stream = (torch.from_numpy(rng.normal(size=(200, 6))) for _ in range(2))
+        found = mean_shift(stream, 200, source.mean(0), torch.cov(source.T))
+        told += drift_of(found, found, 0.9).found
+    assert told / 200 < 0.12
+    moved = mean_shift(stream + 1.0, 200, source.mean(0), torch.cov(source.T))
+    assert drift_of(moved, found, 0.9).found
