@@ -111,7 +111,7 @@ def _in_common(counts: DomainCounts) -> str:
         return "words: one of the two has no captions to compare"
     known, in_text = f"{counts.known_percent:.1f} %", f"{counts.known_in_text_percent:.1f} %"
     return (
-        f"words: {counts.source_words:,} in the source, {counts.target_words:,} in the target; the source has {known} of "
-        f"the target's words, {in_text} of its texts, and {counts.shared_captions:,} of its "
+        f"words: {counts.source_words:,} in the source, {counts.target_words:,} in the target; the source has {known} "
+        f"of the target's words, {in_text} of its texts, and {counts.shared_captions:,} of its "
         f"{counts.target.captions:,} captions"
     )
