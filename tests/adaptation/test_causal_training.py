@@ -175,7 +175,7 @@ def test_equal_seeds_learn_equally() -> None:
 
 
 def test_the_target_stage_believes_its_labels() -> None:
-    """The pseudo clip is the last of what the cosine ranks; after enough steps it is chosen, and its labels alone say so."""
+    """The pseudo clip is the last of what the cosine ranks; after enough steps it is chosen, for its label alone."""
     target = domain(40, 1, shift=0)
     candidates = nearest(target, eta=4)[:, ::-1].copy()
     correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)

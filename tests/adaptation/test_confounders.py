@@ -55,7 +55,13 @@ def test_phrases_are_those_that_most_clips_are_near(monkeypatch: pytest.MonkeyPa
         assert len(own) == 4
         assert min(counts[name] for name in own) >= max(left)
     assert list(found.clips) == sorted(found.clips, reverse=True)
-    rows = dict(zip(embedded.dictionary.entities + embedded.dictionary.activities, [*embedded.entities, *embedded.activities], strict=True))
+    rows = dict(
+        zip(
+            embedded.dictionary.entities + embedded.dictionary.activities,
+            [*embedded.entities, *embedded.activities],
+            strict=True,
+        )
+    )
     np.testing.assert_array_equal(found.vectors, np.stack([rows[name] for name in found.names]))
 
 

@@ -35,7 +35,9 @@ def test_the_likelihood_is_that_of_torch(rows: int, dimension: int, seed: int) -
     raw = torch.randn(dimension, generator=make, dtype=torch.float64)
     variances = [math.log1p(math.exp(one)) + LEAST_VARIANCE for one in raw.tolist()]
     covariance = torch.diag(torch.tensor(variances, dtype=torch.float64))
-    expected = np.mean([float(MultivariateNormal(mean, covariance).log_prob(row)) for row, mean in zip(values, means)])
+    expected = np.mean(
+        [float(MultivariateNormal(mean, covariance).log_prob(row)) for row, mean in zip(values, means, strict=True)]
+    )
     assert gaussian_log_likelihood(values, means, raw).item() == pytest.approx(expected / dimension, abs=1e-10)
 
 

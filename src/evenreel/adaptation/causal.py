@@ -9,13 +9,13 @@ It sees unit vectors (`evenreel.adaptation.vectors`) and no matcher. Where the p
 
 - Inside, vectors have entries of size one (the square root of D times those of unit length): attention by products
   and a network that starts at random are made for these, and products of two unit vectors are 1 / D in size.
-- `w1`, `w2`, `w4`, `w5` start as the identity and `w3` at zero; the network starts as `COSINE_SCALE` times the cosine of
-  query and clip, all else in it at zero. So the correction begins with the order that the candidates came in.
+- `w1`, `w2`, `w4`, `w5` start as the identity and `w3` at zero; the network starts as `COSINE_SCALE` times the cosine
+  of query and clip, and nothing else in it counts. So the correction begins with the order of the cosine.
 - `.` in equation 10 is the element-wise product of equation 9. The softmax of equation 11 is called scaled and has no
   scale; `scaled` says whether the square root of D divides. The products of equation 13 have the same scale.
 - `S_t` of equation 12 lacks its sigmoid, without which the logarithms of equation 14 have no meaning.
 - Equation 13 adds confounders up without a norm; `sigmoid_mean` divides by their number.
-- Nothing of `c^c` enters `S_t`: what equation 14 asks of it changes the verdict through `v`, which it is made of, alone;
+- Nothing of `c^c` enters `S_t`: what equation 14 asks of it changes the verdict through `v` alone, which it is made of;
   without `source_debias` not at all.
 """
 
@@ -192,10 +192,10 @@ class CausalCorrection(nn.Module):
         settings = self.settings
         if settings.target_amplification and settings.mutual != "none" and settings.lambda_mi:
             found = self._confounder(q, clips, confounders)
-            told = {"video_information": (self.tell_video, clips), "query_information": (self.tell_query, self._entries(q))}
-            for name, (teller, values) in told.items():
-                values = values.detach() if settings.detach else values
-                terms[name] = -settings.lambda_mi * _information(values, found, teller, settings.mutual)
+            sides = (("video", self.tell_video, clips), ("query", self.tell_query, self._entries(q)))
+            for name, teller, values in sides:
+                told = values.detach() if settings.detach else values
+                terms[f"{name}_information"] = -settings.lambda_mi * _information(told, found, teller, settings.mutual)
         return terms
 
     def _confounder(self, q: Tensor, clips: Tensor, confounders: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ class CausalCorrection(nn.Module):
             )
         target = self._entries(self.project(F.normalize(confounders, dim=-1)))
         asked = self.w4(clips) + self.w5(self._entries(q))
-        found = (asked @ target.T * self._scale).sigmoid() @ target
+        found: Tensor = (asked @ target.T * self._scale).sigmoid() @ target
         return found / len(target) if self.settings.aggregate == "sigmoid_mean" else found
 
     @property
@@ -257,7 +257,9 @@ def check_rows(confounders: Tensor) -> None:
         UsageError: it is none.
     """
     if confounders.dim() != 2 or not confounders.numel():
-        raise UsageError(f"Confounders are a table of N rows of d numbers; these have the shape {tuple(confounders.shape)}.")
+        raise UsageError(
+            f"Confounders are a table of N rows of d numbers; these have the shape {tuple(confounders.shape)}."
+        )
     usable = confounders.isfinite().all(1) & (confounders.abs().amax(1) > 0)
     if not usable.all():
         row = int((~usable).nonzero()[0])

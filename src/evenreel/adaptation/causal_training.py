@@ -175,7 +175,8 @@ def fit_target(
     generator = torch.Generator().manual_seed(settings.seed)
     optimiser = torch.optim.Adam(correction.parameters(), settings.lr)
     places, confounders = torch.from_numpy(candidates), confounders.to(q)
-    batches, figures = _batches(len(candidates), settings.batch_size, generator), {}
+    batches = _batches(len(candidates), settings.batch_size, generator)
+    figures: dict[str, float] = {}
     for step in range(settings.steps):
         rows = next(batches)
         others = torch.randint(1, places.shape[1], rows.shape, generator=generator)
@@ -228,7 +229,7 @@ def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed:
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(pairs), generator=generator)[:MEASURED_PAIRS]
     logits, labels = [], []
-    for part in rows.split(256):  # among so many, as in training, the other clip is drawn
+    for part in torch.split(rows, 256):  # among so many, as in training, the other clip is drawn
         queries, clips, truth = _source_batch(pairs, part, generator)
         with torch.no_grad():
             logits.append(correction.source_logits(q[queries], v[clips]).double().cpu())
@@ -275,12 +276,12 @@ def _batches(count: int, size: int, generator: torch.Generator) -> Iterator[Tens
     size = min(size, count)
     while True:
         order = torch.randperm(count, generator=generator)
-        yield from order[: count // size * size].split(size)
+        yield from torch.split(order[: count // size * size], size)
 
 
 def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     optimiser.zero_grad(set_to_none=True)
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     optimiser.step()
 
 

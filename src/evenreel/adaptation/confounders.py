@@ -131,7 +131,7 @@ def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) 
 def _table(path: Path) -> NDArray[Any]:
     """The array of a file, whatever it is."""
     if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path} ends in none of {', '.join(SUFFIXES)}, so it is not known how to read confounders of it.")
+        raise UsageError(f"{path} ends in none of {', '.join(SUFFIXES)}, so nobody knows how to read it.")
     try:
         if path.suffix == ".safetensors":
             from safetensors.numpy import load
@@ -155,7 +155,7 @@ def _unit(rows: NDArray[Any], of: str) -> FloatArray:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     if len(bad := np.flatnonzero(~np.isfinite(lengths[:, 0]) | ~(lengths[:, 0] > 0))):
         raise UsageError(f"Row {bad[0]:,} {of} is zero or not all numbers; leave it out, or compute it again.")
-    return (values / lengths).astype(np.float32)
+    return np.asarray(values / lengths, np.float32)
 
 
 def _frequent(places: NDArray[np.int32], phrases: int) -> list[tuple[int, int]]:

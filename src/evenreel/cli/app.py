@@ -41,6 +41,7 @@ from evenreel.cli.options import (
 from evenreel.cli.output import as_utf8
 from evenreel.cli.perturb import perturb
 from evenreel.cli.planted import planted
+from evenreel.cli.prepare import prepare
 from evenreel.cli.score import score
 from evenreel.cli.serve import serve
 from evenreel.cli.study import study
@@ -72,6 +73,7 @@ app.command()(features)
 app.command()(elements)
 app.command()(train)
 app.command()(cost)
+app.command()(prepare)
 app.command()(score)
 app.command()(fuse)
 app.command()(study)

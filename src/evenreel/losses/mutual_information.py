@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -33,6 +32,7 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
     Returns:
         A number, in the type of the values.
 
+    >>> import torch
     >>> rows = torch.zeros(4, 3)
     >>> one = torch.full((3,), 1.0).expm1().log()  # of which the softplus is 1
     >>> round(gaussian_log_likelihood(rows, rows + 1, one).item(), 3)  # of a standard one at 1: -(1 + log 2 pi) / 2
@@ -54,6 +54,7 @@ def info_nce_bound(scores: Tensor) -> Tensor:
     Returns:
         A number, in the type of the scores.
 
+    >>> import torch
     >>> round(info_nce_bound(100 * torch.eye(4)).item(), 4)  # each finds its own: log 4
     1.3863
     >>> info_nce_bound(torch.zeros(4, 4)).item()

@@ -1,0 +1,268 @@
+"""What test-time training needs of the source, kept in the folder `source/` of its checkpoint: no clip, no caption.
+
+`source/config.json` says what was prepared, of which weights and with which digest; `source/prepared.safetensors` holds
+the arrays. Both are written beside their place first, so that the folder is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenreel import __version__
+from evenreel.adaptation.causal import CausalCorrection, CausalSettings
+from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
+from evenreel.adaptation.ttt import SourceStatistics, statistics_of
+from evenreel.adaptation.ttt_flow import Flow, flow_of
+from evenreel.checkpoint.config_file import CONFIG, read_config
+from evenreel.checkpoint.folders import replacing_folder
+from evenreel.checkpoint.records import SOURCE
+from evenreel.errors import CheckpointError, UsageError
+from evenreel.features.scene_elements import EmbeddedDictionary
+from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.types import FloatArray, VideoFeatures
+
+FORMAT = 1
+"""Version of the layout; a reader refuses a larger one. 1: the first."""
+
+ARRAYS = "prepared.safetensors"
+
+AGAIN = "make it again with `evenreel prepare`"
+
+Kind = Literal["elements", "kmeans", "file"]
+
+
+class Flows(NamedTuple):
+    """Densities of the source's vectors: of captions and of clips."""
+
+    text: Flow
+    video: Flow
+
+
+@dataclass(frozen=True)
+class Note:
+    """Where it comes from.
+
+    Attributes:
+        corpus: name of the source.
+        split: part of it.
+        captions: that were read.
+        clips: that were looked at.
+        confounders: how the source's were found, and how the target's are to be.
+        names: of the source's, where they have any; the most frequent first.
+        seed: of all that is random.
+        figures: what was measured, by name.
+    """
+
+    corpus: str = ""
+    split: str = ""
+    captions: int = 0
+    clips: int = 0
+    confounders: Kind = "kmeans"
+    names: tuple[str, ...] = ()
+    seed: int = 0
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is shipped with a source checkpoint; None where it was not prepared.
+
+    Attributes:
+        correction: after its source stage; give `copy.deepcopy` of it to a target.
+        statistics: moments of the source's vectors.
+        flows: densities of them.
+        dictionary: the phrases that confounders are chosen among, where these are scene elements.
+        note: where it comes from.
+    """
+
+    correction: CausalCorrection | None = None
+    statistics: SourceStatistics | None = None
+    flows: Flows | None = None
+    dictionary: EmbeddedDictionary | None = None
+    note: Note = Note()
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What went into it of other splits than the source's own, for `evenreel.types.Scores`."""
+        return () if self.dictionary is None else self.dictionary.dictionary.uses
+
+    def target_confounders(self, videos: VideoFeatures, given: FloatArray | None = None) -> Tensor:
+        """(N, d) `c_t` of the target's clips, found as the source's were (`CausalCorrection.target_confounder`).
+
+        Args:
+            videos: of the target, by the source's encoder.
+            given: confounders of a file (`evenreel.adaptation.confounders.read_confounders`) in place of those.
+
+        Raises:
+            UsageError: the source's were read from a file, and none is given for the target.
+        """
+        if given is not None:
+            return torch.from_numpy(given)
+        if self.note.confounders == "file":
+            raise UsageError(
+                "The confounders of the source were read from a file, and those of the target cannot be found the same "
+                "way; give a file of theirs, or prepare the checkpoint with --confounders elements or kmeans."
+            )
+        count = COUNT if self.correction is None else len(self.correction.source)
+        if self.dictionary is not None:
+            return torch.from_numpy(phrase_confounders(videos, self.dictionary, count).vectors)
+        return torch.from_numpy(frame_confounders(videos, count, self.note.seed))
+
+
+def save_prepared(folder: str | Path, prepared: Prepared) -> Path:
+    """Keep what was prepared with the checkpoint that it belongs to, in place of what is there.
+
+    Args:
+        folder: of the checkpoint whose matcher it was prepared with.
+        prepared: see there.
+
+    Returns:
+        The folder `source` in it.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or the disk refuses.
+    """
+    from safetensors.torch import save
+
+    place = Path(folder) / SOURCE
+    weights = read_config(Path(folder) / CONFIG).weights_sha256
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in _tensors(prepared)}
+    payload = save(tensors, metadata={"format": "pt"})
+    record = _record(prepared) | {"weights_sha256": weights, "prepared_sha256": hashlib.sha256(payload).hexdigest()}
+    try:
+        with replacing_folder(place) as part:
+            (part / ARRAYS).write_bytes(payload)
+            (part / CONFIG).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CheckpointError(f"{place} cannot be written: {error.strerror or error}.") from error
+    return place
+
+
+def load_prepared(folder: str | Path) -> Prepared | None:
+    """What was prepared of a checkpoint; None where nothing was.
+
+    Args:
+        folder: of the checkpoint (`evenreel.checkpoint.checkpoint_folder` finds that of the hub).
+
+    Raises:
+        CheckpointError: it belongs to other weights, is damaged, or a later version wrote it.
+    """
+    place = Path(folder) / SOURCE
+    if not place.is_dir():
+        return None
+    record = _read_record(place)
+    if record["weights_sha256"] != read_config(Path(folder) / CONFIG).weights_sha256:
+        raise CheckpointError(f"{place} was prepared with other weights than those beside it; {AGAIN}.")
+    tensors = _read_tensors(place, record)
+    try:
+        return _prepared(record, tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, UsageError) as error:
+        raise CheckpointError(
+            f"{place} is damaged or was edited ({type(error).__name__}: {error}); {AGAIN}."
+        ) from error
+
+
+def _tensors(prepared: Prepared) -> Iterator[tuple[str, Tensor]]:
+    """All arrays, each under its part's name."""
+    parts: dict[str, Mapping[str, Tensor]] = {}
+    if prepared.correction is not None:
+        parts["correction"] = prepared.correction.state_dict()
+    if prepared.statistics is not None:
+        parts["statistics"] = prepared.statistics.tensors()
+    if prepared.flows is not None:
+        parts |= {"flow_text": prepared.flows.text.state_dict(), "flow_video": prepared.flows.video.state_dict()}
+    if (found := prepared.dictionary) is not None:
+        rows = {"entities": found.entities, "activities": found.activities}
+        parts["dictionary"] = {name: torch.from_numpy(vectors) for name, vectors in rows.items()}
+    for part, tensors in parts.items():
+        yield from ((f"{part}.{name}", tensor) for name, tensor in tensors.items())
+
+
+def _record(prepared: Prepared) -> dict[str, Any]:
+    correction, embedded = prepared.correction, prepared.dictionary
+    return {
+        "format": FORMAT,
+        "evenreel_version": __version__,
+        "note": asdict(prepared.note),
+        "correction": None
+        if correction is None
+        else {"dimension": correction.dimension, "settings": asdict(correction.settings)},
+        "dictionary": None
+        if embedded is None
+        else asdict(embedded.dictionary) | {"encoder_id": embedded.encoder_id, "weights_hash": embedded.weights_hash},
+    }
+
+
+def _read_record(place: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((place / CONFIG).read_text(encoding="utf-8"))
+        version = record["format"]
+        if not isinstance(version, int):
+            raise TypeError(f"the format is {version!r}")
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{place / CONFIG} cannot be read ({error}); {AGAIN}.") from error
+    if version > FORMAT:
+        raise CheckpointError(
+            f"{place / CONFIG} has format {version}, this version reads up to {FORMAT}; update evenreel to read it."
+        )
+    if missing := [name for name in ("weights_sha256", "prepared_sha256") if name not in record]:
+        raise CheckpointError(f"{place / CONFIG} has no {missing[0]}; {AGAIN}.")
+    return dict(record)
+
+
+def _read_tensors(place: Path, record: Mapping[str, Any]) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        payload = (place / ARRAYS).read_bytes()
+        if hashlib.sha256(payload).hexdigest() != record["prepared_sha256"]:
+            raise CheckpointError(
+                f"{place / ARRAYS} is not what was saved (its digest is another); get the checkpoint again, or {AGAIN}."
+            )
+        return load(payload)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{place / ARRAYS} cannot be read ({error}); {AGAIN}.") from error
+
+
+def _prepared(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Prepared:
+    note = record["note"]
+    statistics, text, video = (_part(tensors, name) for name in ("statistics", "flow_text", "flow_video"))
+    return Prepared(
+        _correction(record["correction"], _part(tensors, "correction")),
+        statistics_of(statistics) if statistics else None,
+        Flows(flow_of(text).eval(), flow_of(video).eval()) if text and video else None,
+        _dictionary(record["dictionary"], _part(tensors, "dictionary")),
+        Note(**{**note, "names": tuple(note["names"])}),
+    )
+
+
+def _part(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    start = f"{part}."
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+
+def _correction(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor]) -> CausalCorrection | None:
+    if record is None:
+        return None
+    with torch.random.fork_rng(devices=[]):  # what it starts with is replaced, and nobody else's numbers are drawn
+        made = CausalCorrection(record["dimension"], tensors["source"], CausalSettings(**record["settings"]))
+    made.load_state_dict(dict(tensors))
+    return made
+
+
+def _dictionary(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor]) -> EmbeddedDictionary | None:
+    if record is None:
+        return None
+    parts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+    encoder_id, weights_hash = parts.pop("encoder_id"), parts.pop("weights_hash")
+    entities, activities = (tensors[kind].numpy() for kind in ("entities", "activities"))
+    return EmbeddedDictionary(SceneDictionary(**parts), entities, activities, encoder_id, weights_hash)

@@ -1,0 +1,204 @@
+"""From a matcher and its source to what test-time training needs of it: no clip of the source is needed later."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenreel.adaptation.causal import CausalCorrection, CausalSettings
+from evenreel.adaptation.causal_training import SOURCE_FIT, FitSettings, first_clips, fit_source, new_correction, told
+from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
+from evenreel.adaptation.prepared import Flows, Kind, Note, Prepared
+from evenreel.adaptation.ttt import source_statistics
+from evenreel.adaptation.ttt_flow import Flow, FlowSettings, fit_flow, nll_per_number
+from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.features.scene_elements import EmbeddedDictionary
+from evenreel.matchers.batches import text_batch, to_device, video_batch
+from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
+from evenreel.matchers.matcher import Matcher
+from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.training.pairs import Pairs
+from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+
+AT_ONCE = 512
+"""Captions, or clips, that become vectors at a time."""
+
+Bar = Callable[[str], AbstractContextManager[Callable[[float], None]]]
+"""What a stage is called -> a block in which the share that is done is told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A split of the source.
+
+    Attributes:
+        texts: its captions.
+        videos: its clips.
+        pairs: which caption describes which, as rows of both.
+    """
+
+    texts: TextFeatures
+    videos: VideoFeatures
+    pairs: Pairs
+
+
+class Vectors(NamedTuple):
+    """(Q, D) of captions and (V, D) of clips, of unit length, on the matcher's device."""
+
+    q: Tensor
+    v: Tensor
+
+
+class Found(NamedTuple):
+    """Confounders of the source.
+
+    Attributes:
+        kind: how they were found.
+        vectors: (N, d).
+        names: of each, where they have any.
+        dictionary: that they were chosen among, likewise.
+    """
+
+    kind: Kind
+    vectors: FloatArray
+    names: tuple[str, ...] = ()
+    dictionary: EmbeddedDictionary | None = None
+
+
+@dataclass(frozen=True)
+class PrepareSettings:
+    """How it is prepared.
+
+    Attributes:
+        causal: the correction.
+        fit: its source stage; its seed is that of all else too.
+        flow: the flows.
+    """
+
+    causal: CausalSettings = field(default_factory=CausalSettings)
+    fit: FitSettings = SOURCE_FIT
+    flow: FlowSettings = field(default_factory=FlowSettings)
+
+
+@contextlib.contextmanager
+def _silent(stage: str) -> Iterator[Callable[[float], None]]:
+    yield lambda share: None
+
+
+def confounders_of(
+    videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
+) -> Found:
+    """Confounders of the source's clips: phrases of a dictionary where there is one, else centres of frames."""
+    if dictionary is None:
+        return Found("kmeans", frame_confounders(videos, count, seed))
+    phrases = phrase_confounders(videos, dictionary, count)
+    return Found("elements", phrases.vectors, phrases.names, dictionary)
+
+
+def prepare(
+    matcher: Matcher,
+    source: Part,
+    confounders: Found,
+    settings: PrepareSettings | None = None,
+    validation: Part | None = None,
+    bar: Bar = _silent,
+) -> Prepared:
+    """Fit the correction of bias, the moments and the flows on a source; the matcher stays as it is.
+
+    Args:
+        matcher: the source's, on the device where the work is to be done.
+        source: what it was trained on.
+        confounders: of its clips.
+        settings: how.
+        validation: a split to measure the correction on; None for none.
+        bar: shows how far each stage is.
+
+    Raises:
+        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there
+            are too few.
+    """
+    settings = settings or PrepareSettings()
+    vectors = vectors_of(matcher, source, bar)
+    statistics = source_statistics(vectors.q, vectors.v)
+    seed, device = settings.fit.seed, vectors.q.device
+    correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
+    with bar("learning to tell pairs apart") as progress:
+        figures = fit_source(correction.to(device), *vectors, source.pairs, settings.fit, progress)
+    flows, more = _flows(vectors, replace(settings.flow, seed=seed), bar)
+    figures |= more
+    if validation is not None:
+        figures |= _measured(correction, vectors_of(matcher, validation, bar), validation.pairs)
+    note = Note(
+        captions=len(source.texts.ids),
+        clips=len(source.videos.ids),
+        confounders=confounders.kind,
+        names=confounders.names,
+        seed=seed,
+        figures=figures,
+    )
+    return Prepared(correction.cpu(), statistics, flows, confounders.dictionary, note)
+
+
+def vectors_of(matcher: Matcher, part: Part, bar: Bar = _silent) -> Vectors:
+    """Vectors of all captions and clips of a split, without gradients.
+
+    Raises:
+        UsageError: as `prepare`.
+    """
+    texts, videos, device = part.texts, part.videos, device_of(matcher)
+    check_lengths(matcher, texts, videos)
+    made: tuple[list[Tensor], list[Tensor]] = ([], [])
+    stages = ("vectors of captions", "vectors of clips")
+    with torch.no_grad(), evaluating(matcher):
+        with bar(stages[0]) as progress:
+            for rows in _slices(len(texts.ids)):
+                batch = text_batch(texts, rows)
+                check_texts(matcher, batch)
+                made[0].append(text_vectors(matcher, to_device(batch, device)))
+                progress(rows.stop / len(texts.ids))
+        with bar(stages[1]) as progress:
+            for rows in _slices(len(videos.ids)):
+                clips = video_batch(videos, rows)
+                check_videos(matcher, clips)
+                made[1].append(video_vectors(matcher, to_device(clips, device)))
+                progress(rows.stop / len(videos.ids))
+    return Vectors(torch.cat(made[0]), torch.cat(made[1]))
+
+
+def _measured(correction: CausalCorrection, vectors: Vectors, pairs: Pairs) -> dict[str, float]:
+    """`Told` and `FirstClips` of a split."""
+    verdicts, firsts = told(correction, *vectors, pairs)._asdict(), first_clips(correction, *vectors, pairs)._asdict()
+    return {
+        f"{part}_{name}": float(value)
+        for part, found in (("validation", verdicts), ("first", firsts))
+        for name, value in found.items()
+    }
+
+
+def _flows(vectors: Vectors, settings: FlowSettings, bar: Bar) -> tuple[Flows, dict[str, float]]:
+    """Flows on the CPU, and what a number costs under each and under independent Gaussians, on the source itself."""
+    made: list[Flow] = []
+    figures: dict[str, float] = {}
+    for name, rows in zip(("text", "video"), vectors, strict=True):
+        with bar(f"fitting a flow ({name})"):
+            flow = fit_flow(rows, settings)
+        plain = Flow(rows.shape[1], layers=0, hidden=1).to(rows.device)
+        plain.mean.copy_(flow.mean)
+        plain.scale.copy_(flow.scale)
+        with torch.no_grad():
+            figures |= {
+                f"flow_{name}": nll_per_number(flow, rows[: 8 * AT_ONCE]).item(),
+                f"gaussian_{name}": nll_per_number(plain, rows[: 8 * AT_ONCE]).item(),
+            }
+        made.append(flow.cpu())
+    return Flows(*made), figures
+
+
+def _slices(count: int) -> list[slice]:
+    return [slice(start, min(start + AT_ONCE, count)) for start in range(0, count, AT_ONCE)]

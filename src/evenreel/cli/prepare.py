@@ -1,0 +1,231 @@
+"""`evenreel prepare`: what test-time training needs of the source goes into the checkpoint, once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.errors import CheckpointError, FeaturesError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.adaptation.prepared import Note, Prepared
+    from evenreel.adaptation.preparing import Found, Part, PrepareSettings
+    from evenreel.checkpoint import Pretrained
+    from evenreel.features import ClipAside
+    from evenreel.features.scene_elements import EmbeddedDictionary
+    from evenreel.types import Corpus, VideoFeatures
+
+ELEMENTS, KMEANS = "elements", "kmeans"
+VALIDATION = "val"
+MANY = 10
+
+CHECKPOINT_HELP = "A trained matcher, as a folder; of the hub, get a copy first."
+CORPUS_HELP = "Folder of the corpus that it was trained on."
+FEATURES_HELP = "Folder of the corpus's features, by the encoder that the matcher was trained with."
+CONFOUNDERS_HELP = (
+    "What clips tend to show: elements, the everyday phrases that they are most like; kmeans, centres of their frames; "
+    "the folder of a scene dictionary that `evenreel elements` made; or a file of vectors (.npy, .npz, .safetensors)."
+)
+SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
+VALIDATION_HELP = f"Split that the correction is measured on.  \\[default: {VALIDATION}, where the corpus has it]"
+
+
+def prepare(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help=CORPUS_HELP)],
+    features: Annotated[Path, typer.Option(help=FEATURES_HELP)],
+    split: Annotated[str, typer.Option(help="Part of the corpus that the matcher was trained on.")] = "train",
+    validation: Annotated[str | None, typer.Option(help=VALIDATION_HELP)] = None,
+    seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
+    confounders: Annotated[str, typer.Option(help=CONFOUNDERS_HELP)] = ELEMENTS,
+    count: Annotated[int, typer.Option(min=1, help="Confounders, except those of a file.")] = 256,
+    steps: Annotated[int, typer.Option(min=0, help="Steps that the correction, and each flow, learns for.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Keep with a checkpoint what `evenreel adapt` needs of its source, so that no source video is needed later.
+
+    Exit status 3 if clips had been set aside.
+    """
+    from evenreel.adaptation.prepared import save_prepared
+    from evenreel.adaptation.preparing import prepare as prepare_source
+    from evenreel.checkpoint import load_matcher
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus
+
+    folder = _own_folder(checkpoint)
+    pretrained = load_matcher(folder, device=device)
+    whole = load_corpus(corpus)
+    read = _Reader(pretrained, whole, features, seen)
+    source, aside = read.part(split)
+    measured = _validation(whole, validation)
+    checked = None if measured is None else read.part(measured)[0]
+    found = _confounders(confounders, (folder, pretrained, features, device), source.videos, count, seed)
+    prepared = prepare_source(
+        pretrained.matcher, source, found, _settings(steps, seed), validation=checked, bar=share_bar
+    )
+    prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
+    place = save_prepared(folder, prepared)
+    _show(place, prepared, measured, aside, as_json)
+    if aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+class _Reader:
+    """Reads splits of a corpus for one matcher."""
+
+    def __init__(self, pretrained: Pretrained, corpus: Corpus, features: Path, seen: Path | None) -> None:
+        self._pretrained, self._corpus, self._features, self._seen = pretrained, corpus, features, seen
+
+    def part(self, split: str) -> tuple[Part, tuple[ClipAside, ...]]:
+        """A split, and what had been set aside of it."""
+        from evenreel.adaptation.preparing import Part
+        from evenreel.checkpoint import load_features_for
+        from evenreel.corpus import select
+        from evenreel.training.pairs import pairs_of
+
+        part = select(self._corpus, split=split)
+        loaded = load_features_for(self._pretrained, self._features, part, seen=self._seen)
+        pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
+        return Part(loaded.texts, loaded.videos, pairs), loaded.set_aside
+
+
+def _own_folder(name: str) -> Path:
+    """The folder of a checkpoint that can be written to.
+
+    Raises:
+        CheckpointError: it is one of the hub, whose copy in the cache is not ours to change.
+    """
+    from evenreel.encoders.hub import HUB_ID, named_folder
+
+    folder = named_folder(name)
+    if folder is not None:
+        return folder
+    if HUB_ID.fullmatch(name) and ".." not in name:
+        place = name.partition("@")[0].split("/")[1]
+        raise CheckpointError(
+            f"{name} is a checkpoint of the hub, and what is prepared is kept with it; get a copy with `hf download "
+            f"{name.partition('@')[0]} --local-dir {place}` and name that folder."
+        )
+    raise CheckpointError(f"{name!r} is no folder of a checkpoint; `evenreel train` makes one.")
+
+
+def _validation(corpus: Corpus, asked: str | None) -> str | None:
+    """The split to measure on; None where none is asked for and the corpus has not the usual one."""
+    if asked is not None:
+        return asked
+    return VALIDATION if VALIDATION in corpus.clips["split"].to_list() else None
+
+
+def _settings(steps: int, seed: int) -> PrepareSettings:
+    from evenreel.adaptation.causal_training import FitSettings
+    from evenreel.adaptation.preparing import PrepareSettings
+    from evenreel.adaptation.ttt_flow import FlowSettings
+
+    return PrepareSettings(fit=FitSettings(steps=steps, seed=seed), flow=FlowSettings(steps=steps))
+
+
+def _confounders(
+    asked: str, made_by: tuple[Path, Pretrained, Path, str], videos: VideoFeatures, count: int, seed: int
+) -> Found:
+    """Confounders of the source's clips.
+
+    Args:
+        asked: the word, the folder or the file that is named.
+        made_by: folder and content of the checkpoint, folder of the features, and the device.
+        videos: of the source.
+        count: how many.
+        seed: of the centres of frames.
+    """
+    from evenreel.adaptation.confounders import read_confounders
+    from evenreel.adaptation.preparing import Found, confounders_of
+    from evenreel.features.scene_elements import load_embedded
+
+    folder, pretrained, features, device = made_by
+    if asked == KMEANS:
+        return confounders_of(videos, None, count, seed)
+    if asked == ELEMENTS:
+        return confounders_of(videos, _packaged(folder, pretrained, features, device), count)
+    place = Path(asked)
+    if place.is_dir():
+        return confounders_of(videos, load_embedded(place, pretrained.about.encoder.weights_hash), count)
+    if not place.exists():
+        raise UsageError(
+            f"--confounders is {asked!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a file."
+        )
+    return Found("file", read_confounders(place))
+
+
+def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str) -> EmbeddedDictionary:
+    """The phrases that come with evenreel, as the text tower of the features reads them."""
+    from evenreel.checkpoint.records import ENCODER
+    from evenreel.cli.element_sources import phrase_encoder
+    from evenreel.cli.waiting import share_bar
+    from evenreel.features.scene_elements import embed
+    from evenreel.language.scene_dictionary import packaged
+
+    own = str(folder / ENCODER) if pretrained.about.encoder.trained_further else None
+    if pretrained.about.encoder.stored_name is not None:
+        raise FeaturesError(
+            "The matcher takes features that were computed elsewhere, and which text tower could read phrases for them "
+            f"is not known; give --confounders {KMEANS}, or a file."
+        )
+    encoder = phrase_encoder(features, own, device)
+    assert encoder is not None
+    with share_bar("reading the phrases") as progress:
+        return embed(packaged(), encoder, progress)
+
+
+def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool) -> None:
+    """Say what was fitted, how well, how large it is and where it lies."""
+    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.library.report import count
+
+    size = sum(path.stat().st_size for path in place.iterdir())
+    note = prepared.note
+    if as_json:
+        kept = {"prepared": str(place), "bytes": size, "validation": measured}
+        print_json(kept | asdict(note) | {"uses": list(prepared.uses), "set_aside": [asdict(one) for one in aside]})
+        return
+    out = console()
+    read = (
+        f"{count(note.captions, 'caption')} and {count(note.clips, 'clip')} of {safe(note.corpus)}, {safe(note.split)}"
+    )
+    out.print(f"Prepared from {read}, into {safe(place)} ({size / 1e6:,.1f} MB).")
+    for line in _lines(note, len(prepared.correction.source) if prepared.correction else 0, measured):
+        out.print(f"  {safe(line)}")
+    for use in prepared.uses:
+        out.print(f"  [yellow]it uses {safe(use)}[/]: scores after adaptation say so")
+    if aside:
+        out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
+    list_clips_aside(out, aside[:MANY])
+
+
+def _lines(note: Note, confounders: int, measured: str | None) -> list[str]:
+    names = f" ({', '.join(note.names[:5])}, ...)" if note.names else ""
+    kind = {"elements": "phrases that most clips are near", "kmeans": "centres of frames", "file": "vectors of a file"}
+    told = note.figures
+    lines = [
+        f"confounders: {confounders:,} {kind[note.confounders]}{names}",
+        f"bias correction: cross-entropy of pairs {told['bce_start']:.3f}, {told['bce_end']:.3f} after "
+        f"{told['steps']:,.0f} steps",
+    ]
+    if measured is not None:
+        lines += [
+            f"on {measured}, {100 * told['validation_accuracy']:.1f} % of {told['validation_pairs']:,.0f} pairs, and of "
+            "as many others, are told right",
+            f"on {measured}, the first clip is right for {100 * told['first_cosine']:.1f} % of "
+            f"{told['first_captions']:,.0f} captions by cosine, and for {100 * told['first_corrected']:.1f} % by the "
+            "correction's choice among the nearest",
+        ]
+    flows = ", ".join(
+        f"{name} {told[f'flow_{part}']:.3f} (a Gaussian: {told[f'gaussian_{part}']:.3f})"
+        for name, part in (("captions", "text"), ("clips", "video"))
+    )
+    return [*lines, f"moments and flows, in nats a number: {flows}"]
