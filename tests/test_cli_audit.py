@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -316,3 +316,31 @@ def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatc
     done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
     assert isinstance(done.exception, ScoresError)
     assert "How often the real clip stands above its mirror" in done.stdout
+
+
+def test_hubs_are_found_in_scores_and_in_a_library(
+    place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = values(1, 0.0)
+    found[:, 5] += 9
+    save_scores(Scores(found, CAPTIONS, [*REAL, *MADE]), tmp_path / "hub.npz")
+    words = ("--scores", tmp_path / "hub.npz", "--corpus", place / "corpus", "--split", "test")
+    done = audit(place, "hubness", *words, "--json", "--report", tmp_path / "r.html")
+    (told,) = json.loads(done.stdout)["audits"]
+    assert told["sentence"].startswith("A few clips crowd the rankings: the skewness of how often a clip is")
+    assert "'v5' is there for 40 of 40 queries" in told["sentence"]
+    assert told["effect"]["low"] > told["effect"]["neutral"]
+    assert "Who holds the places" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+    corpus, asked = load_corpus(place / "corpus"), [f"q{row}" for row in range(PAIRS)]
+    found[::2, 6:8] += 9
+    scores = Scores(found, asked, [*REAL, *MADE])
+    texts = {one: f"a {('dog', 'horse')[row % 2]} in a field" for row, one in enumerate(asked)}
+    known = SimpleNamespace(caption_ids=asked, video_ids=scores.video_ids, block=scores.block, texts=texts)
+    opened = Opened(Corpus(corpus.clips, corpus.captions.clear()))
+    monkeypatch.setattr(opened, "audit_inputs", lambda queries, **_: (opened.corpus, known))
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "hubness", "--library", "lib", "--queries", "q.txt")
+    assert done.exit_code == 0, done.output
+    assert "Queries with 'dog' have more hubs among their first clips than others." in done.stdout
+    assert "Nobody says which clip answers which query" in done.stdout

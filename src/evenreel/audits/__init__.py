@@ -1,5 +1,7 @@
 """Does a ranking favour clips for the wrong reason? Audits of anyone's scores, on numpy alone."""
 
+from evenreel.audits.hubness import audit_hubness
+from evenreel.audits.hubness_measures import HubnessMeasures, measure_hubness
 from evenreel.audits.length import audit_length
 from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.length_tail import TailClasses, read_tail_classes
@@ -21,17 +23,20 @@ __all__ = [
     "AuditSettings",
     "AuditTable",
     "Effect",
+    "HubnessMeasures",
     "LengthMeasures",
     "OverlayMeasures",
     "PerturbedMeasures",
     "SourceMeasures",
     "TailClasses",
     "audit",
+    "audit_hubness",
     "audit_length",
     "audit_overlay",
     "audit_source",
     "audit_textual",
     "audit_visual",
+    "measure_hubness",
     "measure_length",
     "measure_overlay",
     "measure_perturbed",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.length_data import LengthData
-from evenreel.audits.ordered_rows import OrderedRows
+from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
 from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
@@ -123,11 +123,11 @@ class _Tally:
         return block, np.broadcast_to((total / np.maximum(count, 1))[:, None], block.shape)
 
     def _add_first(self, rows: slice, block: NDArray[Any], typical: Column) -> None:
-        candidates = _candidates(block, self._depths[-1])
-        ordered = OrderedRows.of(np.take_along_axis(block, candidates, axis=1))
+        nearest = candidates(block, self._depths[-1])
+        ordered = OrderedRows.of(np.take_along_axis(block, nearest, axis=1))
         for number, depth in enumerate(self._depths):
             places, shares = ordered.first(depth)
-            columns = np.take_along_axis(candidates, places, axis=1)
+            columns = np.take_along_axis(nearest, places, axis=1)
             self._add_depth(number, rows, columns, shares, np.take_along_axis(typical, columns, axis=1))
 
     def _add_depth(self, number: int, rows: slice, columns: NDArray[np.intp], shares: Column, expected: Column) -> None:
@@ -142,11 +142,3 @@ class _Tally:
                 into[number, rows] = (weights * values).sum(axis=1) / weights.sum(axis=1)
         if self._depths[number] == max(one for one in self._depths if one <= MAIN):
             self._shown += np.bincount(columns.ravel(), shares.ravel(), len(self._shown))
-
-
-def _candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
-    """(b, W) columns among which are the `depth` best of each row and all that score like the last of these."""
-    last = block.shape[1] - min(depth, block.shape[1])
-    least = np.partition(block, last, axis=1)[:, last, None]
-    width = int((block >= least).sum(axis=1).max(initial=1))
-    return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]

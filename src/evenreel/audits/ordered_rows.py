@@ -86,6 +86,14 @@ class OrderedRows:
         return np.asarray(np.minimum(depth, self.order.shape[1] - self.hidden), dtype=np.intp)
 
 
+def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
+    """(b, W) columns among which are the `depth` best of each row and all that score like the last of these."""
+    last = block.shape[1] - min(depth, block.shape[1])
+    least = np.partition(block, last, axis=1)[:, last, None]
+    width = int((block >= least).sum(axis=1).max(initial=1))
+    return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]
+
+
 def _counted(placed: Marks) -> NDArray[np.int32]:
     """(b, V) marks -> (b, V + 1), how many stand before each place."""
     before = np.zeros((len(placed), placed.shape[1] + 1), dtype=np.int32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evenreel.audits.confounds import audit_confounds
+from evenreel.audits.hubness import audit_hubness
 from evenreel.audits.length import audit_length
 from evenreel.audits.overlay import audit_overlay
 from evenreel.audits.result import AuditResult, AuditSettings
@@ -20,6 +21,7 @@ AUDITS: dict[str, Audit] = {
     "source": audit_source,
     "confounds": audit_confounds,
     "length": audit_length,
+    "hubness": audit_hubness,
     "visual": audit_visual,
     "textual": audit_textual,
     "overlay": audit_overlay,

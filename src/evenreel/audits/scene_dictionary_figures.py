@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
-from evenreel.audits.counts import Column
+from evenreel.audits.counts import Column, lorenz
 from evenreel.audits.scene_dictionary_measures import KindMeasures
 from evenreel.audits.scene_dictionary_tables import NAMES
 from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
-
-_CURVE_POINTS = 200
 
 
 def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
@@ -32,7 +28,7 @@ def count_curves(found: Sequence[KindMeasures]) -> go.Figure:
         ):
             if counts is None or not counts.sum():
                 continue
-            x, y = _lorenz(counts)
+            x, y = lorenz(counts)
             figure.add_scatter(
                 x=x, y=y, mode="lines", line_color=colour, name=name, legendgroup=name, showlegend=name not in told,
                 hovertemplate="the first %{x:.1f} % of phrases: %{y:.1f} %<extra></extra>", **_axes(number),
@@ -77,13 +73,6 @@ def _points(figure: go.Figure, number: int, one: KindMeasures, x: Column, y: Col
         customdata=[wrapped(one.phrases[place]) for place in kept],
         hovertemplate=f"%{{customdata}}<br>{said}<extra></extra>", **_axes(number),
     )  # fmt: skip
-
-
-def _lorenz(counts: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Percentages of phrases and of what they hold together, at most some points of the curve."""
-    held = np.append(0, np.cumsum(np.sort(counts)[::-1]))
-    at = np.unique(np.linspace(0, len(counts), min(len(counts), _CURVE_POINTS) + 1).astype(np.int64))
-    return 100 * at / len(counts), 100 * held[at] / held[-1]
 
 
 def _figure(found: Sequence[KindMeasures], x: str, y: str) -> go.Figure:

@@ -277,6 +277,12 @@ class Watched:
         known: tuple[str, ...] = getattr(self.scores, "notices", ())
         return known
 
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Captions in words, by their ids, that the corpus does not have."""
+        known: Mapping[str, str] = getattr(self.scores, "texts", {})
+        return known
+
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The scores of some rows and columns."""
         values = self.scores.block(captions, videos)

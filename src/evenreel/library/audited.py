@@ -6,8 +6,8 @@ which sources stand above others, and whether long clips do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ class BestFrames:
         first_rows: (V,) of each clip's frames among these.
         counts: (V,) how many it has.
         notices: sentences on what was left out, which an audit passes on.
+        texts: the queries in words, by their ids.
     """
 
     caption_ids: Sequence[str]
@@ -47,6 +48,7 @@ class BestFrames:
     first_rows: Rows
     counts: Rows
     notices: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
@@ -55,10 +57,11 @@ class BestFrames:
 
 
 class Asked(NamedTuple):
-    """Queries as they are searched for: vectors (Q, D) of unit length, and sentences on what was not read."""
+    """Queries as they are searched for: vectors (Q, D) of unit length, what was read, and what was not in sentences."""
 
     vectors: FloatArray
     notices: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
@@ -75,7 +78,7 @@ def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
         raise UsageError(f"Query {texts.index('') + 1} is empty; say in a few words what is to be seen, or drop it.")
     parts = (texts[start : start + QUERIES_AT_ONCE] for start in range(0, len(texts), QUERIES_AT_ONCE))
     vectors = np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
-    return Asked(vectors, tuple(_cut(queries)))
+    return Asked(vectors, tuple(_cut(queries)), tuple(texts))
 
 
 def _cut(queries: Sequence[str]) -> Iterator[str]:
@@ -102,14 +105,16 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
         queries = without_source(queries, read_neutral(library).basis)
     sources = read_sources(library.connection, gallery.clip_ids)
     rows = _with_frames(sources) if every_clip else _of_known_source(sources)
+    ids = [f"q{number}" for number in range(1, len(queries) + 1)]
     scores = BestFrames(
-        caption_ids=[f"q{number}" for number in range(1, len(queries) + 1)],
+        caption_ids=ids,
         video_ids=[gallery.clip_ids[row] for row in rows],
         queries=queries,
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],
         notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
+        texts=dict(zip(ids, asked.texts, strict=False)),
     )
     return _corpus(library, sources, rows), scores
 
