@@ -40,8 +40,10 @@ def learnable(matcher: Any, learns: Learns) -> list[nn.Parameter]:
     return kept
 
 
+_NO_WEIGHTS = "The matcher has no weights that could learn; put an adapter in front of it."
 _NOTHING: dict[Learns, str] = {
-    "all": "The matcher has no weights that could learn; put an adapter in front of it.",
+    "all": _NO_WEIGHTS,
+    "auto": _NO_WEIGHTS,
     "heads": "The matcher has no adapter, whose maps are to learn; choose all, or train one with an adapter.",
     "norms": "The matcher has no layer norm that could learn; choose all or heads.",
     "text": (
@@ -52,6 +54,8 @@ _NOTHING: dict[Learns, str] = {
 
 
 def _names(matcher: Any, learns: Learns, names: set[str]) -> set[str]:
+    if learns == "auto":
+        return _names(matcher, "heads", names) or names
     if learns == "all":
         return names
     if learns == "norms":

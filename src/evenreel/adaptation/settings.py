@@ -11,7 +11,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.ranges import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
 
 Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
-Learns = Literal["all", "heads", "norms", "text"]
+Learns = Literal["all", "heads", "norms", "text", "auto"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class AdaptSettings:
         predict: of `online`, whether a batch is predicted after the model has learned from it, as in the paper, or
             before, which is what a user sees who asks the first question.
         learns: which weights may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts
-            of layer norms; `text`, the maps of captions alone, so that a gallery need not be encoded again.
+            of layer norms; `text`, the maps of captions alone, so that a gallery need not be encoded again;
+            `auto`, the heads where there are any, else all.
         lr: of Adam; the paper's.
         batch_size: queries of a batch; the paper's.
         steps: of the optimiser, online for each batch.
@@ -111,7 +112,7 @@ class AdaptSettings:
             "objective": one_of("pseudo_labels", "ttt", "ttt_flow"),
             "protocol": one_of("offline", "online"),
             "predict": one_of("after", "before"),
-            "learns": one_of("all", "heads", "norms", "text"),
+            "learns": one_of("all", "heads", "norms", "text", "auto"),
             "lr": ABOVE_0,
             "batch_size": whole(2),
             "steps": whole(1),

@@ -31,19 +31,37 @@ def find_recipe(name: str | Path) -> Path:
     Raises:
         RecipeError: there is neither.
     """
+    return named_file(name, shipped_recipes(), "recipe")
+
+
+def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path:
+    """The file of that path, or the one of the package that has that name.
+
+    Args:
+        name: of either.
+        shipped: the files of the package by name.
+        what: they hold, for the sentence: a `recipe`.
+
+    Raises:
+        RecipeError: there is neither.
+    """
     if Path(name).is_file():
         return Path(name)
-    shipped = shipped_recipes()
     if str(name) in shipped:
         return shipped[str(name)]
     raise RecipeError(
-        f"There is no recipe {str(name)!r}, neither a file nor one of the package: {', '.join(shipped) or 'none'}."
+        f"There is no {what} {str(name)!r}, neither a file nor one of the package: {', '.join(shipped) or 'none'}."
     )
 
 
 def shipped_recipes() -> dict[str, Path]:
     """The recipes of the package by name, in order."""
-    root = Path(str(resources.files("evenreel.training"))) / "recipes"
+    return yaml_files("evenreel.training")
+
+
+def yaml_files(package: str) -> dict[str, Path]:
+    """What lies in the folder `recipes` of a package of ours, by name, in order."""
+    root = Path(str(resources.files(package))) / "recipes"
     found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
     return dict(sorted(found.items()))
 
@@ -59,13 +77,28 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
     Raises:
         RecipeError: it is no YAML, has a key that nothing has, lacks one, or a value is of the wrong type or range.
     """
-    values = _read(Path(path))
-    for change in sorted(changes, key=_begins_anew, reverse=True):
-        _change(values, change)
+    values = read_changed(path, changes)
     try:
         return recipe_from(values)
     except RecipeError as error:
         raise RecipeError(f"The recipe {path} cannot be followed:", *error.args) from error
+
+
+def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "recipe") -> dict[str, Any]:
+    """The plain values of a YAML file, with changes as `load_recipe` takes them; nothing of them is checked yet.
+
+    Args:
+        path: of the file.
+        changes: each `place=value`.
+        what: it holds, for the sentences.
+
+    Raises:
+        RecipeError: it cannot be read, is no YAML or no table, or a change is none.
+    """
+    values = _read(Path(path), what)
+    for change in sorted(changes, key=_begins_anew, reverse=True):
+        _change(values, change)
+    return values
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
@@ -84,9 +117,14 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
 
 def recipe_text(recipe: Recipe) -> str:
     """The recipe as YAML with every setting, which reads back as the same recipe."""
+    return settings_text(recipe)
+
+
+def settings_text(settings: Any) -> str:
+    """A settings dataclass as YAML with every setting, which reads back as the same."""
     import yaml
 
-    return str(yaml.safe_dump(_plain(asdict(recipe)), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(_plain(asdict(settings)), sort_keys=False, allow_unicode=True))
 
 
 def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
@@ -194,15 +232,15 @@ def _at(place: str, key: object) -> str:
     return f"{place}.{key}" if place else str(key)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, what: str) -> dict[str, Any]:
     try:
         values = _yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"The recipe {path} cannot be read ({error}).") from error
+        raise RecipeError(f"The {what} {path} cannot be read ({error}).") from error
     except ValueError as error:
-        raise RecipeError(f"The recipe {path} is not YAML ({error}).") from error
+        raise RecipeError(f"The {what} {path} is not YAML ({error}).") from error
     if not isinstance(values, dict):
-        raise RecipeError(f"The recipe {path} is not a table of settings.")
+        raise RecipeError(f"The {what} {path} is not a table of settings.")
     return values
 
 

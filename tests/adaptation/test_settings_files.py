@@ -1,0 +1,87 @@
+"""Settings of test-time training as files: the shipped ones say what they should, and what is wrong is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evenreel.adaptation.learning import learnable
+from evenreel.adaptation.matching import MatchSettings
+from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
+from evenreel.adaptation.settings_files import load_settings, shipped_settings
+from evenreel.errors import UsageError
+from evenreel.matchers.wti import Wti, WtiSettings
+from evenreel.training.recipe import RecipeError
+from evenreel.training.recipe_files import settings_text
+from tests.adaptation.shifted import SIZE, adapted
+
+PAPER = AdaptSettings(protocol="offline", predict="after", lr=1e-5, batch_size=128, safety=UNSAFE)
+BASELINE = replace(PAPER, counterfactuals=None, causal=False)
+SAFE = AdaptSettings(lr=1e-4, learns="auto", causal=False, safety=SafetySettings())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("titan/offline", PAPER),
+        ("titan/online", replace(PAPER, protocol="online")),
+        ("titan/naive", naive(PAPER)),
+        ("titan/ttt", replace(BASELINE, objective="ttt")),
+        ("titan/ttt-flow", replace(BASELINE, objective="ttt_flow")),
+        ("safe", SAFE),
+        ("safe-online", replace(SAFE, protocol="online")),
+    ],
+)
+def test_what_comes_along(name: str, expected: AdaptSettings) -> None:
+    assert load_settings(name) == expected
+
+
+def test_all_that_come_along_are_tested_and_settings_read_back(tmp_path: Path) -> None:
+    known = {"titan/offline", "titan/online", "titan/naive", "titan/ttt", "titan/ttt-flow", "safe", "safe-online"}
+    assert set(shipped_settings()) == known
+    for number, name in enumerate(known):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(settings_text(load_settings(name)))
+        assert load_settings(path) == load_settings(name)
+
+
+def test_settings_of_a_file_and_of_the_command() -> None:
+    changes = ["matching.alpha=0.5", "counterfactuals.beta=0.02", "safety.keep=0.5", "steps=3"]
+    found = load_settings("titan/offline", changes)
+    assert found.matching == MatchSettings(alpha=0.5)
+    assert found.counterfactuals is not None and (found.counterfactuals.beta, found.counterfactuals.theta) == (0.02, 0.5)
+    assert found.safety == replace(UNSAFE, keep=0.5) and found.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["safety.kep=0.5"], "There is no setting safety.kep; there are keep"),
+        (["lr=-1"], "The setting lr of adaptation is -1.0; it must be a number above 0"),
+        (["objective=supervised"], "objective is 'supervised'; it must be 'pseudo_labels' or 'ttt' or 'ttt_flow'"),
+        (["lr"], "--set takes PLACE=VALUE"),
+        (["causal=maybe"], "causal is 'maybe'; it must be true or false"),
+    ],
+)
+def test_what_is_wrong_is_said(changes: list[str], sentence: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_settings("safe", changes)
+    assert sentence in str(raised.value)
+
+
+def test_no_such_settings(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="no file of settings 'titn', neither a file nor one of the package: safe"):
+        load_settings("titn")
+    (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
+    with pytest.raises(RecipeError, match="is not a table of settings"):
+        load_settings(tmp_path / "list.yaml")
+
+
+def test_auto_learns_heads_where_there_are_any() -> None:
+    behind = adapted()
+    assert learnable(behind, "auto") == learnable(behind, "heads")
+    alone = Wti(SIZE, WtiSettings())
+    assert learnable(alone, "auto") == learnable(alone, "all")
