@@ -163,7 +163,8 @@ def load_prepared(folder: str | Path) -> Prepared | None:
         raise CheckpointError(f"{place} was prepared with other weights than those beside it; {AGAIN}.")
     tensors = _read_tensors(place, record)
     try:
-        return _prepared(record, tensors)
+        with torch.random.fork_rng(devices=[]):  # networks draw numbers for weights that are then replaced
+            return _prepared(record, tensors)
     except (KeyError, TypeError, ValueError, RuntimeError, IndexError, UsageError) as error:
         raise CheckpointError(
             f"{place} is damaged or was edited ({type(error).__name__}: {error}); {AGAIN}."
@@ -253,8 +254,7 @@ def _part(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
 def _correction(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor]) -> CausalCorrection | None:
     if record is None:
         return None
-    with torch.random.fork_rng(devices=[]):  # what it starts with is replaced, and nobody else's numbers are drawn
-        made = CausalCorrection(record["dimension"], tensors["source"], CausalSettings(**record["settings"]))
+    made = CausalCorrection(record["dimension"], tensors["source"], CausalSettings(**record["settings"]))
     made.load_state_dict(dict(tensors))
     return made
 

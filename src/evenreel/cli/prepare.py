@@ -218,8 +218,8 @@ def _lines(note: Note, confounders: int, measured: str | None) -> list[str]:
     ]
     if measured is not None:
         lines += [
-            f"on {measured}, {100 * told['validation_accuracy']:.1f} % of {told['validation_pairs']:,.0f} pairs, and of "
-            "as many others, are told right",
+            f"on {measured}, {100 * told['validation_accuracy']:.1f} % of {told['validation_pairs']:,.0f} pairs, and "
+            "of as many others, are told right",
             f"on {measured}, the first clip is right for {100 * told['first_cosine']:.1f} % of "
             f"{told['first_captions']:,.0f} captions by cosine, and for {100 * told['first_corrected']:.1f} % by the "
             "correction's choice among the nearest",

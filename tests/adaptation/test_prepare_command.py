@@ -1,0 +1,123 @@
+"""`evenreel prepare` as it is typed: rendered clips, their features by the encoder of the package, a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.adaptation.prepared import load_prepared
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
+from evenreel.checkpoint.architecture import build
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, select
+from evenreel.encoders import load_encoder
+from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
+from evenreel.features import FeatureSettings, compute_features
+
+SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
+
+
+class Place(NamedTuple):
+    corpus: Path
+    checkpoint: Path
+
+    @property
+    def features(self) -> Path:
+        return self.corpus / "features"
+
+    def prepare(self, *words: object, checkpoint: object = None) -> Result:
+        """The command in this process, which has its imports behind it."""
+        named = self.checkpoint if checkpoint is None else checkpoint
+        command = ["prepare", named, self.corpus, "--features", self.features, "--device", "cpu", *words]
+        return CliRunner().invoke(app, list(map(str, command)))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("prepare")
+    planted = [
+        "planted",
+        "domain",
+        "--strength",
+        "1",
+        "--clips",
+        "20",
+        "--workers",
+        "1",
+        "--out",
+        str(folder / "corpus"),
+    ]
+    assert CliRunner().invoke(app, planted).exit_code == 0
+    encoder = load_encoder("builtin", device="cpu")
+    corpus = load_corpus(folder / "corpus")
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=folder / "corpus", workers=1)
+    compute_features(corpus, folder / "corpus" / "features", encoder, settings)
+    note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
+    about = About(note, Inputs(frames=2, words=32, rule="2 midpoints"))
+    save_pretrained(folder / "checkpoint", Pretrained(build(SPEC, encoder.dimension), SPEC, about))
+    return Place(folder / "corpus", folder / "checkpoint")
+
+
+def test_all_that_adaptation_needs_lies_in_the_checkpoint(place: Place) -> None:
+    done = place.prepare("--steps", 8, "--count", 20, "--json")
+    assert done.exit_code == 0, done.output
+    told, train = json.loads(done.stdout), select(load_corpus(place.corpus), split="train")
+    assert (told["captions"], told["clips"]) == (train.captions.height, train.clips.height)
+    assert (told["corpus"], told["split"], told["validation"]) == ("corpus", "train", "val")
+    found = load_prepared(place.checkpoint)
+    assert found is not None and found.correction is not None
+    assert told["bytes"] == sum(path.stat().st_size for path in (place.checkpoint / "source").iterdir())
+    assert (len(found.correction.source), len(found.note.names)) == (20, 20)
+    assert found.dictionary is not None and set(found.note.names) <= {
+        *found.dictionary.dictionary.entities,
+        *found.dictionary.dictionary.activities,
+    }
+    assert found.statistics is not None and int(found.statistics.video.count) == train.clips.height
+    assert found.flows is not None
+    assert dict(found.note.figures) == told["figures"]
+
+
+def test_a_person_reads_what_was_fitted(place: Place) -> None:
+    done = place.prepare("--steps", 8, "--confounders", "kmeans", "--count", 6, "--seed", 2)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    figures = load_prepared(place.checkpoint).note.figures
+    assert lines[0].startswith("Prepared from ") and lines[0].endswith(" MB).")
+    assert lines[1] == "  confounders: 6 centres of frames"
+    start, end = figures["bce_start"], figures["bce_end"]
+    assert lines[2] == f"  bias correction: cross-entropy of pairs {start:.3f}, {end:.3f} after 8 steps"
+    assert f"{100 * figures['validation_accuracy']:.1f} %" in lines[3]
+    assert end < start
+
+
+def test_confounders_of_ones_own(place: Place, tmp_path: Path) -> None:
+    np.save(tmp_path / "detected.npy", np.random.default_rng(0).normal(size=(5, 24)))
+    done = place.prepare("--steps", 2, "--confounders", tmp_path / "detected.npy")
+    assert done.exit_code == 0, done.output
+    assert "5 vectors of a file" in done.stdout
+    found = load_prepared(place.checkpoint)
+    assert (found.note.confounders, tuple(found.correction.source.shape)) == ("file", (5, 24))
+
+
+def test_what_cannot_be_prepared_is_refused_and_nothing_is_lost(place: Place, tmp_path: Path) -> None:
+    assert place.prepare("--steps", 1, "--confounders", "kmeans", "--count", 3).exit_code == 0
+    shutil.copytree(place.checkpoint, tmp_path / "before")
+    for words, checkpoint, kind, sentence in (
+        ((), "org/tiny", CheckpointError, "get a copy with `hf download org/tiny --local-dir tiny` and name that"),
+        ((), tmp_path / "nowhere", CheckpointError, "is no folder of a checkpoint"),
+        (("--confounders", "words"), None, UsageError, "--confounders is 'words'; give elements, kmeans"),
+        (("--confounders", tmp_path), None, FeaturesError, "There is no scene dictionary in"),
+        (("--split", "dev"), None, CorpusError, "split 'dev'"),
+        (("--validation", "dev"), None, CorpusError, "split 'dev'"),
+    ):
+        done = place.prepare(*words, checkpoint=checkpoint)
+        assert isinstance(done.exception, kind), done.output
+        assert sentence in str(done.exception)
+    for name in ("config.json", "prepared.safetensors"):
+        assert (place.checkpoint / "source" / name).read_bytes() == (tmp_path / "before" / "source" / name).read_bytes()
