@@ -241,14 +241,14 @@ class TestTimeMatcher(nn.Module):
 
 
 def _gallery(matcher: Any, videos: VideoFeatures) -> Gallery:
-    """The clips as a matcher keeps them."""
+    """The clips as a matcher keeps them, in main memory."""
     starts = range(0, len(videos.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):
         parts = [
             video_vectors(matcher, to_device(video_batch(videos, slice(start, start + AT_ONCE)), device_of(matcher)))
             for start in starts
         ]
-    return Gallery(encode_videos(matcher, videos), torch.cat(parts))
+    return Gallery(encode_videos(matcher, videos), torch.cat(parts).cpu())
 
 
 def _frozen(matcher: Any) -> Any:

@@ -29,11 +29,11 @@ from evenreel.adaptation.ttt import SourceStatistics
 from evenreel.adaptation.vectors import text_vectors
 from evenreel.errors import UsageError
 from evenreel.language.tokens import Tagger
-from evenreel.matchers.batches import text_batch
+from evenreel.matchers.batches import text_batch, to_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import MatcherScores, evaluating
+from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
 from evenreel.types import FloatArray, TextFeatures
 
 AT_ONCE = 1024
@@ -184,10 +184,11 @@ def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray
 
 
 def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
-    """(Q, D) unit vectors of captions, without gradients."""
+    """(Q, D) unit vectors of captions, without gradients, in main memory wherever the matcher is."""
     parts = [slice(start, start + AT_ONCE) for start in range(0, len(texts.ids), AT_ONCE)]
     with torch.no_grad(), evaluating(matcher):
-        return torch.cat([text_vectors(matcher, text_batch(texts, rows)) for rows in parts])
+        device = device_of(matcher)
+        return torch.cat([text_vectors(matcher, to_device(text_batch(texts, rows), device)).cpu() for rows in parts])
 
 
 def _labels(scores: FloatArray, own: Rows, settings: AdaptSettings) -> Rows:

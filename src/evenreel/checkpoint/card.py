@@ -154,10 +154,10 @@ def _cost(made: Encodings) -> Iterator[str]:
 
 def _training(about: About) -> Iterator[str]:
     yield from ("## Training", "")
-    if not about.corpus:
-        yield from ("It was not trained.", "")
-        return
-    yield from (f"On `{about.corpus}`" + (f", split `{about.split}`." if about.split else "."), "")
+    if about.corpus:
+        yield from (f"On `{about.corpus}`" + (f", split `{about.split}`." if about.split else "."), "")
+    else:
+        yield from ("It was not trained on pairs of captions and clips." if about.uses else "It was not trained.", "")
     if about.uses:
         yield f"**It was trained with {' and '.join(about.uses)}**: what it finds there is not to be compared with what"
         yield from ("a matcher finds that was not.", "")

@@ -17,6 +17,12 @@ ENCODER = "encoder"
 SOURCE = "source"
 """Folder inside a checkpoint of what test-time training needs of the source, see `evenreel.adaptation.prepared`."""
 
+ADAPTATION = "adaptation"
+"""Folder inside a checkpoint of what test-time training reported, where the matcher went through it."""
+
+BEFORE = "before"
+"""Folder inside a checkpoint that was adapted in place, of the whole checkpoint that it was."""
+
 
 @dataclass(frozen=True)
 class MatcherSpec:

@@ -16,7 +16,7 @@ from evenreel.checkpoint.card import model_card
 from evenreel.checkpoint.config_file import CARD, CONFIG, WEIGHTS, Config, to_json
 from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.checkpoint.folders import replacing_folder
-from evenreel.checkpoint.records import ENCODER, SOURCE, EncoderNote, Pretrained
+from evenreel.checkpoint.records import ADAPTATION, ENCODER, SOURCE, EncoderNote, Pretrained
 from evenreel.encoders.checkpoint import TOKENIZER_FILES, open_checkpoint
 from evenreel.encoders.towers import Towers, quiet
 from evenreel.errors import CheckpointError
@@ -24,7 +24,9 @@ from evenreel.errors import CheckpointError
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
 
-def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers | None = None) -> Pretrained:
+def save_pretrained(
+    folder: str | Path, pretrained: Pretrained, towers: Towers | None = None, *, loaded_from: Path | None = None
+) -> Pretrained:
     """Write a checkpoint that `load_matcher` reads; scores of the loaded matcher are equal bit by bit.
 
     The folder is there whole or not at all; an earlier checkpoint in its place is replaced, with what was prepared of
@@ -35,6 +37,8 @@ def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers |
         pretrained: the matcher, how it is built and where it comes from.
         towers: the encoder, if it was trained with the matcher; it is saved as a model of its own in `encoder/`, for
             `evenreel index --model FOLDER/encoder`, and the matcher is tied to it.
+        loaded_from: the checkpoint that the matcher is from, where its towers stay as they are: those that were trained
+            further are copied from there.
 
     Returns:
         What was written: with every setting spelt out, and tied to the trained towers where there are some.
@@ -43,12 +47,15 @@ def save_pretrained(folder: str | Path, pretrained: Pretrained, towers: Towers |
         CheckpointError: the matcher is not what its spec builds, its encoder was trained further and is not given or
             is another, the folder holds other things, or the disk refuses.
     """
-    place = Path(folder)
-    _check_free(place)
+    place, note = Path(folder), pretrained.about.encoder
+    check_free(place)
     _check_spec(pretrained)
-    _check_encoder(pretrained.about.encoder, towers)
+    if loaded_from is None:
+        _check_encoder(note, towers)
     try:
         with replacing_folder(place) as part:
+            if loaded_from is not None and note.trained_further:
+                shutil.copytree(loaded_from / ENCODER, part / ENCODER)
             return _write(part, replace(pretrained, spec=resolved(pretrained.spec)), towers)
     except OSError as error:
         raise CheckpointError(f"The checkpoint {folder} cannot be written: {error.strerror or error}.") from error
@@ -92,12 +99,16 @@ def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderN
     return EncoderNote(before.id, digest, towers.dimension, before.before or before.weights_hash)
 
 
-def _check_free(folder: Path) -> None:
-    """Refuse to replace anything but an earlier checkpoint."""
+def check_free(folder: Path) -> None:
+    """Refuse to replace anything but an earlier checkpoint, and one that keeps what it was before.
+
+    Raises:
+        CheckpointError: something else is there.
+    """
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file; save the checkpoint to a folder of its own.")
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER, SOURCE}):
+    if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER, SOURCE, ADAPTATION}):
         raise CheckpointError(f"{folder} holds other things ({others[0]}); save the checkpoint to a folder of its own.")
 
 

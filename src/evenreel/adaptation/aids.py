@@ -1,0 +1,145 @@
+"""What test-time training takes beside the model: what was prepared of its source, and a reader of new captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from evenreel.adaptation.learning import UnpairedLoss
+from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import EncodeTexts
+from evenreel.adaptation.titan import Aids
+from evenreel.adaptation.ttt import TTTObjective, TTTSettings
+from evenreel.adaptation.ttt_flow import FlowObjective
+from evenreel.features.graphs import graphs_of
+from evenreel.language.tokens import Tagged, Tagger
+from evenreel.matchers.matcher import Matcher
+from evenreel.types import Encoder, FloatArray, TextFeatures, VideoFeatures
+
+AT_ONCE = 256
+"""Captions that are encoded together."""
+
+
+def aids_of(
+    prepared: Prepared | None,
+    videos: VideoFeatures,
+    settings: AdaptSettings,
+    encode: EncodeTexts | None = None,
+    tagger: Tagger | None = None,
+    *,
+    confounders: FloatArray | None = None,
+) -> Aids:
+    """The aids that settings ask for, as far as they are there; `Aids.check` says what is missing.
+
+    Args:
+        prepared: what the source checkpoint carries; None for nothing.
+        videos: features of the target's clips, whose confounders are looked for.
+        settings: how it is to learn.
+        encode: reads counterfactual captions (`text_reader`), where there are to be some (`reads_captions`).
+        tagger: finds their words.
+        confounders: (N, d) of the target, in place of those that are looked for.
+
+    Raises:
+        UsageError: the confounders of the target cannot be found as those of the source were.
+    """
+    remembering = None if tagger is None else RememberingTagger(tagger)
+    if prepared is None:
+        return Aids(encode, remembering)
+    corrects = settings.causal and settings.objective == "pseudo_labels" and prepared.correction is not None
+    return Aids(
+        encode,
+        remembering,
+        prepared.correction if corrects else None,
+        prepared.target_confounders(videos, confounders) if corrects else None,
+        prepared.statistics,
+        _objective(prepared, settings),
+    )
+
+
+def reads_captions(settings: AdaptSettings) -> bool:
+    """Whether captions are to be written that a text tower has to read."""
+    return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
+
+
+def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> EncodeTexts:
+    """A text tower that reads captions as a matcher takes them.
+
+    Args:
+        encoder: whose features the matcher takes.
+        matcher: what reads them.
+        most: words of a caption; of a longer one the first are kept and the last, the tokenizer's mark of the end. None
+            for what the matcher was built for.
+    """
+    limits = [limit for limit in (most, matcher.limits.words) if limit is not None]
+
+    def read(sentences: Sequence[str]) -> TextFeatures:
+        starts = range(0, len(sentences), AT_ONCE)
+        parts = [encoder.encode_text(list(sentences[start : start + AT_ONCE])) for start in starts]
+        width = max(part.words.shape[1] for part in parts)
+        words = np.concatenate([_wide(part.words, width) for part in parts])
+        mask = np.concatenate([_wide(part.word_mask, width) for part in parts])
+        if limits:
+            words, mask = shortened(words, mask, min(limits))
+        ids = tuple(f"q{number}" for number in range(1, len(sentences) + 1))
+        graphs = tuple(graphs_of(list(sentences))) if matcher.limits.graphs else None
+        return TextFeatures(ids, words, mask, np.concatenate([part.sentence for part in parts]), graphs)
+
+    return read
+
+
+def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
+    """Captions of at most so many words: the first, and the last.
+
+    Args:
+        words: (Q, W, D).
+        mask: (Q, W) True = real.
+        most: words that are kept.
+
+    >>> kept, _ = shortened(np.arange(4.0).reshape(1, 4, 1), np.array([[True] * 4]), 2)
+    >>> kept[0, :, 0].tolist()
+    [0.0, 3.0]
+    """
+    if int(mask.sum(1).max(initial=0)) <= most:
+        return words, mask
+    order = np.argsort(~mask, axis=1, kind="stable")[:, : max(most, 1)]
+    counts, last = mask.sum(1), mask.shape[1] - 1 - mask[:, ::-1].argmax(1)
+    order[counts > most, most - 1] = last[counts > most]
+    rows = np.arange(len(mask))[:, None]
+    return words[rows, order], mask[rows, order]
+
+
+class RememberingTagger:
+    """A tagger that reads each sentence once, however often a stream is gone through."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        self._tagger, self._read = tagger, dict[str, Tagged]()
+
+    @property
+    def name(self) -> str:
+        """Of the tagger."""
+        return self._tagger.name
+
+    def tag(self, captions: Sequence[str]) -> list[Tagged]:
+        """Its tokens."""
+        new = [caption for caption in dict.fromkeys(captions) if caption not in self._read]
+        self._read.update(zip(new, self._tagger.tag(new), strict=True) if new else ())
+        return [self._read[caption] for caption in captions]
+
+
+def _objective(prepared: Prepared, settings: AdaptSettings) -> Callable[[], UnpairedLoss] | None:
+    """What makes the loss of a baseline; None where it was not prepared for, or none is asked for."""
+    statistics, flows = prepared.statistics, prepared.flows
+    if settings.objective == "ttt" and statistics is not None:
+        return lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(settings.seed))
+    if settings.objective == "ttt_flow" and flows is not None:
+        return lambda: FlowObjective(flows.text, flows.video)
+    return None
+
+
+def _wide(array: Any, width: int) -> Any:
+    """With room for so many words."""
+    return np.pad(array, [(0, 0), (0, width - array.shape[1])] + [(0, 0)] * (array.ndim - 2))

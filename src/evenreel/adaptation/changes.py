@@ -1,0 +1,190 @@
+"""What adaptation changed in the rankings of its queries, without labels: for the report, and for people to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.balance import skewness
+from evenreel.adaptation.counterfactuals import CounterfactualSettings, over_attended
+from evenreel.adaptation.quality import quality
+from evenreel.adaptation.report import AdaptReport
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import Rows, Stream, taken
+from evenreel.language.tokens import Tagger
+from evenreel.types import FloatArray
+
+FIRST = 10
+"""Places of a ranking that hubs are counted in."""
+
+LISTED = 10
+"""Clips that most queries find, of each model."""
+
+EXAMPLES = 20
+"""Queries with another first clip, and over-attended words, that are listed."""
+
+BAND = 1024
+"""Queries that are ranked at a time, and most that quality is measured on."""
+
+
+class Example(NamedTuple):
+    """A query, and the ids of its first clips."""
+
+    query: str
+    before: str
+    after: str
+
+
+class Hub(NamedTuple):
+    """A clip, and how many queries have it among their first."""
+
+    clip: str
+    before: int
+    after: int
+
+
+class Word(NamedTuple):
+    """A word that `count` of the `matched` queries share whose first clip this was before adaptation."""
+
+    clip: str
+    word: str
+    count: int
+    matched: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The source and the model that is given in the end, on all queries, those that were learned from included.
+
+    Attributes:
+        queries: how many there are.
+        videos: likewise.
+        first_changed: share of the queries with another first clip.
+        examples: some of these.
+        places: first places of a ranking that hubs are counted in.
+        hubs: the clips that most queries have in these, by either model.
+        skewness: of these counts over all clips, before and after; NaN where all have as many.
+        words: over-attended ones of the clips that the most queries had first before.
+        measured: queries that quality was measured on, the first.
+        before: quality by name (`evenreel.adaptation.quality`), means.
+        after: likewise.
+    """
+
+    queries: int
+    videos: int
+    first_changed: float
+    examples: tuple[Example, ...]
+    places: int
+    hubs: tuple[Hub, ...]
+    skewness: tuple[float, float]
+    words: tuple[Word, ...]
+    measured: int
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+
+def changes_of(model: TestTimeMatcher, stream: Stream, tagger: Tagger | None = None) -> Changes:
+    """Hold the model that is given to the source.
+
+    Args:
+        model: after adaptation.
+        stream: whose queries are ranked.
+        tagger: finds over-attended words; None for none.
+    """
+    ids, places = stream.videos.ids, min(FIRST, len(stream.videos.ids))
+    firsts: tuple[list[Rows], list[Rows]] = ([], [])
+    counts = np.zeros((2, len(ids)), np.int64)
+    qualities: list[Mapping[str, float]] = []
+    measured = 0
+    scale = float(model.source.logit_scale.detach().exp())
+    for rows in stream.batches(BAND):
+        texts = taken(stream.texts, rows)
+        for which, scores in enumerate((model.ranked_by_source(texts), model.ranked(texts))):
+            firsts[which].append(scores.argmax(axis=1))
+            counts[which] += np.bincount(_first(scores, places).ravel(), minlength=len(ids))
+            if len(qualities) < 2:
+                qualities.append(quality(scores, scale).means)
+                measured = len(rows)
+    before, after = (np.concatenate(found) for found in firsts)
+    other = np.flatnonzero(before != after)
+    return Changes(
+        queries=len(before),
+        videos=len(ids),
+        first_changed=float((before != after).mean()),
+        examples=tuple(Example(stream.sentences[row], ids[before[row]], ids[after[row]]) for row in _spread(other)),
+        places=places,
+        hubs=tuple(_hubs(counts, ids)),
+        skewness=(skewness(counts[0]), skewness(counts[1])),
+        words=() if tagger is None else _words(stream, before, tagger, model.settings),
+        measured=measured,
+        before=qualities[0],
+        after=qualities[1],
+    )
+
+
+def record(
+    report: AdaptReport, changes: Changes, settings: AdaptSettings, names: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """All of it as plain values for JSON: what is no finite number is null.
+
+    Args:
+        report: what was done.
+        changes: what came of it.
+        settings: how it was asked for.
+        names: what clips are called, by id; those that the record mentions are told.
+    """
+    told = {hub.clip for hub in changes.hubs} | {word.clip for word in changes.words}
+    told |= {clip for one in changes.examples for clip in (one.before, one.after)}
+    found = {
+        **report.to_json(),
+        "changes": asdict(changes)
+        | {
+            "examples": [one._asdict() for one in changes.examples],
+            "hubs": [one._asdict() for one in changes.hubs],
+            "words": [one._asdict() for one in changes.words],
+        },
+        "names": {clip: name for clip, name in sorted((names or {}).items()) if clip in told},
+        "settings": asdict(settings),
+    }
+    plain: dict[str, Any] = _finite(found)
+    return plain
+
+
+def _first(scores: FloatArray, count: int) -> Rows:
+    """(Q, count) columns of the best, in no order."""
+    found: Rows = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+    return found
+
+
+def _spread(rows: Rows) -> Rows:
+    """At most `EXAMPLES` of them, evenly from first to last."""
+    if len(rows) <= EXAMPLES:
+        return rows
+    kept: Rows = rows[np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(np.int64)]
+    return kept
+
+
+def _hubs(counts: Rows, ids: Sequence[str]) -> Iterator[Hub]:
+    listed = {int(place) for row in counts for place in np.argsort(-row, kind="stable")[:LISTED]}
+    for place in sorted(listed, key=lambda place: (-counts[0, place], -counts[1, place], place)):
+        yield Hub(ids[place], int(counts[0, place]), int(counts[1, place]))
+
+
+def _words(stream: Stream, firsts: Rows, tagger: Tagger, settings: AdaptSettings) -> tuple[Word, ...]:
+    how = settings.counterfactuals or CounterfactualSettings()
+    found = over_attended(tagger.tag(stream.sentences), firsts, how)
+    most = sorted(found, key=lambda one: (-one.matched, one.video, -one.count, one.word))[:EXAMPLES]
+    return tuple(Word(stream.videos.ids[one.video], one.word, one.count, one.matched) for one in most)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,75 @@
+"""Adapted checkpoints on disk: whole in one step, with what was reported, and in place with a way back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from evenreel.adaptation.prepared import load_prepared, save_prepared
+from evenreel.checkpoint.config_file import CONFIG, WEIGHTS
+from evenreel.checkpoint.folders import replacing_folder
+from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.records import ADAPTATION, BEFORE, Pretrained
+from evenreel.checkpoint.saving import check_free, save_pretrained
+from evenreel.errors import CheckpointError
+
+
+def save_adapted(
+    folder: Path,
+    pretrained: Pretrained,
+    records: Mapping[str, str],
+    *,
+    source: Path | None = None,
+    in_place: bool = False,
+) -> None:
+    """Write an adapted matcher as a checkpoint of its own, or in the place of the one that it was.
+
+    What was prepared of the source goes along, for the next time: its moments stay those of the source.
+
+    Args:
+        folder: where it goes.
+        pretrained: the matcher, and what it was adapted to.
+        records: texts for the folder `adaptation`, by file name.
+        source: the checkpoint that it was; None for a matcher that was none.
+        in_place: `folder` is that checkpoint, and goes whole into the folder `before` of the new one.
+
+    Raises:
+        CheckpointError: the folder holds other things, what was prepared is damaged, or the disk refuses.
+    """
+    if not in_place:
+        check_free(folder)
+    prepared = None if source is None else load_prepared(source)
+    try:
+        with replacing_folder(folder) as part:
+            save_pretrained(part, pretrained, loaded_from=source)
+            if prepared is not None:
+                save_prepared(part, prepared)
+            (part / ADAPTATION).mkdir()
+            for name, words in records.items():
+                (part / ADAPTATION / name).write_text(words, encoding="utf-8", errors="backslashreplace")
+            if in_place:
+                shutil.copytree(folder, part / BEFORE)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {folder} cannot be written: {error.strerror or error}.") from error
+
+
+def undo(folder: Path) -> None:
+    """Put a checkpoint that was adapted in place back as it was, with all that lay in it.
+
+    Raises:
+        CheckpointError: it is none, was not adapted in place, what it was is damaged, or the disk refuses.
+    """
+    before = folder / BEFORE
+    if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS)):
+        raise CheckpointError(f"{folder} is no folder of a checkpoint, so there is nothing to undo.")
+    if not before.is_dir():
+        raise CheckpointError(
+            f"{folder} was not adapted in place (it has no folder {BEFORE}), so there is nothing to undo."
+        )
+    load_matcher(before)
+    try:
+        with replacing_folder(folder) as part:
+            shutil.copytree(before, part, dirs_exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be put back: {error.strerror or error}.") from error

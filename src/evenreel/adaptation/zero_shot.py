@@ -1,0 +1,34 @@
+"""A matcher without any training that can learn at test time: the mean frame behind maps that change nothing yet."""
+
+from __future__ import annotations
+
+import torch
+
+from evenreel.checkpoint.architecture import build, module
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Pretrained
+from evenreel.encoders.towers import usable_device
+
+NAME = "mean_pool"
+
+FRAMES = 12
+"""Frames of a clip of a library that it takes, the middle ones of as many equal stretches (CLIP4Clip takes as many)."""
+
+
+def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = "cpu", seed: int = 0) -> Pretrained:
+    """`mean_pool` behind an adapter whose maps start as the identity, so that it scores as `mean_pool` does.
+
+    Args:
+        encoder: whose features it takes.
+        frames: most frames of a clip that a library gives it; None for all.
+        device: where it goes: `cpu`, `cuda`, `auto`, ...
+        seed: of the hidden layer of the maps, which has no say until the last one learns.
+
+    Raises:
+        UsageError: the device cannot be used.
+    """
+    spec = MatcherSpec("adapted", {"kind": "mlp"}, (MatcherSpec(NAME),))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        matcher = build(spec, encoder.dimension)
+    module(matcher).to(usable_device(device, "float32")).eval()
+    return Pretrained(matcher, spec, About(encoder, Inputs(frames=frames)))
