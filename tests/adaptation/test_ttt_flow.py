@@ -43,8 +43,8 @@ def test_the_inverse_gives_vectors_back(dimension: int, layers: int, seed: int) 
     with torch.no_grad():
         z, _ = flow(x)
         torch.testing.assert_close(flow.inverse(z), x)
-    if layers > 1:
-        assert not torch.allclose(z, (x - flow.mean) / flow.scale, atol=0.1)
+    if layers > 1:  # both halves had their turn
+        assert ((z - (x - flow.mean) / flow.scale).abs().amax(0) > 1e-3).all()
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 6])
@@ -158,8 +158,11 @@ def test_terms_against_the_density_of_each_vector() -> None:
 
 def test_the_flow_stays_and_the_adapter_moves() -> None:
     flow, matcher = bent(DIMENSION).float(), trained("mean_pool+linear")
-    sum(FlowObjective(flow, flow)(matcher, captions(), videos()).values()).backward()
-    assert all(each.grad is None and each.requires_grad for each in flow.parameters())
+    objective = FlowObjective(flow, flow)
+    sum(objective(matcher, captions(), videos()).values()).backward()
+    for part in (flow, objective.flow_text, objective.flow_video):
+        assert all(each.grad is None for each in part.parameters())
+    assert all(each.requires_grad for each in flow.parameters())
     moved = [name for name, each in matcher.named_parameters() if each.grad is not None and each.grad.any()]
     assert {name.partition(".")[0] for name in moved} == {"text_map", "frame_map"}
 
