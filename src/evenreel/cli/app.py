@@ -16,6 +16,7 @@ from evenreel.cli import domains as _domains  # noqa: F401 -- likewise
 from evenreel.cli import edited_clips as _edited_clips  # noqa: F401 -- likewise
 from evenreel.cli import equalise as _equalise  # noqa: F401 -- likewise
 from evenreel.cli import overview as _overview  # noqa: F401 -- likewise
+from evenreel.cli.adapt import adapt
 from evenreel.cli.audit import audit
 from evenreel.cli.corpus import corpus_app
 from evenreel.cli.cost import cost
@@ -74,6 +75,7 @@ app.command()(elements)
 app.command()(train)
 app.command()(cost)
 app.command()(prepare)
+app.command()(adapt)
 app.command()(score)
 app.command()(fuse)
 app.command()(study)

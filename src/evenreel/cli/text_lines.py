@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from evenreel.errors import UsageError
@@ -27,3 +28,27 @@ def lines_of(path: Path, what: str) -> list[str]:
     if lines := [line for line in stripped if line and not line.startswith("#")]:
         return lines
     raise UsageError(f"{path} holds no {what}; write one a line.")
+
+
+def queries_of(path: Path) -> list[str]:
+    """What people searched for: a query a line, or, in a `.jsonl`, a search log whose lines have a field `query`.
+
+    Args:
+        path: of the file; empty lines are passed over.
+
+    Raises:
+        UsageError: it cannot be read, holds none, or a line of a log has no query.
+    """
+    lines = lines_of(path, "query")
+    return [_logged(line, path) for line in lines] if path.suffix == ".jsonl" else lines
+
+
+def _logged(line: str, path: Path) -> str:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no search log: {line[:60]!r} is no JSON; write an object a line.") from error
+    query = found.get("query") if isinstance(found, dict) else None
+    if not isinstance(query, str):
+        raise UsageError(f"{path} is no search log: {line[:60]!r} has no text in a field 'query'.")
+    return query

@@ -22,7 +22,7 @@ from evenreel.similarity.states import mapped, take_rows, tensors_of
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
-    from evenreel.checkpoint import Pretrained
+    from evenreel.checkpoint import Inputs, Pretrained
 
 AT_ONCE = 8
 """Clips that are encoded together: always so many, all of one size, some of them twice where there are fewer. The last
@@ -97,29 +97,11 @@ class ClipStates:
             UsageError: the matcher was built for shorter clips, or for other features.
         """
         found = {clip_id: state for clip_id in clip_ids if (state := self._cache.get(clip_id)) is not None}
-        missing = (self._given(read(clip_id)) for clip_id in clip_ids if clip_id not in found)
+        missing = (as_given(read(clip_id), self._inputs, self._encoder) for clip_id in clip_ids if clip_id not in found)
         for clip_id, state in self._encoded(missing):
             found[clip_id] = state
             self._cache.put(clip_id, state)
         return [found[clip_id] for clip_id in clip_ids]
-
-    def _given(self, clip: StoredClip) -> VideoFeatures:
-        """A clip, one row, as the matcher was given clips when it was trained."""
-        kept = middles(len(clip.times_s), self._inputs.frames)
-        frames, times_s = clip.frames[kept][None], clip.times_s[kept][None]
-        video = VideoFeatures((clip.clip_id,), frames, np.ones(times_s.shape, np.bool_), times_s)
-        if self._inputs.windows is None:
-            return video
-        sampled = Sampled(clip.times_s, clip.spans_s)
-        changes = self._inputs.word_changes
-        empty = EMPTY if changes is not None and changes.empty == "caption" else ""
-        made = read_windows(clip.tracks, sampled, self._inputs.windows, self._encoder, empty=empty)
-        return replace(
-            video,
-            windows=made.vectors[None],
-            window_mask=np.array([[bool(text) for text in made.texts]]),
-            window_confidence=made.confidence[None],
-        )
 
     def _encoded(self, videos: Iterable[VideoFeatures]) -> Iterator[tuple[str, State]]:
         for _, alike in groupby(sorted(videos, key=_size), _size):
@@ -130,6 +112,31 @@ class ClipStates:
                 for row, video in enumerate(some):
                     one = take_rows(state, slice(row, row + 1))
                     yield video.ids[0], mapped(one, Tensor.clone)
+
+
+def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
+    """A clip, one row, as a matcher was given clips when it was trained.
+
+    Args:
+        clip: what the library keeps of it.
+        inputs: what the matcher was given.
+        encoder: reads what is written in the clip, where the matcher was given that.
+    """
+    kept = middles(len(clip.times_s), inputs.frames)
+    frames, times_s = clip.frames[kept][None], clip.times_s[kept][None]
+    video = VideoFeatures((clip.clip_id,), frames, np.ones(times_s.shape, np.bool_), times_s)
+    if inputs.windows is None:
+        return video
+    sampled = Sampled(clip.times_s, clip.spans_s)
+    changes = inputs.word_changes
+    empty = EMPTY if changes is not None and changes.empty == "caption" else ""
+    made = read_windows(clip.tracks, sampled, inputs.windows, encoder, empty=empty)
+    return replace(
+        video,
+        windows=made.vectors[None],
+        window_mask=np.array([[bool(text) for text in made.texts]]),
+        window_confidence=made.confidence[None],
+    )
 
 
 def middles(count: int, most: int | None) -> NDArray[np.int64]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from evenreel.config import RERANK_DEPTH, MediaLimits
@@ -18,7 +17,7 @@ from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery
 from evenreel.library.filters import Filter, read_filter
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
-from evenreel.library.search import Searcher
+from evenreel.library.search import Answer, Searcher
 from evenreel.library.stats import LibraryStats, read_stats
 from evenreel.library.store import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks, SearchResult
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.facets import Facet
     from evenreel.library.favours import Favours, Population
+    from evenreel.library.gallery import Opened
     from evenreel.library.rerank import Reranker
 
 
@@ -62,9 +62,7 @@ class Library:
     def __enter__(self) -> Library:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -244,6 +242,11 @@ class Library:
             raise UsageError(f"The library {self.path} is searched without vision, so no similarity can be audited.")
         asked = encoded(queries, encoder)
         return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source, every_clip=every_clip))
+
+    def ask(self, question: Callable[[Opened, Encoder | None], Answer]) -> Answer:
+        """What a question reads of the clips at one moment, with the library's model; None without vision."""
+        encoder = self._encoder
+        return self._searcher.read(lambda opened: question(opened, encoder))
 
     @property
     def made_with(self) -> tuple[str | None, str | None]:

@@ -1,0 +1,125 @@
+"""A library as test-time training reads it: all of its clips, and what people search for there.
+
+Clips are given to a matcher as re-ranking gives them (`evenreel.library.clip_states`). All of them are in memory at
+once: V x T x D float16, T at most as many frames as the matcher takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evenreel.adaptation.aids import text_reader
+from evenreel.adaptation.stream import EncodeTexts, Stream
+from evenreel.adaptation.zero_shot import FRAMES, zero_shot
+from evenreel.checkpoint.records import EncoderNote, Inputs
+from evenreel.errors import UsageError
+from evenreel.library.clip_states import as_given, middles
+from evenreel.library.gallery import Opened
+from evenreel.library.query import readable
+from evenreel.library.rerank import stored_clip
+from evenreel.types import Encoder, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import Pretrained
+    from evenreel.library.library import Library
+
+
+class LibraryStream(NamedTuple):
+    """What a matcher learns from in a library.
+
+    Attributes:
+        pretrained: the matcher.
+        stream: queries and clips.
+        encode: the library's model, which reads counterfactual captions.
+        names: of the clips' files, by clip id.
+        asked: queries that were given, with those that came again.
+    """
+
+    pretrained: Pretrained
+    stream: Stream
+    encode: EncodeTexts
+    names: Mapping[str, str]
+    asked: int
+
+
+def library_stream(
+    library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
+) -> LibraryStream:
+    """What people ask a library and what there is to find.
+
+    Args:
+        library: an open one.
+        queries: sentences that people search for there; each is taken once, where it came first, for a query that is
+            asked often would crowd the ranks in which others are counted.
+        pretrained: the matcher that is to learn; None for the mean frame behind maps that change nothing yet.
+        device: where that one goes.
+
+    Raises:
+        UsageError: there are fewer than two queries or clips, or the library has no vision.
+        EncoderError: the model of the library cannot be had.
+        LibraryError: the matcher was trained on features of another model, or the library is damaged.
+    """
+    if pretrained is not None:
+        library.check_matcher(pretrained)
+
+    def read(opened: Opened, encoder: Encoder | None) -> LibraryStream:
+        if encoder is None:
+            raise UsageError(f"The library {library.path} is searched without vision, so no matcher can learn there.")
+        return read_stream(opened, queries, pretrained or zero_shot_of(encoder, device), encoder)
+
+    return library.ask(read)
+
+
+def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
+    """The mean frame as `evenreel.adaptation.zero_shot` has it, for the clips of a library of this model."""
+    note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
+    return zero_shot(note, frames=FRAMES, device=device)
+
+
+def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
+    """Clips and queries of a library at one moment, for the matcher that is to learn; see `library_stream`."""
+    inputs = pretrained.about.inputs
+    distinct = tuple(dict.fromkeys(text for query in queries if (text := readable(query))))
+    if min(len(distinct), len(library.gallery.clip_ids)) < 2:
+        raise UsageError(
+            f"There are {len(distinct):,} different queries and {len(library.gallery.clip_ids):,} clips with frames; a "
+            "model can learn from two of each or more."
+        )
+    encode = text_reader(encoder, pretrained.matcher, inputs.words)
+    stream = Stream(encode(distinct), distinct, read_clips(library, inputs, encoder))
+    names = library.connection.execute(
+        "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
+    )
+    return LibraryStream(pretrained, stream, encode, dict(names.fetchall()), len(queries))
+
+
+def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
+    """Every clip with frames, V of them, as a matcher was given clips.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    gallery, vectors = library.gallery, library.vectors
+    assert vectors is not None
+    most = max(len(middles(int(count), inputs.frames)) for count in set(gallery.counts.tolist()))
+    read = partial(stored_clip, library.connection, gallery, vectors, text=inputs.windows is not None)
+    whole: dict[str, Any] = {
+        "frames": np.zeros((len(gallery.clip_ids), most, vectors.dimension), np.float16),
+        "frame_mask": np.zeros((len(gallery.clip_ids), most), np.bool_),
+        "times_s": np.zeros((len(gallery.clip_ids), most)),
+    }
+    windows: list[VideoFeatures] = []
+    for row, clip_id in enumerate(gallery.clip_ids):
+        clip = as_given(read(clip_id), inputs, encoder)
+        for name, array in whole.items():
+            given = getattr(clip, name)[0]
+            array[row, : len(given)] = given
+        if inputs.windows is not None:
+            windows.append(clip)
+    for name in ("windows", "window_mask", "window_confidence") if windows else ():
+        whole[name] = np.concatenate([getattr(clip, name) for clip in windows])
+    return VideoFeatures(tuple(gallery.clip_ids), **whole)
