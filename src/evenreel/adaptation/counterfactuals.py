@@ -141,7 +141,7 @@ def over_attended(
     """
     words = [_words(tokens, settings.parts) for tokens in tagged]
     found: list[OverAttended] = []
-    for video, queries in _crowded(matches, len(tagged), settings.beta).items():
+    for video, queries in crowded(matches, len(tagged), settings.beta).items():
         counts = Counter(word for query in queries for word in words[query])
         above = ((word, count) for word, count in counts.items() if _exceeds(count, len(queries), settings.theta))
         ordered = sorted(above, key=lambda one: (-one[1], one[0]))
@@ -226,7 +226,7 @@ class _Writer:
         return rewritten(text, tokens, words)
 
 
-def _crowded(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
+def crowded(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
     """The queries of each clip V_c that more than beta match; clips by their columns."""
     if matches.shape != (queries,):
         raise UsageError(f"Matches of the shape {matches.shape} are not of {queries:,} queries; give one for each.")

@@ -16,6 +16,7 @@ from evenreel.cli.options import DeviceOption, JsonOption, VideosOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
+    from evenreel.adaptation.settings import AdaptSettings
     from evenreel.audits.frame_order import OrderStage
     from evenreel.audits.result import AuditResult
     from evenreel.studies.loading import OtherCorpus, Sources
@@ -28,7 +29,7 @@ CLASS_HELP = (
     "test; for length/f1 the one with the most captions suspected to be missed for it]"
 )
 BASE_HELP = r"A matcher that length/t7 trains; again for more. \[default: temporal, wti, x_clip]"
-QUERY_HELP = "A caption that length/f5, bima/maps or tcd/f4 shows, by its id; again for more."
+QUERY_HELP = "A caption that length/f5, bima/maps, tcd/f4 or titan/f5 shows, by its id; again for more."
 CLIP_HELP = "A clip that bima/maps shows instead of what is found first, by its id; again for more."
 TAIL_HELP = "A csv of verbs or nouns with few training clips, for length/samples; again for both kinds."
 NEEDS = {
@@ -42,7 +43,7 @@ NEEDS = {
 OWN_OPTIONS = {
     "--class": ("length/t8", "length/f1"),
     "--base": ("length/t7",),
-    "--query": ("length/f5", "bima/maps", "tcd/f4"),
+    "--query": ("length/f5", "bima/maps", "tcd/f4", "titan/f5"),
     "--clip": ("bima/maps",),
     "--tail-classes": ("length/samples",),
     "--share": ("ghost/f3",),
@@ -56,7 +57,14 @@ MATCHER_HELP = (
     r"\[default: mean_pool]"
 )
 SCORES_HELP = "Scores of any other system on the split, [NAME=]FILE: npy, npz, parquet or a TREC run; again for more."
-SET_HELP = "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; may be given again."
+RECIPE_HELP = (
+    "What to train, a YAML file or a recipe that comes along; on features. For titan/...: how to learn at test time, a "
+    "file or settings of `evenreel adapt`."
+)
+SET_HELP = (
+    "PLACE=VALUE instead of the recipe's, as for `evenreel train`: loop.steps=2000; for titan/...: lr=0.001. May be "
+    "given again."
+)
 START_HELP = "A checkpoint that training begins with, whose matcher and adapter take the place of the recipe's."
 SHARE_HELP = r"Share of generated clips in training for ghost/f3; give two or more. \[default: 0, 0.2, 0.4, 0.6, 0.8]"
 OTHER_HELP = (
@@ -81,9 +89,7 @@ def study(
         str | None, typer.Option(help="Generated clips to train on, or to look at alone, such as 'sora text'.")
     ] = None,
     videos: VideosOption = None,
-    recipe: Annotated[
-        str | None, typer.Option(help="What to train, a YAML file or a recipe that comes along; on features.")
-    ] = None,
+    recipe: Annotated[str | None, typer.Option(help=RECIPE_HELP)] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     start: Annotated[str | None, typer.Option(help=START_HELP)] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings, or draws, of each kind.")] = 5,
@@ -115,7 +121,7 @@ def study(
         )
     from evenreel.audits.length_tail import read_tail_classes
     from evenreel.audits.result import AuditSettings
-    from evenreel.studies import StudySettings, find_study, study_recipe
+    from evenreel.studies import StudySettings
     from evenreel.studies.loading import Sources
 
     _check_used(
@@ -126,7 +132,7 @@ def study(
         },
         {"--recipe": recipe, "--set": changes},
     )  # fmt: skip
-    chosen = study_recipe(recipe, (*_on(name, device), *(changes or ())), find_study(name).recipe)
+    chosen = _recipe(name, recipe, (*_on(name, device), *(changes or ())))
     chosen = replace(chosen, start=start or chosen.start)
     settings = StudySettings(
         chosen,
@@ -145,6 +151,7 @@ def study(
         queries=tuple(query or ()),
         clips=tuple(clip or ()),
         margin=settings.margin if margin is None else margin,
+        adapt=_adaptation(name, recipe, changes or ()) or settings.adapt,
     )
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
@@ -173,11 +180,28 @@ def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, obj
     """
     from evenreel.studies import find_study
 
-    trains = find_study(name).needs == "training"
+    trains = find_study(name).needs == "training" or find_study(name).adapts
     given = [*own.items(), *(() if trains else training.items())]
     unused = [option for option, value in given if value and name not in OWN_OPTIONS.get(option, ())]
     if unused:
         raise UsageError(f"The study {name} does not look at {' and '.join(unused)}: leave that out.")
+
+
+def _recipe(name: str, recipe: str | None, changes: Sequence[str]) -> Recipe:
+    """What a study trains; nothing of it counts for one that learns at test time."""
+    from evenreel.studies import find_study, study_recipe
+
+    study = find_study(name)
+    return study_recipe() if study.adapts else study_recipe(recipe, changes, study.recipe)
+
+
+def _adaptation(name: str, recipe: str | None, changes: Sequence[str]) -> AdaptSettings | None:
+    """How a study learns at test time; None for one that does not."""
+    from evenreel.adaptation.settings_files import load_settings
+    from evenreel.studies import find_study
+
+    study = find_study(name)
+    return load_settings(recipe or study.recipe, changes) if study.adapts else None
 
 
 def _on(name: str, device: str) -> list[str]:

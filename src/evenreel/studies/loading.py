@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, untrained_matcher
+from evenreel.adaptation.aids import text_reader
+from evenreel.adaptation.prepared import load_prepared
+from evenreel.adaptation.stream import EncodeTexts
+from evenreel.adaptation.zero_shot import zero_shot
+from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher, untrained_matcher
 from evenreel.checkpoint.architecture import encodings
 from evenreel.checkpoint.corpus_features import asks_seen
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
+from evenreel.encoders.encoder import TowerEncoder
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import ClipAside, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
-from evenreel.matchers import MATCHERS
+from evenreel.matchers import MATCHERS, Matcher
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.on_screen import on_screen_of
 from evenreel.studies.study import Study
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import Corpus, ScoreBlocks, TextFeatures
 
 ZERO_SHOT = "mean_pool"
 """The model that is studied where none is named: the towers as they are."""
@@ -96,7 +102,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         CheckpointError: a checkpoint cannot be read.
         ScoresError: scores cannot be read, or do not fit the corpus.
     """
-    reader = _Reader(sources, load_corpus(sources.corpus))
+    reader = _Reader(sources, load_corpus(sources.corpus), adapts=study.adapts)
     if study.mirrors:
         groups_in(reader.test)
     wanted = {study.needs, *study.takes}
@@ -108,6 +114,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
     validation = reader.validation() if "validation" in wanted and sources.features else None
     features = reader.part(reader.test) if wanted & {"features", "training"} and sources.features else None
     models = tuple(reader.models()) if wanted & {"rankings", "models"} and sources.features else ()
+    bank = reader.bank(models) if study.adapts else None
     reader.check_seen()
     return StudyMaterial(
         test=reader.test,
@@ -126,6 +133,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         looking=reader.looking() if "pictures" in wanted else None,
         name=sources.corpus.resolve().name,
         others={name: reader.other(name, one) for name, one in sources.others.items()},
+        bank=bank,
         set_aside=tuple(dict.fromkeys(reader.set_aside)),
         notices=tuple(dict.fromkeys(reader.notices)),
     )
@@ -134,8 +142,8 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
 class _Reader:
     """Reads parts of a corpus, and gathers what has to be said of them."""
 
-    def __init__(self, sources: Sources, whole: Corpus) -> None:
-        self._sources, self.whole = sources, whole
+    def __init__(self, sources: Sources, whole: Corpus, *, adapts: bool = False) -> None:
+        self._sources, self.whole, self._adapts = sources, whole, adapts
         self.test = select(whole, split=sources.split)
         self.set_aside: list[ClipAside] = []
         self.notices: list[str] = []
@@ -227,18 +235,48 @@ class _Reader:
                 f"The features in {self._sources.features} are of {manifest.title}, which others computed: there are "
                 "no towers to look at frames with. Compute features with `evenreel features --model`."
             )
+        videos = self._sources.videos or Path(manifest.videos)
+        return Looking(self._encoder, ClipPictures(self.test, videos, MediaLimits()).frames)
+
+    def bank(self, models: Sequence[Model]) -> TextFeatures | None:
+        """Captions of the training split, as the models take them; None where there are none with features."""
+        name, features = self._sources.train_split, self._features()
+        if name not in self.whole.clips["split"] or read_manifest(features).streams:
+            return None
+        train = select(self.whole, split=name)
+        try:
+            texts = load_text_features(features, train)
+        except FeaturesError as error:
+            self.notices.append(f"Nothing is corrected by training captions: {error}")
+            return None
+        graphs = any(model.matcher.limits.graphs for model in models)
+        return (with_graphs(texts, train) if graphs else texts) if texts.ids else None
+
+    @cached_property
+    def _encoder(self) -> TowerEncoder:
+        """That of the features."""
+        manifest = read_manifest(self._features())
         encoder = load_encoder(manifest.encoder_id, device=self._sources.device, precision=manifest.precision)
         if encoder.weights_hash != manifest.weights_hash:
             raise FeaturesError(
                 f"The features in {self._sources.features} are of {manifest.title} with other weights than it has now; "
                 "compute them again with `evenreel features`."
             )
-        videos = self._sources.videos or Path(manifest.videos)
-        return Looking(encoder, ClipPictures(self.test, videos, MediaLimits()).frames)
+        return encoder
+
+    def _caption_reader(self, matcher: Matcher) -> EncodeTexts | None:
+        """Reads new captions for a matcher, with an encoder that is loaded when the first one comes."""
+        if read_manifest(self._features()).streams:
+            return None
+
+        def read(sentences: Sequence[str]) -> TextFeatures:
+            return text_reader(self._encoder, matcher)(sentences)
+
+        return read
 
     def _model(self, name: str, place: str) -> Model:
         folder = self._features()
-        pretrained = _pretrained(place, folder, self._sources.device)
+        pretrained = _pretrained(place, folder, self._sources.device, self._adapts)
         loaded = load_features_for(pretrained, folder, self.test, seen=self._seen_for(pretrained))
         self._put_aside(loaded.set_aside)
         self.notices += [f"{name}: {notice}." for notice in loaded.notices]
@@ -247,7 +285,11 @@ class _Reader:
             self.notices.append(
                 f"{name} encodes each clip {times} times, and as many galleries are kept to search with."
             )
-        return Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
+        model = Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
+        if not self._adapts:
+            return model
+        prepared = None if _is_ours(place) else load_prepared(checkpoint_folder(place))
+        return replace(model, prepared=prepared, read=self._caption_reader(model.matcher))
 
     def _seen_for(self, pretrained: Pretrained) -> Path | None:
         if not asks_seen(pretrained):
@@ -288,11 +330,17 @@ class _Reader:
         return lambda sentence: self.notices.append(f"{name}: {sentence}")
 
 
-def _pretrained(place: str, features: Path, device: str) -> Pretrained:
-    """A checkpoint, or one of our matchers by its name where no folder is called so."""
-    if place in MATCHERS and not Path(place).exists():
-        return untrained_matcher(place, features, device=device)
-    return load_matcher(place, device=device)
+def _pretrained(place: str, features: Path, device: str, adapts: bool) -> Pretrained:
+    """A checkpoint, or one of our matchers by its name; with something in front that can learn where it is to."""
+    if not _is_ours(place):
+        return load_matcher(place, device=device)
+    untrained = untrained_matcher(place, features, device=device)
+    return zero_shot(untrained.about.encoder, device=device) if adapts and place == ZERO_SHOT else untrained
+
+
+def _is_ours(place: str) -> bool:
+    """Whether a matcher is named, and no folder is called so."""
+    return place in MATCHERS and not Path(place).exists()
 
 
 def _check_named(study: Study, sources: Sources) -> None:

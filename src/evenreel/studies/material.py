@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import EncodeTexts
 from evenreel.audits.frame_order import OrderStage
 from evenreel.audits.result import AuditSettings
 from evenreel.checkpoint import Pretrained
@@ -83,11 +86,21 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A matcher with the features of the test split that it takes."""
+    """A matcher with the features of the test split that it takes.
+
+    Attributes:
+        name: that it is shown by.
+        matcher: what ranks.
+        part: the split.
+        prepared: what its checkpoint carries of its source; None for nothing.
+        read: reads new captions as the matcher takes them; None where nobody can.
+    """
 
     name: str
     matcher: Matcher
     part: Part
+    prepared: Prepared | None = None
+    read: EncodeTexts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +139,7 @@ class StudyMaterial:
         looking: for studies that show frames of clips; None where nobody can.
         name: what the corpus is called beside others.
         others: parts of other corpora with features alike, by their names, for studies of what holds there.
+        bank: of captions of the training split, for studies that correct scores by these; None for none.
         set_aside: clips without features, since they could not be read.
         notices: what the reader must know of all that.
     """
@@ -146,6 +160,7 @@ class StudyMaterial:
     looking: Looking | None = None
     name: str = "own corpus"
     others: Mapping[str, Part] = field(default_factory=dict)
+    bank: TextFeatures | None = None
     set_aside: tuple[ClipAside, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -229,6 +244,7 @@ class StudySettings:
         queries: captions that a study shows, by their ids; empty: those that it chooses.
         clips: clips that a study shows, by their ids; empty: those that are found.
         margin: points of R@1 that a shortlist may lose, for `rerank/depth`.
+        adapt: how models learn from the test split without its labels, for studies of that; the seeds go out from its.
     """
 
     recipe: Recipe
@@ -244,6 +260,7 @@ class StudySettings:
     queries: tuple[str, ...] = ()
     clips: tuple[str, ...] = ()
     margin: float = 1.0
+    adapt: AdaptSettings = field(default_factory=AdaptSettings)
 
     def __post_init__(self) -> None:
         if self.seeds < 1:

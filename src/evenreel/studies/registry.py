@@ -14,8 +14,9 @@ from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.rerank_depth import RERANK
 from evenreel.studies.study import Study
 from evenreel.studies.tcd_studies import TCD
+from evenreel.studies.titan_studies import TITAN
 
-STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **RERANK}
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}
 
 
 def run_study(

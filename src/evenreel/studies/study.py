@@ -9,11 +9,13 @@ from typing import Literal
 from evenreel.studies.findings import Findings
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 
-Need = Literal["files", "lengths", "rankings", "models", "features", "training", "validation", "pictures", "others"]
+Need = Literal[
+    "files", "lengths", "rankings", "models", "features", "training", "validation", "pictures", "others", "source"
+]
 """What a study works on: headers of the clips' files; lengths and classes of the clips, which the corpus has; rankings
 of models or of any system; models with features of the test split; these features alone; features of the test and of
 the training split; features of a split to select on, where the recipe names one; frames of clips, and the encoder of
-their features; other corpora with such features."""
+their features; other corpora with such features; what checkpoints carry of their source, and the reader of captions."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Study:
         needs: what it works on.
         takes: what it also looks at where it is there.
         mirrors: whether it is about generated clips that mirror real ones.
-        recipe: that it trains by where the user names none, a file of this folder.
+        recipe: that it trains by where the user names none, a file of this folder; of a study that adapts, settings of
+            test-time training by their name.
     """
 
     title: str
@@ -37,3 +40,8 @@ class Study:
     takes: tuple[Need, ...] = ()
     mirrors: bool = True
     recipe: str = "adapter.yaml"
+
+    @property
+    def adapts(self) -> bool:
+        """Whether models learn from the test split, without its labels."""
+        return "source" in self.takes

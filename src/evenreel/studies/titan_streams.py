@@ -1,0 +1,288 @@
+"""A model and the stream that it is asked: answered in the way of a row, with what was done and how right it was.
+
+Labels are looked at after the fact: `evenreel.adaptation.stream.Stream` has no room for them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.aids import RememberingTagger, aids_of, reads_captions
+from evenreel.adaptation.balance import balance
+from evenreel.adaptation.causal import CausalCorrection
+from evenreel.adaptation.learning import learnable
+from evenreel.adaptation.normalised import Rescore, StreamNorm
+from evenreel.adaptation.report import AdaptReport
+from evenreel.adaptation.run import adapt
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import EncodeTexts, Stream, taken
+from evenreel.adaptation.titan import Aids
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.metrics import PerQuery
+from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
+from evenreel.language import load_tagger
+from evenreel.language.tokens import Tagged
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.studies.material import Model
+from evenreel.studies.titan_rows import Norm, Row
+from evenreel.types import FloatArray, ScoreBlocks, Scores, TextFeatures
+
+METRICS = ("R@1", "R@5", "R@10", "MedR")
+NEIGHBOURS = 128
+"""Queries of the bank that NNN looks at, as its authors' example does; all of a smaller bank."""
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What learning from a stream came to.
+
+    Attributes:
+        labels: pseudo-labels of queries, the last of each.
+        right: share of them that are the query's own clip; None without any.
+        coverage: share of the clips that are one; likewise.
+        gini: of the labels over the clips; likewise.
+        counterfactual: captions that lost a word, of all steps.
+        moved: how far the weights went, as a share of their length.
+        changed: share of the queries with another first clip than the source's.
+        sentence: what was decided in the end.
+    """
+
+    labels: int
+    right: float | None
+    coverage: float | None
+    gini: float | None
+    counterfactual: int
+    moved: float
+    changed: float
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A row with one seed.
+
+    Attributes:
+        per_query: columns of `METRICS` in the order of the split's captions.
+        diagnosis: None where nothing was learned.
+    """
+
+    per_query: PerQuery
+    diagnosis: Diagnosis | None = None
+
+    def figure(self, metric: str) -> float:
+        """A metric over all captions."""
+        (asked,) = parse_metrics([metric])
+        return float(asked.summary(self.per_query)[0])
+
+
+class Target:
+    """What all rows of one model share.
+
+    Args:
+        model: with features of the split that is searched.
+        bank: of training captions; None for none.
+    """
+
+    def __init__(self, model: Model, bank: TextFeatures | None = None) -> None:
+        part = model.part.only(model.part.corpus)
+        self.name, self.matcher, self.part, self.bank = model.name, model.matcher, part, bank
+        self.prepared = model.prepared
+        self.sentences: tuple[str, ...] = tuple(part.corpus.captions["text"])
+        self.own: tuple[str, ...] = tuple(part.corpus.captions["clip_id"])
+        self.tagger = RememberingTagger(load_tagger())
+        self.read: EncodeTexts | None = None if model.read is None else RememberingReader(model.read)
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """(Q,) numbers of the captions' own clips."""
+        return np.unique(self.own, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def tagged(self) -> list[Tagged]:
+        """The words of the captions."""
+        return self.tagger.tag(self.sentences)
+
+    @cached_property
+    def scores(self) -> ScoreBlocks:
+        """By the source model."""
+        return self.part.scores(self.matcher)
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """(Q,) first clip of each caption by the source model."""
+        size, videos = 1024, slice(0, len(self.part.videos.ids))
+        parts = (self.scores.block(slice(at, at + size), videos) for at in range(0, len(self.sentences), size))
+        return np.concatenate([part.argmax(axis=1) for part in parts]).astype(np.int64)
+
+    @cached_property
+    def confounders(self) -> FloatArray | None:
+        """(N, d) of the target's clips; None where the checkpoint corrects nothing."""
+        if self.prepared is None or self.prepared.correction is None:
+            return None
+        found: FloatArray = self.prepared.target_confounders(self.part.videos).numpy()
+        return found
+
+    def stream(self, seed: int) -> Stream:
+        """The captions in an order that the seed draws."""
+        order = np.random.default_rng([seed, 2]).permutation(len(self.sentences))
+        sentences = tuple(self.sentences[row] for row in order)
+        return Stream(taken(self.part.texts, order), sentences, self.part.videos)
+
+    def aids(self, row: Row) -> Aids:
+        """What learning in the way of a row takes.
+
+        Raises:
+            UsageError: the confounders of the target cannot be found as those of the source were.
+        """
+        assert row.settings is not None
+        prepared = self.prepared
+        if prepared is not None and prepared.correction is not None and row.correction:
+            prepared = replace(prepared, correction=switched(prepared.correction, row))
+        given = self.confounders if row.settings.causal else None
+        reads = self.read if reads_captions(row.settings) else None
+        return aids_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
+
+    def check(self, row: Row) -> None:
+        """Hold a row to what there is.
+
+        Raises:
+            UsageError: something that it takes is missing, or nothing of the matcher may learn.
+        """
+        if row.settings is not None:
+            self.aids(row).check(row.settings)
+            learnable(self.matcher, row.settings.learns)
+
+    def model(self, row: Row) -> TestTimeMatcher:
+        """The matcher around the source that learns in the way of a row.
+
+        Raises:
+            UsageError: something that this takes is missing.
+        """
+        return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.aids(row))
+
+
+def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> Outcome:
+    """Ask a stream in the way of a row.
+
+    Args:
+        target: the model and its split.
+        row: how.
+        seed: of the order of the queries, and of what learning leaves to chance.
+        progress: called with the share that is done.
+        settings: of the study: whether queries come in batches, and how many are remembered.
+
+    Raises:
+        UsageError: something that the row takes is missing.
+    """
+    if row.norm is not None:
+        return Outcome(_measured(target, _normalised(target, row.norm, seed, settings)))
+    if row.settings is None:
+        return Outcome(_measured(target, target.scores))
+    row = replace(row, settings=replace(row.settings, seed=seed))
+    found = adapt(target.model(row), target.stream(seed), progress, keep=True)
+    scores = target.part.scores(found.matcher) if found.scores is None else found.scores
+    return Outcome(_measured(target, scores), diagnosed(found.report, target))
+
+
+def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
+    """What a report says, held to the labels."""
+    last = dict(pair for step in report.steps for pair in step.labels)
+    own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
+    columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
+    shared = balance(np.array([columns[clip] for clip in last.values()], np.int64), len(columns))
+    return Diagnosis(
+        len(last),
+        float(np.mean([own[query] == clip for query, clip in last.items()])) if last else None,
+        shared.coverage if last else None,
+        shared.gini if last else None,
+        sum(step.counterfactual for step in report.steps),
+        report.moved,
+        report.first_changed,
+        report.sentence,
+    )
+
+
+def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
+    """A copy with other settings; what it learned of the source stays."""
+    other = copy.deepcopy(correction)
+    other.settings = replace(correction.settings, **row.correction)
+    return other
+
+
+class RememberingReader:
+    """Reads each sentence once, however many rows ask for it."""
+
+    def __init__(self, read: EncodeTexts) -> None:
+        self._read, self._known = read, dict[str, TextFeatures]()
+
+    def __call__(self, sentences: Sequence[str]) -> TextFeatures:
+        """Features of the sentences, with ids of any kind."""
+        new = [one for one in dict.fromkeys(sentences) if one not in self._known]
+        if new:
+            read = self._read(new)
+            for row, one in enumerate(new):
+                alone = taken(read, np.array([row]))
+                mask = alone.word_mask[0]
+                self._known[one] = replace(alone, words=alone.words[:, mask], word_mask=alone.word_mask[:, mask])
+        return _stacked([self._known[one] for one in sentences])
+
+
+def _stacked(each: Sequence[TextFeatures]) -> TextFeatures:
+    """Captions that were read one by one, with room for the longest."""
+    width = max(one.words.shape[1] for one in each)
+    words = np.zeros((len(each), width, each[0].words.shape[2]), each[0].words.dtype)
+    mask = np.zeros((len(each), width), np.bool_)
+    for row, one in enumerate(each):
+        words[row, : one.words.shape[1]] = one.words[0]
+        mask[row, : one.words.shape[1]] = True
+    graphs = None if each[0].graphs is None else tuple(graph for one in each for graph in one.graphs or ())
+    ids = tuple(f"read {row}" for row in range(len(each)))
+    return TextFeatures(ids, words, mask, np.concatenate([one.sentence for one in each]), graphs)
+
+
+def _measured(target: Target, scores: ScoreBlocks) -> PerQuery:
+    """Columns of the metrics in the order of the split's captions."""
+    settings = EvaluationSettings(parse_metrics(list(METRICS)), ("t2v",), resamples=0)
+    found = evaluate(scores, target.part.corpus, settings).directions["t2v"]
+    place = {one: row for row, one in enumerate(found.query_ids)}
+    order = [place[one] for one in target.part.corpus.captions["caption_id"]]
+    return {name: values[order] for name, values in found.per_query.items()}
+
+
+def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) -> Scores:
+    """The source model's scores, corrected by those of other queries."""
+    stream, rescore = target.stream(seed), _rescoring(norm, target.part.videos.ids)
+    videos, matcher = stream.videos, target.matcher
+    whole = matcher_scores(matcher, stream.texts, videos)
+    columns = slice(0, len(videos.ids))
+    if norm.trained:
+        assert target.bank is not None
+        drawn = np.random.default_rng([seed, 3]).permutation(len(target.bank.ids))[: settings.bank]
+        bank = matcher_scores(matcher, taken(target.bank, np.sort(drawn)), videos).block(slice(0, len(drawn)), columns)
+        correct: Callable[[FloatArray], FloatArray] = lambda scores: rescore(scores, bank)  # noqa: E731
+    else:
+        correct = StreamNorm(rescore, most=settings.bank, with_batch=not settings.online)
+    size = settings.batch_size if settings.online else len(stream.sentences)
+    rows = [correct(whole.block(slice(int(one[0]), int(one[-1]) + 1), columns)) for one in stream.batches(size)]
+    return Scores(np.concatenate(rows), stream.texts.ids, videos.ids)
+
+
+def _rescoring(norm: Norm, videos: Sequence[str]) -> Rescore:
+    def rescore(scores: FloatArray, bank: FloatArray) -> FloatArray:
+        given = Scores(scores, [str(row) for row in range(len(scores))], videos)
+        if norm.method == "qb-norm":
+            corrected: FloatArray = querybank_norm(given, bank).values
+        else:
+            corrected = nearest_neighbour_norm(given, bank, top=min(NEIGHBOURS, len(bank))).values
+        return corrected
+
+    return rescore
