@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from evenreel.types import Corpus
 NAMES = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5, unique=True)
 
 
-def corpus(clips: dict[str, Any], texts: list[tuple[str, str]] = (), **columns: Any) -> Corpus:
+def corpus(clips: dict[str, Any], texts: Sequence[tuple[str, str]] = (), **columns: Any) -> Corpus:
     """Clips by their splits, and captions, `ID#N` each."""
     rows = {"clip_id": list(clips), "split": list(clips.values())} | columns
     told = Counter[str]()
@@ -124,11 +125,11 @@ def test_every_clip_is_there_once_and_pairs_stay_pairs(
     joined = pair_domains(*made).corpus
     for side in made:
         of = joined.clips.filter(pl.col("domain") == side.domain)
-        names = dict(zip(side.corpus.clips["clip_id"], of["clip_id"], strict=True))
-        assert of["pair_id"].to_list() == [name and names[name] for name in side.corpus.clips["pair_id"]]
+        now = dict(zip(side.corpus.clips["clip_id"], of["clip_id"], strict=True))
+        assert of["pair_id"].to_list() == [name and now[name] for name in side.corpus.clips["pair_id"]]
         texts = joined.captions.filter(pl.col("text") == side.domain)
-        assert texts["clip_id"].to_list() == list(names.values())
-        assert side.domain == "source" or names == {name: name for name in second}
+        assert texts["clip_id"].to_list() == list(now.values())
+        assert side.domain == "source" or now == {name: name for name in second}
     assert joined.clips["clip_id"].n_unique() == len(first) + len(second)
 
 
