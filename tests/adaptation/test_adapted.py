@@ -246,6 +246,14 @@ def test_a_teacher_is_the_moving_average_of_what_learns() -> None:
         torch.testing.assert_close(kept, 0.75 * old + 0.25 * new)
 
 
+def test_a_teacher_follows_each_step_of_the_optimiser() -> None:
+    stream, old = stream_of(15, queries=10), weights(source())
+    one, two = (weights(adapt(model_of(stream, replace(PLAIN, steps=steps)), stream).matcher) for steps in (1, 2))
+    slow = adapt(model_of(stream, replace(PLAIN, steps=2, safety=replace(UNSAFE, teacher=0.75))), stream)
+    for kept, first, second, start in zip(weights(slow.matcher), one, two, old, strict=True):
+        torch.testing.assert_close(kept, 0.75 * (0.75 * start + 0.25 * first) + 0.25 * second)
+
+
 def test_streams_are_refused_that_have_nothing_to_learn_from() -> None:
     stream = stream_of(16)
     with pytest.raises(UsageError, match="two of each"):

@@ -65,7 +65,7 @@ class TestTimeMatcher(nn.Module):
         self.student: Any = copy.deepcopy(self.source)
         self.teacher: Any = _frozen(self.student) if safety.teacher else self.student
         self._here = self._aids.fresh()
-        self._learner = Learner(self.student, self.settings, self._here.unpaired)
+        self._learner = Learner(self.student, self.settings, self._here.unpaired, self._follow)
         self._gallery: Gallery | None = self._at_source
         self._seen: Seen | None = None
         self._qualities: tuple[Quality, Quality] | None = None
@@ -173,7 +173,6 @@ class TestTimeMatcher(nn.Module):
                 step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
             else:
                 step = replace(step, loss=self._learner.unpaired(texts, self._videos))
-            self._follow()
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
 
@@ -190,7 +189,7 @@ class TestTimeMatcher(nn.Module):
         )
 
     def _follow(self) -> None:
-        """Bring the moving average of the weights up to date."""
+        """Bring the moving average of the weights up to date, after each step of the optimiser."""
         self._gallery = None
         if self.teacher is self.student:
             return

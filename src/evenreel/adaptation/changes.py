@@ -20,7 +20,7 @@ from evenreel.language.tokens import Tagger
 from evenreel.types import FloatArray
 
 FIRST = 10
-"""Places of a ranking that hubs are counted in."""
+"""Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""
 
 LISTED = 10
 """Clips that most queries find, of each model."""
@@ -96,7 +96,7 @@ def changes_of(model: TestTimeMatcher, stream: Stream, tagger: Tagger | None = N
         stream: whose queries are ranked.
         tagger: finds over-attended words; None for none.
     """
-    ids, places = stream.videos.ids, min(FIRST, len(stream.videos.ids))
+    ids, places = stream.videos.ids, max(1, min(FIRST, len(stream.videos.ids) // 5))
     firsts: tuple[list[Rows], list[Rows]] = ([], [])
     counts = np.zeros((2, len(ids)), np.int64)
     qualities: list[Mapping[str, float]] = []
@@ -183,6 +183,8 @@ def _words(stream: Stream, firsts: Rows, tagger: Tagger, settings: AdaptSettings
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, Mapping):
         return {str(key): _finite(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

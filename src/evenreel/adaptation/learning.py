@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,10 +75,17 @@ class Learner:
         matcher: whose weights change.
         settings: which, how fast, and in batches of which size.
         unpaired: what `unpaired` minimises.
+        stepped: called after each step of the optimiser.
     """
 
-    def __init__(self, matcher: Any, settings: AdaptSettings, unpaired: UnpairedLoss | None = None) -> None:
-        self._matcher, self._settings, self._unpaired = matcher, settings, unpaired
+    def __init__(
+        self,
+        matcher: Any,
+        settings: AdaptSettings,
+        unpaired: UnpairedLoss | None = None,
+        stepped: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._matcher, self._settings, self._unpaired, self._after = matcher, settings, unpaired, stepped
         self._weights = learnable(matcher, settings.learns)
         for weight in matcher.parameters():
             weight.requires_grad_(False)
@@ -142,6 +149,7 @@ class Learner:
         self._optimiser.zero_grad()
         torch.stack([term.float() for term in terms.values()]).sum().backward()
         self._optimiser.step()
+        self._after()
         return {name: float(term.detach()) for name, term in terms.items()}
 
 

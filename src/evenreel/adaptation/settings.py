@@ -21,8 +21,8 @@ class SafetySettings:
     Attributes:
         keep: share of the pseudo-labels that is learned from: those with the largest lead of the first clip over the
             next. Above 0; 1 keeps all.
-        teacher: how much of the old weights stays in their moving average at each step (mean teacher, arXiv
-            1703.01780); the average labels and predicts. 0 for none: the learned weights do.
+        teacher: how much of the old weights stays in their moving average at each step of the optimiser (mean
+            teacher, arXiv 1703.01780); the average labels and predicts. 0 for none: the learned weights do.
         held_out: share of the queries that is never learned from; on these quality is measured.
         roll_back: go back to the source's weights where quality, as far as it shows without labels, did not rise.
         drift: leave the model as it is where captions and clips are like those of the source, as far as its stored

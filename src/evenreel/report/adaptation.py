@@ -82,11 +82,12 @@ def _changed(report: AdaptReport, changes: Changes, names: _Names) -> Iterator[T
 
 def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
     fair = changes.queries * changes.places / changes.videos
-    before, after = (_figure(value) for value in changes.skewness)
+    before, after = (_figure(value) or "undefined" for value in changes.skewness)
+    first = "as their first" if changes.places == 1 else f"among their first {changes.places}"
     yield Text(
-        f"How many queries have a clip among their first {changes.places}; were queries spread evenly, each clip would "
-        f"have {fair:,.1f}. The skewness of these counts is {before} before and {after} after: the larger, the fewer "
-        "clips crowd the rankings."
+        f"How many queries have a clip {first}; were queries spread evenly, each clip would have {fair:,.1f}. The "
+        f"skewness of these counts is {before} before and {after} after; the larger it is, the fewer clips crowd the "
+        "rankings."
     )
     figure = go.Figure(layout=axes("queries", ""))
     labels = [f"{number}. {names[hub.clip]}" for number, hub in enumerate(changes.hubs, start=1)]
