@@ -4,10 +4,10 @@
         [--clips 1500] [--steps 500] [--lr 1e-3] [--epochs 4] [--processes 2] [--out FILE]
 
 In the planted corpora of `domain` training clips come from a source with another look, other words and other
-company than the clips of the test (docs/planted.md). On features of the built-in encoder `wti` behind a small adapter is
-trained on the source (90 % of the clips are of it), and, as the oracle, on as many labelled clips of the target. The
-source model then meets the captions of the test split in an order that the seed gives, without answers, in batches of 128, and
-adapts to them and to the clips they search; what it answers is measured against what each clip shows.
+company than the clips of the test (docs/planted.md). On features of the built-in encoder `wti` behind a small adapter
+is trained on the source (90 % of the clips are of it), and, as the oracle, on as many labelled clips of the target. The
+source model then meets the captions of the test split in an order that the seed gives, without answers, in batches of
+128, and adapts to them and to the clips they search; what it answers is measured against what each clip shows.
 
 - t1: the source alone; naive pseudo-labels, the first clip of each query; TTT++ and TTTFlow style; QB-Norm and NNN with
   the queries before as their bank; TITAN with all of its parts, and with safety.
