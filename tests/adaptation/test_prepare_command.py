@@ -78,7 +78,7 @@ def test_all_that_adaptation_needs_lies_in_the_checkpoint(place: Place) -> None:
         *found.dictionary.dictionary.entities,
         *found.dictionary.dictionary.activities,
     }
-    assert found.statistics is not None and int(found.statistics.video.count) == train.clips.height
+    assert found.statistics is not None and int(found.statistics.video.size) == train.clips.height
     assert found.flows is not None
     assert dict(found.note.figures) == told["figures"]
 
