@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.matching import MatchSettings
+from evenreel.adaptation.matching import Match, MatchSettings
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySettings, naive
 from evenreel.errors import UsageError
 
@@ -23,7 +23,7 @@ BETAS = (5, 10, 20, 30, 50, 100)
 """Figure 4; the paper's axis is not printed in numbers, its choice is 30."""
 BETA_SHARES = (0.001, 0.005, 0.01, 0.05)
 THETAS = (0.1, 0.25, 0.5, 0.75, 0.9)
-MATCHES = ("one_way", "mutual_nn", "hungarian", "sinkhorn")
+MATCHES: tuple[Match, ...] = ("one_way", "mutual_nn", "hungarian", "sinkhorn")
 """Ways to match beside the paper's."""
 LEARNERS: tuple[Learns, ...] = ("heads", "norms", "text")
 TRAINING_CAPTIONS = "training captions"
@@ -94,7 +94,7 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
         "target amplification alone": Row(corrected, {"source_debias": False, "target_amplification": True}),
     }
     for match in MATCHES:
-        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=MatchSettings(match)))  # type: ignore[arg-type]
+        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=MatchSettings(match)))
     for learns in LEARNERS:
         rows[f"{BOTH}, {learns} alone"] = Row(replace(settings, learns=learns))
     return rows

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell
 from evenreel.audits.samples import mean_intervals
@@ -102,9 +103,9 @@ class Compared:
             for pairs in (list(zip(self.outcomes[self.against], own, strict=True)),)
         }
 
-    def _hits(self, row: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    def _hits(self, row: str) -> NDArray[np.float64]:
         """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
-        found: np.ndarray[tuple[int, int], np.dtype[np.float64]] = np.mean(
+        found: NDArray[np.float64] = np.mean(
             [[one.per_query[metric] for metric in RECALLS] for one in self.outcomes[row]], axis=0
         )
         return found
