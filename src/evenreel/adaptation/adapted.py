@@ -233,8 +233,9 @@ class TestTimeMatcher(nn.Module):
         if not self.settings.safety.drift or statistics is None:
             return True
         if self.drift is None or not self.drift.found:
-            captions = mean_shift(vectors_of(self.source, seen.texts), *statistics.text)
-            clips = mean_shift(self._at_source.vectors, *statistics.video)
+            text, video = statistics
+            captions = mean_shift(vectors_of(self.source, seen.texts), int(text.size), text.mean, text.covariance)
+            clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
             self.drift = drift_of(captions, clips, self.settings.safety.confidence)
         return self.drift.found
 

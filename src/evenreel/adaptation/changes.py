@@ -49,11 +49,11 @@ class Hub(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word that `count` of the `matched` queries share whose first clip this was before adaptation."""
+    """A word that `sharing` of the `matched` queries have whose first clip this was before adaptation."""
 
     clip: str
     word: str
-    count: int
+    sharing: int
     matched: int
 
 

@@ -147,7 +147,7 @@ class Learner:
 
     def _stepped(self, terms: dict[str, Tensor]) -> dict[str, float]:
         self._optimiser.zero_grad()
-        torch.stack([term.float() for term in terms.values()]).sum().backward()
+        torch.stack([term.float() for term in terms.values()]).sum().backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
         self._after()
         return {name: float(term.detach()) for name, term in terms.items()}

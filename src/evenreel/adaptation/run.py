@@ -84,7 +84,7 @@ def moved(model: TestTimeMatcher) -> float:
         pairs = list(zip(model.teacher.parameters(), model.source.parameters(), strict=True))
         far = sum(float((new - old).square().sum()) for new, old in pairs)
         length = sum(float(old.square().sum()) for _, old in pairs)
-    return (far / max(length, 1e-30)) ** 0.5
+    return float((far / max(length, 1e-30)) ** 0.5)
 
 
 def _sentence(model: TestTimeMatcher, kept: bool) -> str:

@@ -54,7 +54,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"the weights moved by {report.moved:.2%}, and {changes.first_changed:.1%} of the first clips are others"
     for word in changes.words[:FEW]:
         name = outcome.given.names.get(word.clip, word.clip)
-        yield f"{word.count:,} of {word.matched:,} queries with the first clip {name} share the word {word.word!r}"
+        yield f"{word.sharing:,} of {word.matched:,} queries with the first clip {name} share the word {word.word!r}"
 
 
 def _end(outcome: Outcome, written: Written) -> str:

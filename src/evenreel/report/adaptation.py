@@ -104,7 +104,7 @@ def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
     figure.add_vline(x=fair, line_dash="dot", line_color=COLOURS[-1])
     yield Chart(figure, "Queries that have the clip among their first; the dotted line is an even share")
     if changes.words:
-        rows = [[word.word, names[word.clip], f"{word.count:,}", f"{word.matched:,}"] for word in changes.words]
+        rows = [[word.word, names[word.clip], f"{word.sharing:,}", f"{word.matched:,}"] for word in changes.words]
         yield Table(
             ["word", "first clip before", "queries with the word", "queries in all"],
             rows,
