@@ -16,6 +16,7 @@ from evenreel.evaluation import load_scores
 from evenreel.features import load_video_features
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import load_material
+from evenreel.types import Scores
 from tests.test_cli import forked
 from tests.training.small_material import small_recipe
 
@@ -130,8 +131,9 @@ def test_two_planted_corpora_with_the_features_of_each(tmp_path: Path) -> None:
     for where, out in zip((joined, tmp_path / "other"), scores, strict=True):
         asked = ("score", "mean_pool", where, "--features", tmp_path / "of_other", "--split", "test", "--out", out)
         assert run(*asked).exit_code == 0
-    here, alone = map(load_scores, scores)
-    assert here.video_ids == alone.video_ids == tuple(select(target, split="test").clips["clip_id"])
+    here, alone = (load_scores(out, select(target, split="test")) for out in scores)
+    assert list(here.video_ids) == list(alone.video_ids) == select(target, split="test").clips["clip_id"].to_list()
+    assert isinstance(here, Scores) and isinstance(alone, Scores)
     assert np.array_equal(here.values, alone.values)
 
     videos = ("--source-videos", tmp_path / "one", "--target-videos", tmp_path / "other")
@@ -139,7 +141,8 @@ def test_two_planted_corpora_with_the_features_of_each(tmp_path: Path) -> None:
     more = run("features", tmp_path / "both", *rule, "--out", tmp_path / "of_one", "--json")
     counts = json.loads(more.stdout)
     clips = load_corpus(tmp_path / "both").clips["domain"]
-    assert (counts["unchanged"], counts["computed"]) == ((clips == "source").sum(), (clips == "target").sum())
+    assert counts["unchanged"] == (clips == "source").sum() > 0
+    assert counts["computed"] == (clips == "target").sum() > 0
     tested = load_video_features(tmp_path / "of_one", select(load_corpus(tmp_path / "both"), split="test"))
     own = load_video_features(tmp_path / "of_other", select(target, split="test"))
     assert np.array_equal(tested.frames, own.frames)
