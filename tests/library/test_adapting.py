@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from evenreel.library.adapting import library_stream
 from evenreel.library.clip_states import middles
 from evenreel.library.rerank import Reranker, stored_clip
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.types import FloatArray, TextEmbedding
 
 from .fakes import DIMENSION, WordsEncoder, encode, on_disk
 from .mirrored import finish_on_disk
@@ -71,19 +74,13 @@ def test_scores_are_those_of_re_ranking(library: Library) -> None:
     found = library_stream(library, QUERIES)
     scores = matcher_scores(found.pretrained.matcher, found.stream.texts, found.stream.videos).score_all().values
     encoder = WordsEncoder()
-    reranker = Reranker(found.pretrained, encoder)  # type: ignore[arg-type]
+    reranker = Reranker(found.pretrained, encoder)
     for row, text in enumerate(found.stream.sentences):
+        query = encoder.encode_text([text])
 
-        def judged(opened: object, _: object, text: str = text) -> np.ndarray:  # type: ignore[type-arg]
-            library_at: object = opened
-            read = lambda clip_id: stored_clip(  # noqa: E731
-                opened.connection,
-                opened.gallery,
-                opened.vectors,
-                clip_id,
-                text=False,  # type: ignore[attr-defined]
-            )
-            return reranker.judge(text, encoder.encode_text([text]), found.stream.videos.ids, read, library_at).scores
+        def judged(opened: Any, _: object, text: str = text, query: TextEmbedding = query) -> FloatArray:
+            read = partial(stored_clip, opened.connection, opened.gallery, opened.vectors, text=False)
+            return reranker.judge(text, query, found.stream.videos.ids, read, opened).scores
 
         np.testing.assert_allclose(scores[row], library.ask(judged), atol=2e-5)
 

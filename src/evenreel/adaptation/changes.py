@@ -22,7 +22,7 @@ from evenreel.types import FloatArray
 FIRST = 10
 """Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""
 
-LISTED = 10
+LISTED = 6
 """Clips that most queries find, of each model."""
 
 EXAMPLES = 20

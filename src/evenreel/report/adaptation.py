@@ -66,14 +66,14 @@ def _changed(report: AdaptReport, changes: Changes, names: _Names) -> Iterator[T
             f"{changes.videos:,}; the weights moved by {report.moved:.2%} of their length."
         )
     rows = [
-        [word, _figure(changes.before[name]), _figure(changes.after[name]), meaning]
+        [word, meaning, _figure(changes.before[name]), _figure(changes.after[name])]
         for name, (word, meaning) in _MEASURES.items()
     ]
     note = (
         f"Measured without labels, so none of it is accuracy: on {changes.measured:,} queries, those that were learned "
         "from included. The decision above rests on others."
     )
-    yield Table(["measure", "source", "given model", "what it is"], rows, title="Quality, as far as it shows")
+    yield Table(["measure", "what it is", "source", "given model"], rows, title="Quality, as far as it shows", left=2)
     yield Text(note, "note")
     if changes.examples:
         told = [[one.query, names[one.before], names[one.after]] for one in changes.examples]
@@ -99,7 +99,7 @@ def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
             y=[wrapped(label) for label in labels], x=values, name=name, orientation="h", marker_color=colour,
             hovertemplate="%{y}: %{x} queries",
         )  # fmt: skip
-    figure.update_layout(barmode="group", height=140 + 44 * len(labels))
+    figure.update_layout(barmode="group")
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.add_vline(x=fair, line_dash="dot", line_color=COLOURS[-1])
     yield Chart(figure, "Queries that have the clip among their first; the dotted line is an even share")
@@ -122,8 +122,8 @@ def _steps(steps: Sequence[Step]) -> Iterator[Text | Table | Chart]:
     shown = steps[-MOST_STEPS:]
     if len(shown) < len(steps):
         yield Text(f"The last {len(shown):,} of {len(steps):,} steps:", "note")
-    columns = ["step", "given model", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss"]
-    yield Table([*columns, "change of agreement"], [_row(step) for step in shown], left=2)
+    columns = ["step", "answers", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss", "agreement"]
+    yield Table(columns, [_row(step) for step in shown], left=2)
 
 
 def _row(step: Step) -> list[str]:
