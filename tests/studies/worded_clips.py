@@ -1,7 +1,8 @@
 """A target whose captions are sums of word vectors, and a checkpoint prepared on a source: small material for TITAN.
 
-Each clip shows a colour, a thing and what it does. The first clip leans to `red`, so that it is the first of most red
-captions: a hub, and `red` is the word that brings it.
+Each clip shows a colour and a thing, and captions say both and what it does. In a target that leans the first clip is
+redder than all, and the other red ones show little of what they are said to: so the first is the first of most red
+captions, a hub, and `red` is the word that brings it.
 """
 
 from __future__ import annotations
@@ -57,13 +58,15 @@ def read(sentences: Sequence[str]) -> TextFeatures:
 
 
 def worded_part(split: str, lean: float, seed: int) -> Part:
-    """Clips with a caption for each of `ACTS`; the first leans to `red`."""
+    """Clips with a caption for each of `ACTS`; the first leans to `red` so far, if at all."""
     random = np.random.default_rng(seed)
     shown = [(COLOURS[row % 3], THINGS[row // 3]) for row in range(CLIPS)]
     ids = [f"{split} {row}" for row in range(CLIPS)]
     meaning = np.stack([vector(colour) + vector(thing) for colour, thing in shown])
-    meaning[0] += lean * vector("red")
-    frames = unit(meaning[:, None] + 0.3 * random.standard_normal((CLIPS, FRAMES, DIMENSION)))
+    if lean:
+        meaning[3::3] = 0.2 * meaning[3::3] + unit(random.standard_normal((CLIPS // 3 - 1, DIMENSION)))
+        meaning[0] += lean * vector("red")
+    frames = unit(meaning[:, None] + 0.15 * random.standard_normal((CLIPS, FRAMES, DIMENSION)))
     times = np.tile(np.arange(float(FRAMES)), (CLIPS, 1))
     videos = VideoFeatures(tuple(ids), frames, np.ones(times.shape, np.bool_), times)
     captions = [

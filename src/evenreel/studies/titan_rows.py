@@ -20,7 +20,7 @@ NEITHER, CHR, CBC, BOTH = "neither", "CHR", "CBC", "CHR + CBC"
 """Rows of table 2: the rebalancing of labels (CHR) and the correction of bias (CBC)."""
 NO_WORDS = "no counterfactual captions"
 BETAS = (5, 10, 20, 30, 50, 100)
-"""Figure 4; the paper's axis is not printed in numbers, its choice is 30."""
+"""Figure 4, on both sides of the paper's 30."""
 BETA_SHARES = (0.001, 0.005, 0.01, 0.05)
 THETAS = (0.1, 0.25, 0.5, 0.75, 0.9)
 MATCHES: tuple[Match, ...] = ("one_way", "mutual_nn", "hungarian", "sinkhorn")

@@ -153,7 +153,8 @@ def settings_told(settings: StudySettings) -> str:
     """What all rows have in common, as a sentence for the reader."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
-    how = f"batches of {own.batch_size:,} queries, {step if own.online else f'{own.epochs} epochs of {step}'}"
+    rounds = step if own.online else f"{own.epochs} epoch{'s' if own.epochs > 1 else ''} of {step}"
+    how = f"batches of {own.batch_size:,} queries, {rounds}"
     paper = " It is the paper's, for whole towers; a small adapter on fixed features moves little with it in one pass."
     return (
         f"Adam with a learning rate of {own.lr:g}, {how}, what learns: {own.learns}."
