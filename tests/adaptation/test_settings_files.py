@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
@@ -52,7 +53,7 @@ def test_settings_of_a_file_and_of_the_command() -> None:
     changes = ["matching.alpha=0.5", "counterfactuals.beta=0.02", "safety.keep=0.5", "steps=3"]
     found = load_settings("titan/offline", changes)
     assert found.matching == MatchSettings(alpha=0.5)
-    assert found.counterfactuals is not None and (found.counterfactuals.beta, found.counterfactuals.theta) == (0.02, 0.5)
+    assert found.counterfactuals == CounterfactualSettings(beta=0.02, theta=0.5)
     assert found.safety == replace(UNSAFE, keep=0.5) and found.steps == 3
 
 
