@@ -38,11 +38,12 @@ ACTS = ("rolls", "falls", "jumps")
 def vector(word: str) -> np.ndarray:
     """(D,) of a word, the same in every process."""
     rows = np.random.default_rng(zlib.crc32(word.encode())).standard_normal(DIMENSION)
-    return (rows / np.linalg.norm(rows)).astype(np.float32)
+    return unit(rows)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    shortened: np.ndarray = (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    return shortened
 
 
 def read(sentences: Sequence[str]) -> TextFeatures:
