@@ -77,9 +77,9 @@ def test_letters_that_cannot_be_written_are_told() -> None:
     )
     assert set(lent.words.values()) == {"a shop", "Gate"}
     assert "b" not in lent.lenders.values()
-    signs_lent = Counter(lent.lenders.values())["c"]
+    shown = Counter(lent.lenders.values())["c"]
     assert [*lent.notices] == [
-        f"{signs_lent} of 3 clips carry what is on another clip's screen, {3 - signs_lent} another clip's first caption.",
+        f"{shown} of 3 clips carry what is on another clip's screen, {3 - shown} another clip's first caption.",
         "What Pillow's own font lacks is left out of what 3 of 3 clips lend, words with such a letter whole; accents "
         "are taken off.",
         "1 of 3 clips have no words that could be written; they lend none.",
