@@ -9,7 +9,8 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.manifest import Manifest
-from evenreel.features.word_changes import WordChanges, with_changed_words
+from evenreel.features.sentences import Sentences
+from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
 from evenreel.types import Encoder, VideoFeatures
 
 
@@ -34,6 +35,27 @@ def changed_words(
     if changes is None:
         return videos
     return with_changed_words(found, videos, changes, lambda: _encoder(found.folder, found.manifest), progress)
+
+
+def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
+    """What the windows of clips say, by the clips' ids, where `changed_words` gives their features.
+
+    Args:
+        found: the clips, with on-screen text.
+        changes: what is done to words.
+
+    Raises:
+        FeaturesError: as `changed_words`.
+    """
+    shards, _ = found.shards()
+    sentences = Sentences(found.folder, found.manifest, lambda: _encoder(found.folder, found.manifest))
+    for shard in shards.values():
+        if shard.window_texts is not None and shard.windows is not None:
+            sentences.know(shard.window_texts, shard.windows)
+    return {
+        clip_id: tuple(one.text for one in changed_windows(shard, clip_id, changes, found.made, sentences.fits))
+        for clip_id, shard in shards.items()
+    }
 
 
 def _encoder(folder: Path, manifest: Manifest) -> Encoder:
