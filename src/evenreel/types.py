@@ -252,7 +252,7 @@ class VideoFeatures:
         seen: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the tower of
             `frames` did; None where they are the same.
         window_confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where
-            there is no word; None where there are no windows, or nobody says.
+            there is no word and 1 where it says so; None where there are no windows, or nobody says.
     """
 
     ids: tuple[str, ...]
