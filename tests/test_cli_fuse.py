@@ -17,7 +17,7 @@ from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import Corpus, Scores
 from tests.evaluation.small_corpus import corpus_of, scores_of
-from tests.test_cli import evenreel
+from tests.test_cli import here
 
 COUNT = 12
 CORPUS = corpus_of(range(COUNT), COUNT)
@@ -57,7 +57,7 @@ def read(path: Path, corpus: Corpus = CORPUS) -> Any:
 
 def test_two_files_become_one(folder: Path) -> None:
     out = folder / "new" / "fused.npz"
-    done = evenreel("fuse", folder / "knows_test.npz", folder / "guesses_test.npz", "--out", out)
+    done = here("fuse", folder / "knows_test.npz", folder / "guesses_test.npz", "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Fused 2 systems of 4 captions with 4 clips each into {out}."
