@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
+from evenreel.corpus.lenders import OVERLAYS
 from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features.overlay import (
@@ -19,7 +20,6 @@ from evenreel.features.overlay import (
     LEAST_LINE_PX,
     MOST_LETTERS,
     MOST_LINES,
-    OVERLAYS,
     Overlay,
     OverlaySettings,
     _font,

@@ -18,14 +18,12 @@ from evenreel.audits.perturbed import AS_IS, Column, Perturbed, Places, Standing
 from evenreel.audits.perturbed_measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
 from evenreel.audits.samples import mean_intervals
+from evenreel.corpus.lenders import OVERLAY_OF
 from evenreel.errors import CorpusError
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.types import Corpus, ScoreBlocks
-
-OVERLAY_OF = "overlay_of"
-"""Column of the clips that names the clip whose words each carries after the edit."""
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
@@ -125,7 +123,7 @@ def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
 
 
 def _unit(unknown: Mapping[str, int]) -> Unit:
-    """Distances, unless a pair has none: where all other clips score alike, those that words lift furthest have none."""
+    """Distances, unless a pair has none: where the others score alike, just what words lift furthest may have none."""
     return "places" if unknown[WRONG] else "sd"
 
 

@@ -31,8 +31,8 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from evenreel.corpus.lenders import OverlayName
     from evenreel.features.edited_clips import ClipEdit, ClipEditReport
-    from evenreel.features.overlay import OverlayName
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 

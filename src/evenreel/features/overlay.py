@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -19,16 +19,10 @@ import polars as pl
 from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import dealt_lenders
+from evenreel.corpus.lenders import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, dealt_lenders
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.types import Corpus, Pixels
-
-OverlayName = Literal["overlay", "overlay-control"]
-OVERLAYS: tuple[OverlayName, ...] = get_args(OverlayName)
-
-OVERLAY_OF = "overlay_of"
-"""Column of the clips that names the clip whose words each carries."""
 
 MOST_LETTERS = 90
 """Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
@@ -60,7 +54,7 @@ class OverlaySettings:
         UsageError: there is no such edit.
     """
 
-    edit: OverlayName = "overlay"
+    edit: OverlayName = OVERLAY
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -109,7 +103,7 @@ class LentWords:
     def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
         """The corpus whose clips say whose words they carry; of the control, which carries none, without the column."""
         clips = corpus.clips.drop(OVERLAY_OF, strict=False)
-        if edit == "overlay":
+        if edit == OVERLAY:
             lenders = [self.lenders[clip] for clip in clips["clip_id"]]
             clips = clips.with_columns(pl.Series(OVERLAY_OF, lenders, pl.String))
         return make_corpus(clips, corpus.captions)
@@ -207,7 +201,7 @@ class Overlay:
         size = max(LEAST_LINE_PX, round(HEIGHT * height)), width
         layout = laid_out(self._words[clip_id], size)
         said: Sequence[str] = layout.lines
-        if self._settings.edit == "overlay-control":
+        if self._settings.edit == OVERLAY_CONTROL:
             random = np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
             said = [scrambled(line, random) for line in layout.lines]
         painted = pixels.copy()
