@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features import FoundClips, StoredClips
-from evenreel.features.manifest import Manifest
 from evenreel.features.sentences import Sentences
 from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
 from evenreel.types import Encoder, VideoFeatures
@@ -19,6 +18,7 @@ def changed_words(
     videos: VideoFeatures,
     changes: WordChanges | None,
     progress: Callable[[float], None] = lambda share: None,
+    encoder: Callable[[], Encoder] | None = None,
 ) -> VideoFeatures:
     """The features with what is left of the words on screen; see `evenreel.features.word_changes.with_changed_words`.
 
@@ -27,6 +27,7 @@ def changed_words(
         videos: `found.load()`.
         changes: what is done to words; None for nothing.
         progress: called with the share of the sentences to encode that is done.
+        encoder: gives the encoder of the features, where several parts share it; None for `encoder_of(found)`.
 
     Raises:
         FeaturesError: see there; or the encoder is needed, and cannot be had.
@@ -34,7 +35,7 @@ def changed_words(
     """
     if changes is None:
         return videos
-    return with_changed_words(found, videos, changes, lambda: _encoder(found.folder, found.manifest), progress)
+    return with_changed_words(found, videos, changes, encoder or partial(encoder_of, found), progress)
 
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
@@ -47,8 +48,8 @@ def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[st
     Raises:
         FeaturesError: as `changed_words`.
     """
-    shards, _ = found.shards()
-    sentences = Sentences(found.folder, found.manifest, lambda: _encoder(found.folder, found.manifest))
+    shards, _ = found.shards(without=("frames",))
+    sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
     for shard in shards.values():
         if shard.window_texts is not None and shard.windows is not None:
             sentences.know(shard.window_texts, shard.windows)
@@ -58,11 +59,17 @@ def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[st
     }
 
 
-def _encoder(folder: Path, manifest: Manifest) -> Encoder:
+def encoder_of(found: FoundClips | StoredClips) -> Encoder:
+    """The encoder that features name.
+
+    Raises:
+        FeaturesError: it cannot be had.
+    """
+    manifest = found.manifest
     try:
         return load_encoder(manifest.encoder_id, precision=manifest.precision)
     except EncoderError as error:
         raise FeaturesError(
-            f"Changed words on screen have to be read by the encoder of the features in {folder}, {manifest.title}, "
-            f"and it cannot be had: {error}"
+            f"Changed words on screen have to be read by the encoder of the features in {found.folder}, "
+            f"{manifest.title}, and it cannot be had: {error}"
         ) from error
