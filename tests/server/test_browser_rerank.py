@@ -54,7 +54,11 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
     expected = [
         [
             f"{name}\n{shown(value)}"
-            for name, value in zip(("Seen", "On screen", "Both"), hit["parts"].values(), strict=True)
+            for name, value in zip(
+                ("Seen", f"On screen{' none read' if hit['none_read'] else ''}", "Both"),
+                hit["parts"].values(),
+                strict=True,
+            )
         ]
         + [f"Mean\n{shown(hit['scores']['reranked'])}"]
         for hit in answer["hits"]
@@ -66,7 +70,9 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
         )
         shares = [*hit["parts"].values(), hit["scores"]["reranked"]]
         assert bars == pytest.approx([max(0.0, min(1.0, share)) for share in shares], abs=0.02)
-        assert "the words on screen" in str(row.get_attribute("title"))
+        assert "its rank is fused with those of the words on screen" in str(row.get_attribute("title"))
+        assert row.locator(".unread").count() == hit["none_read"]
+    assert {hit["none_read"] for hit in answer["hits"]} == {True, False}
     assert violations(page) == []
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
 
