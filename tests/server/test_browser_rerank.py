@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from evenreel.library.catalog import open_for_writing
 from tests.server.browser import Look, Visits, browser, settled
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
@@ -20,9 +22,14 @@ ASKED = "/?q=a+red+star"
 
 @pytest.fixture(scope="module")
 def port(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Of a server that re-ranks."""
-    checkpoint = save_tcd(tmp_path_factory.mktemp("matcher") / "checkpoint")
-    with running(served.library, "--rerank", str(checkpoint)) as (_, port):
+    """Of a server that re-ranks clips, on one of which nothing was read."""
+    folder = tmp_path_factory.mktemp("matcher")
+    checkpoint = save_tcd(folder / "checkpoint")
+    shutil.copytree(served.library, folder / "library")
+    connection = open_for_writing(folder / "library")
+    connection.execute("DELETE FROM tracks WHERE clip_id = (SELECT min(clip_id) FROM tracks)")
+    connection.close()
+    with running(folder / "library", "--rerank", str(checkpoint)) as (_, port):
         wait_for(port, "/api/health", "model", {"ready"})
         yield port
 
