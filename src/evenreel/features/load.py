@@ -201,12 +201,13 @@ class FoundClips:
         Raises:
             FeaturesError: as `load`.
         """
+        left: dict[str, Any] = dict.fromkeys(map(str, without))
         shards: dict[str, Shard] = {}
         aside: list[ClipAside] = []
         missing: list[str] = []
         for clip, key in self.keys:
             if (shard := self._shard(key)) is not None:
-                shards[clip.clip_id] = replace(shard, **dict.fromkeys(without))
+                shards[clip.clip_id] = replace(shard, **left)
             elif trouble := _known_trouble(clip, key, self.ledger):
                 aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
             else:
