@@ -158,8 +158,12 @@ def test_one_setting_is_set_on_the_command_line(place: Place, tmp_path: Path) ->
         load_recipe(path, ["data.words.ratio=much"])
     with pytest.raises(RecipeError, match=r"There is no setting data.words.share; there are ratio, unit"):
         load_recipe(path, ["data.words.share=1"])
-    with pytest.raises(UsageError, match=r"ratio of changed words is 2.0; it must be a number from 0 to 1"):
+    with pytest.raises(RecipeError) as refused:
         load_recipe(path, ["data.words.ratio=2"])
+    assert str(refused.value) == (
+        f"The recipe {path} cannot be followed:\n"
+        "data.words: The setting ratio of changed words is 2.0; it must be a number from 0 to 1."
+    )
     with pytest.raises(RecipeError, match=r"a backbone reads those of data.on_screen alone: give that too"):
         load_recipe(path, ["data.features=null", "backbone.model=builtin", "adapter=null"])
 
