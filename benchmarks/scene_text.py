@@ -177,7 +177,17 @@ TABLES: dict[str, dict[str, Row]] = {
         "both, unweighed": Row(settings={"text_condition": False}),
     },
 }
-ROWS: dict[str, Row] = {name: row for table in TABLES.values() for name, row in table.items()}
+SLOW: dict[str, Row] = {
+    f"{base}, {WORDS}, {name}": Row(base, settings=settings, windows=True, against=f"{base}, {WORDS}")
+    for base, name, settings in (
+        ("x_pool", "no dropout", {"dropout": 0.0}),
+        ("t_mass", "no dropout", {"dropout": 0.0}),
+        ("t_mass", "a tenth of the noise", {"radius": 0.1}),
+        ("t_mass", "a tenth of the noise, no dropout", {"radius": 0.1, "dropout": 0.0}),
+    )
+}
+"""Why two matchers learn words slowly; for --rows."""
+ROWS: dict[str, Row] = {name: row for table in (*TABLES.values(), SLOW) for name, row in table.items()}
 
 
 @dataclass(frozen=True)
