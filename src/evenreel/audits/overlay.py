@@ -48,9 +48,9 @@ DISTANCE_METHOD = (
 
 EFFECT_METHOD = (
     "The effect is by how much further a wrong clip rises with the words than with the control, as many letters that "
-    "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, which "
-    "leaves it without a distance, the effect is in places, which all pairs have. The interval is of percentiles of "
-    "bootstrap samples of the clips whose words they are, with all their captions (Efron 1979), and p is of the "
+    "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, "
+    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is of percentiles "
+    "of bootstrap samples of the clips whose words they are, with all their captions (Efron 1979), and p is of the "
     "signed-rank test of Wilcoxon (1945) over these clips."
 )
 
