@@ -1,7 +1,7 @@
 """What does reading what is written on screen do, and what does each part of TCD add?
 
     python -m benchmarks.scene_text --data DIR [--signs 1 3] [--tables t1 words t2 t4 t7 t10] [--steps 800]
-        [--seeds 5] [--first-seed 10] [--clips 1500] [--processes 2] [--out FILE]
+        [--seeds 5] [--first-seed 10] [--clips 1500] [--processes 2] [--out FILE] [--rows ROW ...]
 
 In the planted corpora of `scene_text` the clips of a group differ in nothing but the words on their signs, which their
 captions name (docs/planted.md). With `--signs 1` a clip shows one sign all the time; with 3 it shows three, one after
@@ -26,6 +26,8 @@ BM25 over the true words, which finds nearly all. Differences from the row that 
 with intervals of 95 % by Student's t. Which words are kept and which characters misread is drawn anew for each seed.
 Seeds 0 to 4 were looked at while TCD was written, and are left out of what is reported.
 
+With --rows these rows alone are trained and shown, to ask what more steps do, for example.
+
 Exit status 1 if words do not help `wti`, or TCD finds less with the true words than without any. With --out the figures
 of each training are written down as they come, and a run that was broken off goes on.
 """
@@ -42,7 +44,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from benchmarks.over_seeds import Figures, Rows, closed, difference, in_processes, known_runs, mean, note_run, words
+import numpy as np
+
+from benchmarks.over_seeds import (
+    Figures,
+    Rows,
+    closed,
+    difference,
+    gap_of,
+    in_processes,
+    known_runs,
+    mean,
+    note_run,
+    words,
+)
 from benchmarks.planted import Sizes, Split, showing
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.checkpoint.changed_words import changed_words
@@ -162,7 +177,17 @@ TABLES: dict[str, dict[str, Row]] = {
         "both, unweighed": Row(settings={"text_condition": False}),
     },
 }
-ROWS: dict[str, Row] = {name: row for table in TABLES.values() for name, row in table.items()}
+SLOW: dict[str, Row] = {
+    f"{base}, {WORDS}, {name}": Row(base, settings=settings, windows=True, against=f"{base}, {WORDS}")
+    for base, name, settings in (
+        ("x_pool", "no dropout", {"dropout": 0.0}),
+        ("t_mass", "no dropout", {"dropout": 0.0}),
+        ("t_mass", "a tenth of the noise", {"radius": 0.1}),
+        ("t_mass", "a tenth of the noise, no dropout", {"radius": 0.1, "dropout": 0.0}),
+    )
+}
+"""Why two matchers learn words slowly; for --rows."""
+ROWS: dict[str, Row] = {name: row for table in (*TABLES.values(), SLOW) for name, row in table.items()}
 
 
 @dataclass(frozen=True)
@@ -247,10 +272,12 @@ def main() -> int:
     for run, rows in in_processes(todo, work, asked.out, asked.processes):
         found[run] = rows
     holds = True
-    for signs, seeds in wanted.items():
+    for signs, seeds in wanted.items() if not asked.rows else ():
         text, own = tables_of(signs, [rows_of(runs, found) for runs in seeds], asked.tables)
         print(text, end="\n\n")
         holds &= own
+    for signs, seeds in wanted.items() if asked.rows else ():
+        print(rows_alone(signs, [rows_of(runs, found) for runs in seeds]))
     return int(not holds)
 
 
@@ -266,6 +293,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
     parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
     parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    parser.add_argument("--rows", nargs="+", default=[], choices=[*ROWS], metavar="ROW", help="these alone")
     asked = parser.parse_args()
     if asked.seeds < 2:
         parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
@@ -301,9 +329,10 @@ def prepare(folder: Path, signs: int, seed: int, clips: int) -> None:
 def runs_of(signs: int, seed: int, asked: argparse.Namespace) -> list[Run]:
     """All trainings on a corpus, and BM25."""
     tables = dict.fromkeys(["t1", *asked.tables])
-    names = [name for table in tables for name, row in TABLES[table].items() if signs == 1 or READ not in row.said]
+    tabled = [name for table in tables for name, row in TABLES[table].items() if signs == 1 or READ not in row.said]
+    names = asked.rows or tabled
     runs = [Run(signs, seed, name, asked.clips, asked.steps, made_of(ROWS[name])) for name in names]
-    return [*runs, Run(signs, seed, LEXICAL, asked.clips, asked.steps)]
+    return runs if asked.rows else [*runs, Run(signs, seed, LEXICAL, asked.clips, asked.steps)]
 
 
 def made_of(row: Row) -> str:
@@ -440,6 +469,14 @@ def tables_of(signs: int, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple
     if (none := f"{RATIOS[0]:.0%} of the words") in figures:
         holds &= difference(figures[TCD], figures[none], MAIN).low > 0
     return "\n\n".join(parts), holds
+
+
+def rows_alone(signs: int, seeds: Sequence[Rows]) -> str:
+    """A line for each row, without those that it would be compared with."""
+    lines = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds, R@1"]
+    for name in seeds[0]:
+        lines.append(f"{name}: {words(gap_of(np.array([seed[name][MAIN] for seed in seeds])))}")
+    return "\n".join(lines)
 
 
 def table_of(name: str) -> str:

@@ -17,7 +17,7 @@ from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.trec import write_run
 from evenreel.types import Corpus, Scores
 from tests.evaluation.small_corpus import corpus_of, scores_of
-from tests.test_cli import evenreel
+from tests.test_cli import here
 
 COUNT = 12
 CORPUS = corpus_of(range(COUNT), COUNT)
@@ -57,7 +57,7 @@ def read(path: Path, corpus: Corpus = CORPUS) -> Any:
 
 def test_two_files_become_one(folder: Path) -> None:
     out = folder / "new" / "fused.npz"
-    done = evenreel("fuse", folder / "knows_test.npz", folder / "guesses_test.npz", "--out", out)
+    done = here("fuse", folder / "knows_test.npz", folder / "guesses_test.npz", "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Fused 2 systems of 4 captions with 4 clips each into {out}."
@@ -112,7 +112,7 @@ def test_a_run_with_gaps_is_fused_by_rank(folder: Path) -> None:
     assert "lists that leave pairs out are fused by rank" in str(refused.exception)
     assert CliRunner().invoke(app, [*map(str, command), "--by", "rank"]).exit_code == 0
     found = read(folder / "f.npz")
-    assert found.uses == ("a bank", "ranks among all clips")
+    assert found.uses == ("a bank", "ranks among all clips, for captions' searches alone")
     places = (-every.values).argsort(axis=1).argsort(axis=1) + 1
     guessed = read(folder / "guesses_test.npz").values
     listed = (-guessed).argsort(axis=1).argsort(axis=1) + 1
@@ -139,6 +139,28 @@ def test_what_makes_no_sense_is_refused(
     assert isinstance(refused.exception, error), refused.output
     assert sentence in str(refused.exception)
     assert not list(folder.glob("fused*"))
+
+
+@pytest.mark.parametrize("name", ["knows_test", "knows_val"])
+def test_a_file_that_is_read_is_not_written_over(folder: Path, name: str) -> None:
+    """However it is named."""
+    before = (folder / f"{name}.npz").read_bytes()
+    held_out = [word for name in ("knows", "guesses") for word in ("--validation-scores", folder / f"{name}_val.npz")]
+    (folder / "link").symlink_to(folder)
+    out = folder / "link" / f"{name}.npz"
+    refused = fused(folder, *held_out, "--corpus", folder / "corpus", "--out", out)
+    assert isinstance(refused.exception, UsageError)
+    assert str(refused.exception) == f"{out} is one of the files to fuse; give --out another name."
+    assert (folder / f"{name}.npz").read_bytes() == before
+
+
+def test_validation_scores_that_nothing_is_taken_from_are_refused(folder: Path) -> None:
+    held_out = [word for name in ("knows", "guesses") for word in ("--validation-scores", folder / f"{name}_val.npz")]
+    weights = ("--weight", "0.5", "--weight", "0.5")
+    refused = fused(folder, *held_out, "--by", "sum", *weights)
+    assert "nothing but weights is taken from validation scores" in str(refused.exception)
+    nowhere = fused(folder, "--validation-split", "val", "--corpus", folder / "corpus")
+    assert "--validation-split is of --validation-scores; give these, or leave it out." in str(nowhere.exception)
 
 
 def test_files_that_do_not_go_together_are_refused(folder: Path) -> None:

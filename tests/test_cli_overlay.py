@@ -90,9 +90,10 @@ def test_words_that_are_written_on_clips_are_read_there(forked_readers: None, gi
         output = done(*command)
         assert output.startswith(f"Wrote {tmp_path / name}: 3 clips in ")
         assert "Words on screen that come with the corpus are left out" in output
+        assert "2 of 3 clips carry what is on another clip's screen, 1 another clip's first caption." in output
         assert not (tmp_path / name / "texts.parquet").exists()
         again = json.loads(done(*command, "--json"))
-        assert (again["written"], again["unchanged"], len(again["notices"])) == (0, 3, 1)
+        assert (again["written"], again["unchanged"], len(again["notices"])) == (0, 3, 2)
         made = tmp_path / f"{name}-features"
         done("features", tmp_path / name, "--model", "builtin", "--rule", "1 midpoint", "--workers", "1", "--out", made)
         signs, _ = sign_texts(find_clips(made, load_corpus(tmp_path / name)))
@@ -112,6 +113,8 @@ def test_what_is_wrong_is_said_before_a_clip_is_read(given: Path, tmp_path: Path
         ("--remove", "motion", "--edit", "overlay"): "and not both",
         ("--edit", "sticker"): "There is no edit 'sticker' of clips; there are: overlay, overlay-control",
         ("--edit", "overlay", "--control"): "the control of --edit overlay is overlay-control",
+        ("--edit", "overlay", "--share", "0.5", "--device", "cpu"): "With --edit, leave --share and --device out",
+        ("--edit", "overlay-control", "--model", "builtin", "--tagger", "spacy"): "leave --model and --tagger out",
     }.items():
         refused = CliRunner().invoke(app, ["corpus", "edit", str(given), "--out", str(tmp_path / "new"), *words])
         assert isinstance(refused.exception, UsageError) and sentence in str(refused.exception)

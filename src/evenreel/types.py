@@ -153,7 +153,8 @@ class Hit:
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `confidence` is the share of
     nonsense queries that this clip beats. `elements` say what else the clip shows, where the library has a dictionary.
     `parts` are what `reranked` is the mean of, where the matcher tells: the query's similarity to what is `seen`, to
-    what is read `on_screen`, and to `both` together.
+    what is read `on_screen`, and to `both` together. `none_read`: nothing is written there, or nobody looked; that part
+    is then of what the matcher learned to put in the place of words.
     """
 
     clip_id: str
@@ -168,6 +169,7 @@ class Hit:
     other_paths: tuple[str, ...] = ()
     elements: tuple[Element, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)
+    none_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ class VideoFeatures:
         seen: (V, D) mean of a video's frames as another tower saw them, one that never learned, where the tower of
             `frames` did; None where they are the same.
         window_confidence: (V, O) float32, mean over the words of a window of the confidence each was read with, 0 where
-            there is no word; None where there are no windows, or nobody says.
+            there is no word and 1 where it says so; None where there are no windows, or nobody says.
     """
 
     ids: tuple[str, ...]

@@ -104,9 +104,7 @@ def test_every_figure_by_loops() -> None:
 def slow(clean: Table, changed: Table, row: int, clip: int) -> tuple[float, float, float]:
     """Distance, place and chance in percent to be first of one clip, which alone is changed."""
     mine, rest = changed[row, clip], [clean[row, one] for one in range(CLIPS) if one != clip]
-    above, equal = sum(one > mine for one in rest), sum(one == mine for one in rest)
-    first = 100 / (equal + 1) if above == 0 else 0.0
-    return float((mine - np.mean(rest)) / np.std(rest)), above + 1 + equal / 2, first
+    return float((mine - np.mean(rest)) / np.std(rest)), *placed(clean, changed, row, clip)
 
 
 def test_a_ranking_blind_to_words_is_not_told() -> None:
@@ -173,6 +171,45 @@ def test_without_a_control_the_rise_itself_is_the_effect_and_it_is_said() -> Non
     assert "beyond the control" not in found.sentence
     assert any("--edit overlay-control" in one for one in found.notices)
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
+
+
+def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
+    """As by words alone: 50 wrong clips come to stand alone above clips that all score 0, so they have no distance."""
+    clean = np.zeros((len(OWN), CLIPS))
+    clean[100:] = np.random.default_rng(0).random((20, CLIPS)) / 10
+    telling = OWN[:, None] == np.array(NEXT)
+    edited = np.where(telling & (np.arange(len(OWN)) < 100)[:, None], 1.0, clean)
+    found = measure_overlay(of(clean), marked(), settings_of(edited, clean))
+    carriers = [int(NEXT.index(own)) for own in OWN]
+    before, after = (
+        np.mean([placed(clean, table, row, clip) for row, clip in enumerate(carriers)], axis=0)
+        for table in (clean, edited)
+    )
+    assert found.unknown[WRONG] == 100
+    assert found.effect.name == "rise of a wrong clip beyond the control (overlay), places"
+    assert found.effect.value == pytest.approx(before[0] - after[0]) and found.effect.value > 20
+    assert found.effect.is_told and found.effect.p_value is not None and found.effect.p_value < 0.001
+    told = audit_overlay(of(clean), marked(), settings_of(edited, clean))
+    rise = f"{found.effect.value:.2f}"
+    assert told.sentence.startswith(
+        "The ranking follows misleading words: a wrong clip that carries words of the caption's clip rises by "
+        f"{rise} places, {rise} beyond the control (95% interval "
+    )
+    assert f"It is first for {after[1]:.1f}% of captions, without the words for {before[1]:.1f}%." in told.sentence
+    assert "standard deviations" not in told.sentence and "nan" not in told.sentence
+    (notice,) = (one for one in told.notices if "no distance" in one)
+    assert notice.startswith("Of 120 pairs of a caption and a wrong clip, 100 have no distance before or after an edit")
+    assert "100 of them have no distance, so they count in none of the columns SD." in told.tables[0].note
+    assert found.unknown[ITS_CLIP] == 0 and "no distance" not in told.tables[2].note
+    page = render(audit_page([told]))
+    assert "places gained, or lost" in page
+
+
+def placed(clean: Table, changed: Table, row: int, clip: int) -> tuple[float, float]:
+    """Place and chance in percent to be first of one clip, which alone is changed."""
+    mine, rest = changed[row, clip], [clean[row, one] for one in range(CLIPS) if one != clip]
+    above, equal = sum(one > mine for one in rest), sum(one == mine for one in rest)
+    return above + 1 + equal / 2, 100 / (equal + 1) if above == 0 else 0.0
 
 
 def test_captions_of_one_clip_are_drawn_together() -> None:

@@ -95,7 +95,7 @@ def test_scores_without_a_scale_are_refused() -> None:
     equal = replace(scores(np.zeros((300, 130))), values=np.full((300, 130), 0.3))  # deviate by 6e-17 in floats
     with pytest.raises(ScoresError, match=r"All scores of member 1 are 0.3, so they have no scale"):
         standardisation([equal])
-    with pytest.raises(ScoresError, match="Member 1 gives a score that is no finite number"):
+    with pytest.raises(ScoresError, match="A score of member 1 is no finite number"):
         standardisation([scores([[0.1, np.nan]])])
 
 

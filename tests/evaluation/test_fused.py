@@ -170,6 +170,7 @@ def test_weights_are_learned_from_what_answers_other_captions() -> None:
 
 
 GOOD = scores_of([[1.0, 2.0], [3.0, 5.0]])
+EVEN = Scores(np.full((2, 2), 3.0), ["x", "y"], ["z", "w"])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,30 @@ GOOD = scores_of([[1.0, 2.0], [3.0, 5.0]])
             ScoresError,
             "b: the score of 'c0'",
         ),
-        ({"a": GOOD, "b": scores_of([[1.0, 1.0], [1.0, 1.0]])}, {}, ScoresError, "All scores of member 2 are 1"),
+        (
+            {"a": GOOD, "b": scores_of([[1.0, 1.0], [1.0, 1.0]])},
+            {},
+            ScoresError,
+            "All scores of b are 1, so they have no scale; leave them out or do not standardise (with `evenreel fuse`",
+        ),
+        (
+            {"a": GOOD, "b": GOOD},
+            {"validation": Validation([Scores(GOOD.values, ["x", "y"], ["z", "w"]), EVEN])},
+            ScoresError,
+            "All scores of the validation scores of b are 3, so they have no scale",
+        ),
+        (
+            {"a": GOOD, "b": GOOD},
+            {"way": "sum", "weights": [0.5, 0.5], "validation": Validation([EVEN, EVEN])},
+            UsageError,
+            "Sums need no scale, so nothing but weights is taken from validation scores; let these be learned from",
+        ),
+        (
+            {"a": GOOD, "b": GOOD},
+            {"way": "sum", "validation": Validation([EVEN, EVEN])},
+            UsageError,
+            "Sums need no scale, so nothing but weights is taken from validation scores; let these be learned from",
+        ),
         ({"a": GOOD, "b": GOOD}, {"validation": Validation([GOOD])}, UsageError, "of 1 systems, and 2 are fused"),
         (
             {"a": GOOD, "b": GOOD},

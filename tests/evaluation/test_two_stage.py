@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -141,9 +142,25 @@ def test_cheap_scores_go_by_their_ids() -> None:
     assert both(TwoStage(shuffled, dear, 2)).tolist() == both(TwoStage(scores_of(values), dear, 2)).tolist()
 
 
+def test_a_score_that_is_no_number_is_refused() -> None:
+    sound, broken = scores_of(np.eye(2)), scores_of(np.array([[1.0, 0.0], [np.nan, 0.0]]))
+    for cheap, dear, depth in ((broken, sound, 1), (sound, broken, 1), (sound, broken, None)):
+        with pytest.raises(ScoresError, match="caption 'c1' and video 'v0' is NaN"):
+            both(TwoStage(cheap, dear, depth))
+
+
+def test_what_the_stages_use_is_kept() -> None:
+    cheap = replace(scores_of(np.eye(3)), uses=("word counts of the gallery", "a bank"))
+    dear = replace(scores_of(np.eye(3)), uses=("a bank", "other queries"))
+    assert TwoStage(cheap, dear, 1).uses == ("word counts of the gallery", "a bank", "other queries")
+    turned = Scores(np.eye(3), ["c2", "c1", "c0"], cheap.video_ids, cheap.uses)
+    assert TwoStage(turned, dear, 1).uses == ("word counts of the gallery", "a bank", "other queries")
+    assert TwoStage(cheap, dear, None).uses == TwoStage(cheap, dear, 3).uses == dear.uses  # the cheap one has no part
+
+
 def test_what_cannot_be_is_refused() -> None:
     dear = scores_of(np.zeros((2, 3)))
     with pytest.raises(UsageError, match="depth of a shortlist is 0"):
         TwoStage(dear, dear, 0)
-    with pytest.raises(ScoresError, match="lack 1 of 3 clips, 'v2' for example"):
+    with pytest.raises(ScoresError, match="lack 1 of 3 clips of those that they go with, 'v2' for example"):
         TwoStage(scores_of(np.zeros((2, 2))), dear, 2)

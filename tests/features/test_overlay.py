@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
+from evenreel.corpus.lenders import OVERLAYS
 from evenreel.corpus.on_screen import make_texts
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features.overlay import (
@@ -19,9 +20,9 @@ from evenreel.features.overlay import (
     LEAST_LINE_PX,
     MOST_LETTERS,
     MOST_LINES,
-    OVERLAYS,
     Overlay,
     OverlaySettings,
+    _font,
     drawable,
     laid_out,
     lent_words,
@@ -57,10 +58,14 @@ def ink(pixels: Pixels) -> np.ndarray:
 
 def test_words_on_screen_are_lent_in_their_order_and_captions_where_there_are_none() -> None:
     corpus = corpus_of({"a": "a shop", "b": "a café"})
+    assert [*lent_words(corpus, None).notices] == [
+        "0 of 2 clips carry what is on another clip's screen, 2 another clip's first caption."
+    ]
     texts = signs(("a", "open", 40), ("a", "Bakery", 0), ("a", "open", 60), ("elsewhere", "exit", 0))
     lent = lent_words(corpus, texts)
     assert lent.words == {"a": "a cafe", "b": "Bakery open"}
     assert lent.lenders == {"a": "b", "b": "a"}
+    assert [*lent.notices] == ["1 of 2 clips carry what is on another clip's screen, 1 another clip's first caption."]
     assert lent.mark(corpus, "overlay").clips["overlay_of"].to_list() == ["b", "a"]
     marked = lent.mark(corpus, "overlay")
     assert "overlay_of" not in lent.mark(marked, "overlay-control").clips.columns
@@ -72,11 +77,28 @@ def test_letters_that_cannot_be_written_are_told() -> None:
     )
     assert set(lent.words.values()) == {"a shop", "Gate"}
     assert "b" not in lent.lenders.values()
+    shown = Counter(lent.lenders.values())["c"]
     assert [*lent.notices] == [
-        "Letters that Pillow's own font lacks are left out, in words of 3 of 3 clips; accents are taken off.",
+        f"{shown} of 3 clips carry what is on another clip's screen, {3 - shown} another clip's first caption.",
+        "What Pillow's own font lacks is left out of what 3 of 3 clips lend, words with such a letter whole; accents "
+        "are taken off.",
         "1 of 3 clips have no words that could be written; they lend none.",
     ]
-    assert [*lent_words(corpus_of({"a": "a shop", "b": "a bar"}), None).notices] == []
+
+
+def test_words_in_another_script_are_named_as_the_reason() -> None:
+    with pytest.raises(
+        CorpusError,
+        match=r"Not one of the 2 clips of the split 'test' has .*: Pillow's own font writes Latin letters alone\. Give",
+    ):
+        lent_words(corpus_of({"a": "одна собака", "b": "一只猫"}), signs(("a", "出口", 0)))
+
+
+def test_a_word_is_written_whole_or_not_at_all() -> None:
+    """But for accents and marks: a word without one of its letters is another word."""
+    plain = {"Straße": "Strasse", "Ærø": "AEro", "Łódź": "Lodz", "ǿ": "o", "½ — m²": "1/2 - m2", "€5": "5"}
+    assert {word: drawable(word) for word in plain} == plain
+    assert drawable("Gate μm Ж4 出口 ☆ 7") == "Gate 7"
 
 
 def test_nobody_lends_to_another_split_or_to_a_clip_of_the_same_words() -> None:
@@ -117,6 +139,10 @@ def test_long_words_are_cut_between_two_of_them() -> None:
     text = lent_words(clips, None).words["b"]
     assert MOST_LETTERS - 6 < len(text) <= MOST_LETTERS
     assert set(text.split()) <= {"one", "two", "three", "four", "five", "six"}
+    assert "1 of 2 clips lend no more than the first 90 letters." in lent_words(clips, None).notices
+    assert lent_words(corpus_of({"a": "x" * 200, "b": "short"}), None).words["b"] == "x" * MOST_LETTERS
+    exact = " ".join(["x" * 44, "y" * 45, "z"])
+    assert lent_words(corpus_of({"a": exact, "b": "short"}), None).words["b"] == exact[:MOST_LETTERS]
 
 
 @given(text=st.text(max_size=60))
@@ -146,6 +172,23 @@ def test_words_take_as_few_lines_as_they_need() -> None:
     assert " ".join(long.lines) == LONG and 1 < len(long.lines) <= MOST_LINES
     cut = laid_out(LONG, (24, 100))
     assert len(cut.lines) == 2 and LONG.startswith(" ".join(cut.lines)) and cut.line_px == LEAST_LINE_PX
+
+
+@pytest.mark.parametrize("size", [(24, 64), (36, 100), (60, 320), (180, 320)])
+@pytest.mark.parametrize(
+    "word", ["extraordinarily", "Donaudampfschifffahrtsgesellschaft", "www." + "a-long-address." * 5]
+)
+def test_a_long_word_is_written_smaller_and_then_on_several_lines(word: str, size: tuple[int, int]) -> None:
+    """Letters keep their proportions: squeezed into one line of the largest letters they could not be read."""
+    layout = laid_out(f"{word} here", size)
+    font = _font(layout.line_px)
+    assert all(font.getlength(line) <= size[1] for line in layout.lines)
+    assert len(layout.lines) * layout.line_px <= size[0]
+    said = "".join(layout.lines).replace(" ", "")
+    assert f"{word}here".startswith(said)
+    if size[1] == 320:
+        assert said == f"{word}here"
+    assert laid_out(word, (180, 320)).line_px > LEAST_LINE_PX
 
 
 def test_the_control_writes_other_letters_over_the_same_boxes() -> None:

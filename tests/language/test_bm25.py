@@ -72,6 +72,18 @@ def test_words_that_say_nothing_are_looked_for_only_where_there_is_no_other() ->
     assert found[1, 0] > 0 == found[1, 1]
 
 
+def test_what_an_apostrophe_leaves_of_a_caption_is_no_rare_word() -> None:
+    """Signs with an s of their own are not what a man's dog looks for, whichever apostrophe is typed."""
+    gallery = clips([["JOE'S PIZZA"], ["DOG SHOW"], ["DON'T WALK"], ["RE: YOU'LL"]])
+    asked = {"a": "a man's dog plays", "b": "a man’s dog doesn't play", "c": "they don't, they'll play a dog"}
+    assert (table(bm25_scores(asked, gallery)) > 0).tolist() == [[False, True, False, False]] * 3
+    pieces = table(bm25_scores(asked, gallery, by="trigrams"))
+    assert (pieces[:, [0, 3]] == 0).all() and (pieces[:, 1] > pieces[:, 2]).all()  # ' do' is a piece of don and of dog
+    joe, walk, bare = table(bm25_scores({"a": "Joe's", "b": "a sign says don't walk", "c": "don't"}, gallery))
+    assert (joe > 0).tolist() == [True, False, False, False]
+    assert (walk > 0).tolist() == (bare > 0).tolist() == [False, False, True, False]
+
+
 def test_trigrams_find_a_misread_word_that_whole_words_miss() -> None:
     gallery = clips([["HYUNDRI"], ["GATE"]])
     assert not table(bm25_scores({"a": "hyundai"}, gallery)).any()
@@ -150,3 +162,15 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], sentence:
     with pytest.raises(UsageError) as caught:
         bm25_scores({"a": "x"}, {"v": ["x"]}, **settings)  # type: ignore[arg-type]
     assert sentence in str(caught.value)
+
+
+def test_a_text_in_place_of_signs_is_refused() -> None:
+    """Each of its letters would be a sign."""
+    with pytest.raises(UsageError, match="The signs of the clip 'v' are the text 'bus stop'; give a list of texts"):
+        bm25_scores({"a": "bus"}, {"w": ["bus"], "v": "bus stop"})
+
+
+def test_words_of_a_script_without_spaces_are_found_by_trigrams() -> None:
+    gallery = clips([["公交车站"], ["医院"]])
+    assert not table(bm25_scores({"a": "一个人在公交车站等车"}, gallery)).any()
+    assert (table(bm25_scores({"a": "一个人在公交车站等车"}, gallery, by="trigrams")) > 0).tolist() == [[True, False]]

@@ -94,6 +94,13 @@ def test_content_words_leave_stop_words_out_unless_there_is_nothing_else() -> No
     assert "the" in stop_words()
 
 
+def test_what_an_apostrophe_leaves_is_no_content_word_unless_there_is_nothing_else() -> None:
+    for mark in "'\u2019\u02bc":
+        assert content_words(f"the man{mark}s dog doesn{mark}t bark, they{mark}ll see") == ["man", "dog", "bark", "see"]
+        assert content_words(f"DON{mark}T") == words(f"DON{mark}T")
+    assert content_words("rock 'n' roll at gate d") == ["rock", "n", "roll", "gate", "d"]
+
+
 # Step by step equals from scratch
 
 
@@ -305,6 +312,15 @@ def test_the_first_hit_is_the_track_with_most_of_the_query(library: Library) -> 
 def test_a_ticker_that_repeats_a_word_is_shown_a_few_times_only(library: Library) -> None:
     show(library, "c", *["BREAKING NEWS"] * 500)
     assert len(find(library, "breaking news")[0].hits) == 5
+
+
+def test_a_possessive_is_found_as_it_was_stored_and_finds_no_other(library: Library) -> None:
+    """What is stored is as it was: a word for each side of the apostrophe, or one where the recogniser lost it."""
+    show(library, "a", "JOE'S PIZZA")
+    show(library, "b", "JOES GRILL")
+    show(library, "c", "DOG SHOW")
+    assert sorted(found_ids(library, "joe's")) == ["a", "b"]
+    assert found_ids(library, "a man's dog") == ["c"]
 
 
 def test_only_allowed_clips_are_returned(library: Library) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,15 @@ def test_clips_in_which_nobody_read_are_a_notice(library: Library) -> None:
     assert not [one for one in searcher.search(blind).notices if "on-screen" in one]
 
 
+def test_a_hit_says_that_nothing_was_read_on_it(library: Library) -> None:
+    """Whether nobody looked, or nothing is written; where no matcher tells what it read, nobody asks."""
+    library.add_track("c1", "WET DOG")
+    searcher = finish(library)
+    result = searcher.search(Query("dog beach", k=6, reranker=reranker_of(Parted()), rerank_depth=6))
+    assert {hit.clip_id: hit.none_read for hit in result.hits} == {f"c{number}": number != 1 for number in range(6)}
+    assert not any(hit.none_read for hit in searcher.search(Query("dog beach", k=6)).hits)
+
+
 HIT = Hit(
     "c1", "/v/1.mp4", 0.02, 0.5, {"seen": 0.3, "reranked": 0.45}, (), (), 4.0,
     parts={"seen": 0.25, "on_screen": 0.75, "both": 0.35},
@@ -109,8 +119,19 @@ HIT = Hit(
 
 def test_a_terminal_names_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(SearchResult("gate", (HIT,), fits=True), as_json=False)
-    told = "reranked by what is seen 0.25, words on screen 0.75, both together 0.35: mean 0.45"
+    told = "matcher: what is seen 0.25, words on screen 0.75, both together 0.35; mean 0.45"
     assert told in capsys.readouterr().out
+
+
+def test_a_terminal_says_where_nothing_was_read_and_shows_no_minus_before_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = {"seen": 0.25, "on_screen": -0.0019, "both": -0.35}
+    hit = replace(HIT, parts=parts, scores={"seen": -0.004, "reranked": -0.001}, none_read=True)
+    show_result(SearchResult("gate", (hit,), fits=True), as_json=False)
+    told = capsys.readouterr().out
+    assert "matcher: what is seen 0.25, words on screen 0.00 (none read), both together -0.35; mean 0.00" in told
+    assert "-0.00" not in told
 
 
 def test_json_has_them_by_name(capsys: pytest.CaptureFixture[str]) -> None:

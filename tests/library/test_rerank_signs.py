@@ -63,6 +63,7 @@ def test_the_clips_with_the_word_have_the_highest_parts(place: Path, word: str) 
         assert list(hit["parts"]) == ["seen", "on_screen", "both"]
         assert hit["scores"]["reranked"] == pytest.approx(sum(hit["parts"].values()) / 3, abs=1e-3)
     assert found["notices"] == []
+    assert not any(hit["none_read"] for hit in found["hits"])
 
 
 def test_a_terminal_shows_which_words_when_and_the_parts(place: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_terminal_shows_which_words_when_and_the_parts(place: Path) -> None:
     path, shown, *rest = done.stdout.splitlines()
     assert "test_00001_2.mp4" in path
     assert shown.strip().startswith("on screen 0:00") and shown.endswith("RING")
-    assert any("reranked by what is seen 0." in line and "words on screen 0." in line for line in rest)
+    assert any("matcher: what is seen 0." in line and "words on screen 0." in line for line in rest)
 
 
 def test_without_reading_the_words_nothing_tells_the_clips_apart_and_that_is_said(place: Path) -> None:
@@ -81,4 +82,4 @@ def test_without_reading_the_words_nothing_tells_the_clips_apart_and_that_is_sai
     assert "on-screen text too, which was read in none of the clips that it ordered" in notice
     group = [score for clip_id, score in by_clip(found, "on_screen").items() if clip_id.startswith("test_00001")]
     assert max(group) - min(group) < 0.1  # the frames show the signs, and the encoder reads a little of them
-    assert all(not hit["on_screen"] for hit in found["hits"])
+    assert all(not hit["on_screen"] and hit["none_read"] for hit in found["hits"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from evenreel.library.catalog import open_for_writing
 from tests.server.browser import Look, Visits, browser, settled
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
@@ -20,9 +22,14 @@ ASKED = "/?q=a+red+star"
 
 @pytest.fixture(scope="module")
 def port(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Of a server that re-ranks."""
-    checkpoint = save_tcd(tmp_path_factory.mktemp("matcher") / "checkpoint")
-    with running(served.library, "--rerank", str(checkpoint)) as (_, port):
+    """Of a server that re-ranks clips, on one of which nothing was read."""
+    folder = tmp_path_factory.mktemp("matcher")
+    checkpoint = save_tcd(folder / "checkpoint")
+    shutil.copytree(served.library, folder / "library")
+    connection = open_for_writing(folder / "library")
+    connection.execute("DELETE FROM tracks WHERE clip_id = (SELECT min(clip_id) FROM tracks)")
+    connection.close()
+    with running(folder / "library", "--rerank", str(checkpoint)) as (_, port):
         wait_for(port, "/api/health", "model", {"ready"})
         yield port
 
@@ -54,7 +61,11 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
     expected = [
         [
             f"{name}\n{shown(value)}"
-            for name, value in zip(("Seen", "On screen", "Both"), hit["parts"].values(), strict=True)
+            for name, value in zip(
+                ("Seen", f"On screen{' none read' if hit['none_read'] else ''}", "Both"),
+                hit["parts"].values(),
+                strict=True,
+            )
         ]
         + [f"Mean\n{shown(hit['scores']['reranked'])}"]
         for hit in answer["hits"]
@@ -66,7 +77,9 @@ def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, siz
         )
         shares = [*hit["parts"].values(), hit["scores"]["reranked"]]
         assert bars == pytest.approx([max(0.0, min(1.0, share)) for share in shares], abs=0.02)
-        assert "the words on screen" in str(row.get_attribute("title"))
+        assert "its rank is fused with those of the words on screen" in str(row.get_attribute("title"))
+        assert row.locator(".unread").count() == hit["none_read"]
+    assert {hit["none_read"] for hit in answer["hits"]} == {True, False}
     assert violations(page) == []
     assert {width: overflow(page, width) for width in WIDTHS} == {width: [] for width in WIDTHS}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +10,14 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from uvicorn import Server
 
-from evenreel.checkpoint import load_matcher
+from evenreel.checkpoint import Pretrained, load_matcher
 from evenreel.errors import UsageError
-from evenreel.library import open_library
+from evenreel.library import Library, open_library
 from evenreel.server import ServeSettings, make_app
+from evenreel.types import SearchResult
+from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
 from tests.server.reranked import save_tcd
 
@@ -54,8 +56,27 @@ def test_each_clip_that_was_re_ranked_tells_its_parts(reranking: TestClient, ser
     for hit, expected in zip(answer["hits"], found.hits, strict=True):
         assert list(hit["parts"]) == ["seen", "on_screen", "both"]
         assert hit["parts"] == pytest.approx(expected.parts, abs=1e-5)
+        assert hit["none_read"] == expected.none_read
         assert hit["scores"]["reranked"] == pytest.approx(sum(hit["parts"].values()) / 3, abs=1e-4)
     assert answer["notices"] == list(found.notices)
+
+
+def test_one_thread_re_ranks_so_that_no_clip_is_encoded_twice(
+    reranking: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread has a library of its own, with the clips that its matcher has encoded."""
+    threads: dict[bool, set[str]] = {True: set(), False: set()}
+    plain = Library.search
+
+    def noted(self: Library, *given: Any, rerank: Pretrained | None = None, **more: Any) -> SearchResult:
+        threads[rerank is not None].add(threading.current_thread().name)
+        return plain(self, *given, rerank=rerank, **more)
+
+    monkeypatch.setattr(Library, "search", noted)
+    for number in range(4):
+        ask(reranking, q=f"a first search {number}", k=1)
+        ask(reranking, q=f"a first search {number}", k=1, rerank=False)
+    assert threads[True] == {"rerank_0"} and not threads[True] & threads[False]
 
 
 def test_it_can_be_left_out(reranking: TestClient, client: TestClient) -> None:
@@ -86,12 +107,14 @@ def test_a_matcher_of_another_model_leaves_the_library_s_order(
 
 
 def refused(served: Served, *options: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "evenreel", "serve", "--library", str(served.library), "--port", "0", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = run_here("serve", "--library", served.library, "--port", "0", *options, environment={})
     return done.returncode, done.stderr
 
 
-def test_the_command_says_at_once_what_cannot_be(served: Served, tmp_path: Path) -> None:
+def test_the_command_says_at_once_what_cannot_be(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Server, "run", lambda *_, **__: pytest.fail("it serves"))
     foreign = save_tcd(tmp_path / "foreign", weights_hash="00" * 32)
     code, said = refused(served, "--rerank", str(foreign))
     assert (code, "index the videos with --model" in said) == (1, True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,15 +14,17 @@ from evenreel.audits.page import audit_page
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import dense
+from evenreel.features.windows import EMPTY
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.matcher import Matcher
 from evenreel.report.page import render
-from evenreel.studies import Model, Part, StudyMaterial, StudySettings, run_study
+from evenreel.similarity.states import Encoded
+from evenreel.studies import ClipText, Model, Part, ScreenText, StudyMaterial, StudySettings, run_study, tcd_cost
 from evenreel.studies.material import Looking
-from evenreel.studies.on_screen import ClipText, ScreenText
 from evenreel.studies.tcd_tokens import token_counts
-from evenreel.types import Pixels, TextTrack, VideoFeatures
+from evenreel.types import Pixels, TextFeatures, TextTrack, VideoFeatures
 from tests.studies.signs import BOX, DIMENSION, FRAMES, WINDOWS, quick_settings, sign_material, with_words
 
 SIZE = (24, 40)
@@ -161,10 +164,26 @@ def test_each_of_the_first_clips_has_its_picture_and_words(shown: StudyMaterial,
 def test_words_from_clips_are_no_markup(shown: StudyMaterial, settings: StudySettings) -> None:
     _, test = shown.learning()
     loud = (TextTrack("<b>SALE</b>", 0.9, 0.0, 1.0, BOX),)
-    texts = {name: ClipText(loud, ("",) * WINDOWS) for name in test.videos.ids}
+    texts = {name: ClipText(loud, ("<b>SALE</b>",) * WINDOWS) for name in test.videos.ids}
     part = replace(test, on_screen=ScreenText(lambda: texts, lambda words: test.videos))
-    page = render(audit_page([run_study("tcd/f4", replace(shown, features=part), settings)]))
+    models = tuple(replace(model, part=part) for model in shown.models)
+    page = render(audit_page([run_study("tcd/f4", replace(shown, models=models), settings)]))
     assert "<b>SALE</b>" not in page and "\\u003cb\\u003eSALE" not in page and "SALE" in page
+
+
+def test_words_are_those_that_each_system_was_given(shown: StudyMaterial, settings: StudySettings) -> None:
+    """A system that reads nothing stands beside the words of the features."""
+    _, test = shown.learning()
+    blank = {name: ClipText((), (EMPTY,) * WINDOWS) for name in test.videos.ids}
+    wordless = replace(test, on_screen=ScreenText(lambda: blank, lambda words: test.videos))
+    tcd, mean = shown.models
+    unread = replace(mean, part=replace(mean.part, on_screen=None))
+    models = (replace(tcd, part=wordless), replace(tcd, name="other"), unread)
+    found = run_study("tcd/f4", replace(shown, models=models), replace(settings, queries=("test 9 c",)))
+    words = {name: {row[9] for row in found.tables[0].rows if row[0] == name} for name in ("tcd", "other", "mean_pool")}
+    assert words["tcd"] == {None}
+    for name in ("other", "mean_pool"):
+        assert all(str(word).startswith("NEWS today ") for word in words[name])
 
 
 def test_the_middle_frame_is_the_one_that_is_shown(shown: StudyMaterial, settings: StudySettings) -> None:
@@ -180,8 +199,18 @@ def test_the_middle_frame_is_the_one_that_is_shown(shown: StudyMaterial, setting
     assert len(asked) == 6 and all(times_s == [middle_s] for _, times_s in asked)
 
 
-def test_what_reading_costs(material: StudyMaterial, settings: StudySettings) -> None:
+def test_what_reading_costs(material: StudyMaterial, settings: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+
+    def noted(matcher: Matcher, given: TextFeatures | VideoFeatures, encode: Callable[..., Encoded]) -> Encoded:
+        encoded.append(len(given.ids))
+        return encode(matcher, given)
+
+    for name in ("encode_texts", "encode_videos"):
+        monkeypatch.setattr(tcd_cost, name, partial(noted, encode=getattr(tcd_cost, name)))
+    monkeypatch.setattr(tcd_cost, "_PAIRS", 7)
     found = run_study("tcd/t8", material, settings)
+    assert set(encoded) == {7}  # no more than what is timed
     costs: dict[Any, Any] = {row[0]: row[1:] for row in found.tables[0].rows}
     long = "tcd, 200 words one by one"
     bases = [f"{name} + windows" for name in ("mean_pool", "x_clip", "x_pool", "t_mass")]

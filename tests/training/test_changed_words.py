@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from evenreel.checkpoint import load_features_for, load_matcher
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, save_texts, select
+from evenreel.encoders import load_encoder
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import find_clips, load_text_features
@@ -24,7 +26,7 @@ from evenreel.training.examples import FeatureExamples
 from evenreel.training.material import Loaded, load_material
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Outside, train
-from evenreel.types import Corpus, Scores, VideoFeatures
+from evenreel.types import Corpus, Encoder, Scores, VideoFeatures
 from tests.training.small_material import small_recipe
 from tests.training.small_signs import SIGNS, signs_of
 
@@ -98,6 +100,18 @@ def test_both_parts_are_changed_and_sentences_are_encoded_once(place: Place) -> 
     assert not again
 
 
+def test_the_encoder_is_loaded_once_for_both_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def counted(source: str, **settings: Any) -> Encoder:
+        loaded.append(source)
+        return load_encoder(source, **settings)
+
+    monkeypatch.setattr(import_module("evenreel.checkpoint.changed_words"), "load_encoder", counted)
+    load_material(place.recipe({"char_errors": 0.9, "seed": 11}))
+    assert len(loaded) == 1
+
+
 def test_what_is_learned_from_is_spared_where_the_recipe_says_so(place: Place) -> None:
     words = {"ratio": 0.0, "splits": "evaluated"}
     learned, selected = videos_of(load_material(place.recipe(words)))
@@ -144,8 +158,12 @@ def test_one_setting_is_set_on_the_command_line(place: Place, tmp_path: Path) ->
         load_recipe(path, ["data.words.ratio=much"])
     with pytest.raises(RecipeError, match=r"There is no setting data.words.share; there are ratio, unit"):
         load_recipe(path, ["data.words.share=1"])
-    with pytest.raises(UsageError, match=r"ratio of changed words is 2.0; it must be a number from 0 to 1"):
+    with pytest.raises(RecipeError) as refused:
         load_recipe(path, ["data.words.ratio=2"])
+    assert str(refused.value) == (
+        f"The recipe {path} cannot be followed:\n"
+        "data.words: The setting ratio of changed words is 2.0; it must be a number from 0 to 1."
+    )
     with pytest.raises(RecipeError, match=r"a backbone reads those of data.on_screen alone: give that too"):
         load_recipe(path, ["data.features=null", "backbone.model=builtin", "adapter=null"])
 

@@ -148,6 +148,28 @@ def test_a_shape_that_a_matcher_does_not_take() -> None:
         matcher_cost(matcher, replace(SMALL, frames=13))
 
 
+def test_what_is_too_much_is_named_by_its_option() -> None:
+    with pytest.raises(UsageError, match="at most 3 windows, and 4 are asked for; give fewer --windows"):
+        recipe_cost(
+            small_recipe(matcher={"name": "tcd", "settings": {"max_frames": 3}}, adapter=None),
+            replace(SMALL, windows=4),
+        )
+    among = small_recipe(
+        matcher={"name": "temporal", "settings": {"max_frames": 6}}, adapter={"kind": "linear", "windows": True}
+    )
+    with pytest.raises(
+        UsageError, match="at most 6 frames and windows together, and 3 and 4 are asked for; give fewer"
+    ):
+        recipe_cost(among, replace(SMALL, windows=4))
+    assert recipe_cost(among, replace(SMALL, windows=3)).shape.windows == 3
+
+
+@pytest.mark.parametrize("name", ["textvr/tcd", "textvr/x_pool", "vitevqa/x_clip"])
+def test_shipped_recipes_are_counted_on_the_frames_of_their_rule(name: str) -> None:
+    done = run_here("cost", name, "--dimension", "64", "--batch", "1", environment={})
+    assert "clips of 12 frames of 64 numbers" in " ".join(done.stdout.split()), done.stderr
+
+
 def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WARM_UP_STEPS", 1)
     monkeypatch.setattr(timing, "STEPS", 3)
@@ -223,6 +245,6 @@ def test_the_command_as_json_and_what_it_needs(recipe_file: Path) -> None:
     assert found["whole"]["parameters"] == 2 * found["one"]["parameters"]
     bare = run_here("cost", recipe_file, environment={})
     assert (bare.returncode, bare.stdout) == (2, "")
-    assert "nobody knows their length; give --dimension" in bare.stderr
+    assert "features of the recipe are not read, so nobody knows their length; give --dimension" in bare.stderr
     both = run_here("cost", recipe_file, "--dimension", "16", "--measure", environment={})
     assert "leave --dimension out" in both.stderr

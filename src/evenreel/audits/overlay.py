@@ -13,7 +13,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING
 
-from evenreel.audits.overlay_measures import OWN, WRONG, OverlayMeasures, measure_overlay
+from evenreel.audits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
 from evenreel.audits.pairs import said_of
 from evenreel.audits.perturbed import AS_IS
 from evenreel.audits.perturbed_tables import ends, standing_table
@@ -48,9 +48,10 @@ DISTANCE_METHOD = (
 
 EFFECT_METHOD = (
     "The effect is by how much further a wrong clip rises with the words than with the control, as many letters that "
-    "say nothing, in standard deviations; 0 is no further. The interval is of percentiles of bootstrap samples of the "
-    "clips whose words they are, with all their captions (Efron 1979), and p is of the signed-rank test of Wilcoxon "
-    "(1945) over these clips."
+    "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, "
+    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is of percentiles "
+    "of bootstrap samples of the clips whose words they are, with all their captions (Efron 1979), and p is of the "
+    "signed-rank test of Wilcoxon (1945) over these clips."
 )
 
 
@@ -82,7 +83,12 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
             standing_table(measured.own),
         ),
         figures=tuple(_figures(measured)),
-        notices=(*said_of(scores), *edited_uses(uses), *perturbed_notices(measured.own, NO_CONTROL, UNMOVED)),
+        notices=(
+            *said_of(scores),
+            *edited_uses(uses),
+            *_silent(measured),
+            *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
+        ),
         method=(PLACING_METHOD, DISTANCE_METHOD, EFFECT_METHOD, STANDING_METHOD),
         confidence=settings.confidence,
     )
@@ -91,18 +97,30 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
 def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
     """The effect plainly, then how often the wrong clip is first, then what becomes of own clips."""
     effect, edit = measured.effect, measured.edit
-    if isnan(effect.value):
-        return "No wrong clip has a score among others that differ, so nothing can be measured."
     few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
     wrong, own = measured.shifts[WRONG, edit], measured.shifts[OWN, edit]
     beyond = f", {effect.value:.2f} beyond the control" if measured.own.controlled else ""
+    beyond += interval_words(effect, confidence)
+    rises, falls = f"{wrong.places.value:.2f} places{beyond}", f"{own.places.value:.1f} places"
+    if measured.unit == "sd":
+        rises = f"{wrong.sd.value:.2f} standard deviations of the other clips' scores{beyond}, and by "
+        rises += f"{wrong.places.value:.1f} places"
+        falls = falls if isnan(own.sd.value) else f"{own.sd.value:.2f} standard deviations and {falls}"
     return (
-        f"{few}{_lead(measured)}: a wrong clip that carries words of the caption's clip rises by {wrong.sd.value:.2f} "
-        f"standard deviations of the other clips' scores{beyond}{interval_words(effect, confidence)}, and by "
-        f"{wrong.places.value:.1f} places. It is first for {measured.first[edit]:.1f}% of captions, without the words "
-        f"for {measured.first[AS_IS]:.1f}%. The clip of a caption falls by {own.sd.value:.2f} standard deviations and "
-        f"{own.places.value:.1f} places when it carries another's words."
+        f"{few}{_lead(measured)}: a wrong clip that carries words of the caption's clip rises by {rises}. It is first "
+        f"for {measured.first[edit]:.1f}% of captions, without the words for {measured.first[AS_IS]:.1f}%. The clip of "
+        f"a caption falls by {falls} when it carries another's words."
     )
+
+
+def _silent(measured: OverlayMeasures) -> Iterator[str]:
+    """That pairs have no distance, and what the effect is in for that."""
+    if count := measured.unknown[WRONG]:
+        yield (
+            f"Of {len(measured.pairs.own):,} pairs of a caption and a wrong clip, {count:,} have no distance before or "
+            "after an edit: the other clips all score the same, as they do where words alone count and no screen shows "
+            "them, or the wrong clip scores minus infinity. The effect is in places, which all pairs have."
+        )
 
 
 def _lead(measured: OverlayMeasures) -> str:
@@ -119,21 +137,23 @@ def _lead(measured: OverlayMeasures) -> str:
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
     controlled = measured.own.controlled
     columns = ["edit"]
-    for unit in ("SD", "places"):
+    for unit in UNITS.values():
         columns += [f"{does}, {unit}", "low", "high"]
         columns += [f"beyond the control, {unit}", "low", "high"] if controlled else []
     rows = []
     for edit in measured.pairs.edits:
         shift = measured.shifts[whose, edit]
         row: list[Cell] = [edit]
-        for unit, figure in (("sd", shift.sd), ("places", shift.places)):
-            row += [*ends(figure), *(ends(shift.beyond[unit]) if controlled else ())]
+        for unit in UNITS:
+            row += [*ends(getattr(shift, unit)), *(ends(shift.beyond[unit]) if controlled else ())]
         rows.append(tuple(row))
     gallery = f"in a gallery of {len(measured.pairs.clip_ids):,}"
     counted = f"{len(measured.pairs.own):,} pairs of a caption and a wrong clip, words of {measured.clips:,} clips"
     if whose == OWN:
         counted = f"{len(measured.own.perturbed.own):,} captions of {measured.own.clips:,} clips"
     note = f"SD: standard deviations of the scores of the other clips. {counted}, {gallery}."
+    if unknown := measured.unknown[whose]:
+        note += f" {unknown:,} of them have no distance, so they count in none of the columns SD."
     return AuditTable(title, tuple(columns), tuple(rows), note)
 
 
@@ -156,8 +176,9 @@ def _first_table(measured: OverlayMeasures) -> AuditTable:
 def _figures(measured: OverlayMeasures) -> Iterator[AuditFigure]:
     edits = measured.pairs.edits
     series = {"a wrong clip rises": WRONG, "the caption's clip falls": OWN}
+    moved = {"sd": "standard deviations of the other clips' scores", "places": "places gained, or lost"}
     for unit, title, axis in (
-        ("sd", "How far clips move by words on screen", "standard deviations of the other clips' scores"),
+        (measured.unit, "How far clips move by words on screen", moved[measured.unit]),
         ("first", "Who is first by words on screen", "points of the first place gained, or lost"),
     ):
         drawn = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,14 +18,12 @@ from evenreel.audits.perturbed import AS_IS, Column, Perturbed, Places, Standing
 from evenreel.audits.perturbed_measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
 from evenreel.audits.samples import mean_intervals
+from evenreel.corpus.lenders import OVERLAY_OF
 from evenreel.errors import CorpusError
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.types import Corpus, ScoreBlocks
-
-OVERLAY_OF = "overlay_of"
-"""Column of the clips that names the clip whose words each carries after the edit."""
 
 WRONG, OWN = "the wrong clip", "its clip"
 """Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
@@ -33,7 +31,11 @@ WRONG, OWN = "the wrong clip", "its clip"
 _WORSE = {WRONG: -1.0, OWN: 1.0}
 """Which way it is to the worse: a wrong clip gets nearer to the first place, the own clip further away."""
 
-_UNITS = ("sd", "places", "first")
+Unit = Literal["sd", "places"]
+UNITS: dict[Unit, str] = {"sd": "SD", "places": "places"}
+"""What the effect may be in, as a table's head has it."""
+
+_UNITS = (*UNITS, "first")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class OverlayMeasures:
         pairs: captions, each with a clip that carries the words of its own; `Perturbed.own` is that wrong clip.
         first: share of `pairs` in which the wrong clip is first, in percent, by the edit; `AS_IS` without one.
         shifts: by whose it is (`WRONG`, `OWN`) and the edit.
-        effect: rise of wrong clips in standard deviations under the first edit, beyond the control where there is one.
+        unknown: by whose it is, how many have no distance in some version: they count in no figure of distances.
+        effect: rise of wrong clips under the first edit, beyond the control where there is one, in `unit`.
         clips: whose words some wrong clip carries.
     """
 
@@ -70,6 +73,7 @@ class OverlayMeasures:
     pairs: Perturbed
     first: dict[str, float]
     shifts: dict[tuple[str, str], Shift]
+    unknown: dict[str, int]
     effect: Effect
     clips: int
 
@@ -77,6 +81,11 @@ class OverlayMeasures:
     def edit(self) -> str:
         """The edit that the effect is of."""
         return self.own.main[0]
+
+    @property
+    def unit(self) -> Unit:
+        """What the effect is in."""
+        return _unit(self.unknown)
 
 
 def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> OverlayMeasures:
@@ -102,13 +111,20 @@ def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
     of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
     shifts: dict[tuple[str, str], Shift] = {}
+    unknown: dict[str, int] = {}
     for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.own)):
         found = _shifts(_columns(some, _WORSE[whose]), groups, settings)
         shifts |= {(whose, edit): shift for edit, shift in found.items()}
+        unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
     return OverlayMeasures(
-        own, pairs, {edit: _share(one) for edit, one in standings.items()}, shifts,
-        _effect(own.main[0], shifts, standings, lenders), len(np.unique(lenders)),
+        own, pairs, {edit: _share(one) for edit, one in standings.items()}, shifts, unknown,
+        _effect(own.main[0], _unit(unknown), shifts, standings, lenders), len(np.unique(lenders)),
     )  # fmt: skip
+
+
+def _unit(unknown: Mapping[str, int]) -> Unit:
+    """Distances, unless a pair has none: where the others score alike, just what words lift furthest may have none."""
+    return "places" if unknown[WRONG] else "sd"
 
 
 def _carried(corpus: Corpus) -> dict[str, str]:
@@ -179,14 +195,17 @@ def _shifts(columns: Mapping[str, Mapping[str, Column]], groups: Places, setting
 
 
 def _effect(
-    edit: str, shifts: Mapping[tuple[str, str], Shift], standings: Mapping[str, Standings], groups: Places
+    edit: str,
+    unit: Unit,
+    shifts: Mapping[tuple[str, str], Shift],
+    standings: Mapping[str, Standings],
+    groups: Places,
 ) -> Effect:
     values = _columns(standings, _WORSE[WRONG])
-    shift, column, beyond = shifts[WRONG, edit], values[edit]["sd"], ""
-    figure = shift.sd
+    shift, column, beyond = shifts[WRONG, edit], values[edit][unit], ""
+    figure: Interval = getattr(shift, unit)
     if CONTROL in values:
-        figure, column, beyond = shift.beyond["sd"], column - values[CONTROL]["sd"], " beyond the control"
-    p = None if isnan(figure.value) else wilcoxon_test(column, groups)
-    enough = len(np.unique(groups[~np.isnan(column)])) >= ENOUGH
-    name = f"rise of a wrong clip{beyond} ({edit}), SD"
-    return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=enough)
+        figure, column, beyond = shift.beyond[unit], column - values[CONTROL][unit], " beyond the control"
+    name = f"rise of a wrong clip{beyond} ({edit}), {UNITS[unit]}"
+    p = wilcoxon_test(column, groups)
+    return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=len(np.unique(groups)) >= ENOUGH)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features import FoundClips, StoredClips
-from evenreel.features.manifest import Manifest
-from evenreel.features.word_changes import WordChanges, with_changed_words
+from evenreel.features.sentences import Sentences
+from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
 from evenreel.types import Encoder, VideoFeatures
 
 
@@ -18,6 +18,7 @@ def changed_words(
     videos: VideoFeatures,
     changes: WordChanges | None,
     progress: Callable[[float], None] = lambda share: None,
+    encoder: Callable[[], Encoder] | None = None,
 ) -> VideoFeatures:
     """The features with what is left of the words on screen; see `evenreel.features.word_changes.with_changed_words`.
 
@@ -26,6 +27,7 @@ def changed_words(
         videos: `found.load()`.
         changes: what is done to words; None for nothing.
         progress: called with the share of the sentences to encode that is done.
+        encoder: gives the encoder of the features, where several parts share it; None for `encoder_of(found)`.
 
     Raises:
         FeaturesError: see there; or the encoder is needed, and cannot be had.
@@ -33,14 +35,41 @@ def changed_words(
     """
     if changes is None:
         return videos
-    return with_changed_words(found, videos, changes, lambda: _encoder(found.folder, found.manifest), progress)
+    return with_changed_words(found, videos, changes, encoder or partial(encoder_of, found), progress)
 
 
-def _encoder(folder: Path, manifest: Manifest) -> Encoder:
+def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
+    """What the windows of clips say, by the clips' ids, where `changed_words` gives their features.
+
+    Args:
+        found: the clips, with on-screen text.
+        changes: what is done to words.
+
+    Raises:
+        FeaturesError: as `changed_words`.
+    """
+    shards, _ = found.shards(without=("frames",))
+    sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
+    for shard in shards.values():
+        if shard.window_texts is not None and shard.windows is not None:
+            sentences.know(shard.window_texts, shard.windows)
+    return {
+        clip_id: tuple(one.text for one in changed_windows(shard, clip_id, changes, found.made, sentences.fits))
+        for clip_id, shard in shards.items()
+    }
+
+
+def encoder_of(found: FoundClips | StoredClips) -> Encoder:
+    """The encoder that features name.
+
+    Raises:
+        FeaturesError: it cannot be had.
+    """
+    manifest = found.manifest
     try:
         return load_encoder(manifest.encoder_id, precision=manifest.precision)
     except EncoderError as error:
         raise FeaturesError(
-            f"Changed words on screen have to be read by the encoder of the features in {folder}, {manifest.title}, "
-            f"and it cannot be had: {error}"
+            f"Changed words on screen have to be read by the encoder of the features in {found.folder}, "
+            f"{manifest.title}, and it cannot be had: {error}"
         ) from error

@@ -35,6 +35,7 @@ class CorpusFeatures:
         texts: of every caption of the corpus, with their role graphs where the matcher reads these.
         videos: of its clips, without those that were set aside.
         set_aside: these, with the reason.
+        found: what the clips were loaded from, without any change to their words.
         notices: sentences on what is longer than anything that the matcher was trained on.
         uses: what was done to the clips, for `evenreel.types.Scores`: that words on screen were changed, as in training
             or as a probe asks.
@@ -43,6 +44,7 @@ class CorpusFeatures:
     texts: TextFeatures
     videos: VideoFeatures
     set_aside: tuple[ClipAside, ...]
+    found: FoundClips | StoredClips
     notices: tuple[str, ...]
     uses: tuple[str, ...] = ()
 
@@ -82,7 +84,7 @@ def load_features_for(
     if pretrained.matcher.limits.graphs:
         texts = with_graphs(texts, corpus, progress)
     notices = tuple(_longer(pretrained.about.inputs, texts, videos))
-    return CorpusFeatures(texts, videos, aside, notices, changes.uses)
+    return CorpusFeatures(texts, videos, aside, found, notices, changes.uses)
 
 
 def asks_seen(pretrained: Pretrained) -> bool:

@@ -31,7 +31,9 @@ def cost(
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Captions, and clips, that are counted on.")] = 64,
-    frames: Annotated[int, typer.Option(min=1, help="Frames of each clip.")] = 20,
+    frames: Annotated[
+        int | None, typer.Option(min=1, help="Frames of each clip. \\[default: those of the backbone's rule, or 20]")
+    ] = None,
     words: Annotated[int, typer.Option(min=1, help="Words of each caption.")] = 30,
     windows: Annotated[
         int, typer.Option(min=1, help="Windows of on-screen text of each clip, for matchers that read them.")
@@ -45,14 +47,14 @@ def cost(
     as_json: JsonOption = False,
 ) -> None:
     """Say what a recipe's matcher costs: parameters, multiply-adds, bytes of a gallery, seconds an epoch."""
-    from evenreel.training.cost import Shape, recipe_cost
+    from evenreel.training.cost import Shape, frames_of, recipe_cost
     from evenreel.training.recipe_files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     if measure and dimension is not None:
         raise UsageError("--measure takes the features of the recipe, which have their own D; leave --dimension out.")
     times, own_dimension, learned = _measured(chosen) if measure else (None, dimension or _dimension(chosen), None)
-    found = recipe_cost(chosen, Shape(own_dimension, batch, frames, words, windows), learned)
+    found = recipe_cost(chosen, Shape(own_dimension, batch, frames or frames_of(chosen), words, windows), learned)
     if as_json:
         _print_json(found, times)
     else:
@@ -65,7 +67,8 @@ def _dimension(recipe: Recipe) -> int:
 
     folder = Path(recipe.data.features or "")
     if recipe.data.features is None or not folder.is_dir():
-        raise UsageError("The features of the recipe are not there, so nobody knows their length; give --dimension.")
+        what = "features" if recipe.backbone is None else "towers"
+        raise UsageError(f"The {what} of the recipe are not read, so nobody knows their length; give --dimension.")
     manifest = read_manifest(folder)
     streams = manifest.chosen(folder, recipe.data.streams)
     return sum(stream.dimension for stream in streams) or manifest.dimension

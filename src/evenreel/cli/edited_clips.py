@@ -31,8 +31,8 @@ from evenreel.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from evenreel.corpus.lenders import OverlayName
     from evenreel.features.edited_clips import ClipEdit, ClipEditReport
-    from evenreel.features.overlay import OverlayName
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
@@ -51,11 +51,13 @@ NO_TEXTS = (
     "Words on screen that come with the corpus are left out, for they are not all that the new clips show, nor timed "
     "as these are: have the frames read (--words ocr), of clips without the edit too."
 )
+_FOR_REMOVAL = ("place", "control", "share", "model", "tagger", "device")
 MODEL_HELP = "CLIP or SigLIP that finds what goes: a hub id, a folder, or 'builtin'."
 
 
 @corpus_app.command("edit")
 def edit_corpus(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     out: Annotated[Path, typer.Option(help="Folder of the corpus of edited clips.")],
     remove: Annotated[str | None, typer.Option(help=REMOVE_HELP)] = None,
@@ -86,9 +88,8 @@ def edit_corpus(
             "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay or "
             "overlay-control, and not both."
         )
-    if edit is not None and (place or control):
-        raise UsageError("--place and --control go with --remove; the control of --edit overlay is overlay-control.")
     if edit is not None:
+        _check_removes_nothing(context)
         change = _overlay(edit, seed, folder)
     else:
         what = {"removed": remove, "control": control, "places": tuple(place or ()), "share": share, "seed": seed}
@@ -105,6 +106,17 @@ def edit_corpus(
     _show(report, as_json)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _check_removes_nothing(context: typer.Context) -> None:
+    """Refuse what says how --remove finds what goes."""
+    sources = {option: context.get_parameter_source(option) for option in _FOR_REMOVAL}
+    given = [f"--{option}" for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if given:
+        raise UsageError(
+            f"With --edit, leave {' and '.join(given)} out: that is about what --remove takes away; the control of "
+            "--edit overlay is overlay-control."
+        )
 
 
 def _removal(values: Mapping[str, Any], tagger: str, model: str, device: str) -> Callable[[Corpus], Change]:

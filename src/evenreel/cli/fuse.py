@@ -56,15 +56,19 @@ def fuse(
         raise UsageError(
             f"{out} does not end in .npz, which keeps ids and what the scores use; give --out such a name."
         )
-    paths = system_names(scores)
+    paths, held_out = system_names(scores), validation_scores or []
+    if out.resolve() in {path.resolve() for path in (*scores, *held_out)}:
+        raise UsageError(f"{out} is one of the files to fuse; give --out another name.")
     if (split or validation_split) and corpus is None:
         raise UsageError("--split and --validation-split are parts of a corpus; name its folder with --corpus.")
+    if validation_split and not held_out:
+        raise UsageError("--validation-split is of --validation-scores; give these, or leave it out.")
     if direction and by != "rank":
         raise UsageError("--direction says whose ranks are fused; sums serve both, so leave it out or add --by rank.")
     check_place(out)
     whole = None if corpus is None else load_corpus(corpus)
     systems = {name: _read(path, whole, split) for name, path in paths.items()}
-    validation = _validation(validation_scores or (), whole, validation_split, learn=not weight)
+    validation = _validation(held_out, whole, validation_split, learn=not weight)
     fused = fuse_scores(
         systems,
         cast("Way", by),

@@ -37,7 +37,10 @@ RULE_HELP = "Take them of the features by this rule.  \\[default: as in training
 PROBE_HELP = "all or generated: whose frames are moved."
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 WORDS_HELP = "Words on screen that bm25 looks for: corpus or ocr.  \\[default: those of the last run]"
-BY_HELP = "What bm25 compares: words, or trigrams, which survive misread letters.  \\[default: words]"
+BY_HELP = (
+    "What bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without spaces, "
+    "such as Chinese.  \\[default: words]"
+)
 RATIO_HELP = "Keep this share of the words on screen, 0 to 1.  \\[default: as in training]"
 UNIT_HELP = "What is kept or left out as one: word, window or clip.  \\[default: as in training, or word]"
 ERRORS_HELP = "Misread this share of the characters of words on screen, 0 to 1.  \\[default: as in training]"
@@ -87,7 +90,7 @@ def score(
     )
     word_probe = WordProbe(ocr_ratio, char_errors, words_seed, words_unit)
     options = WordOptions(words, by, rule, word_probe)
-    options.check(checkpoint, change, seen)
+    options.check(checkpoint, change, seen, device)
     if not asks_bm25(checkpoint):
         change.check(out)
     check_place(out)

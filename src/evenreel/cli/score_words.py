@@ -43,8 +43,8 @@ class WordOptions:
             if word not in (None, *known):
                 raise UsageError(f"{option} is {word!r}; it must be {' or '.join(known)}.")
 
-    def check(self, checkpoint: str, change: Probe, seen: Path | None) -> None:
-        """Refuse options of words for a matcher, and those of frames for words.
+    def check(self, checkpoint: str, change: Probe, seen: Path | None, device: str) -> None:
+        """Refuse options of words for a matcher, and those of frames and models for words.
 
         Raises:
             UsageError: one is given.
@@ -54,6 +54,12 @@ class WordOptions:
                 raise UsageError("--words and --by are for bm25; a matcher reads what it was trained on.")
         elif seen or replace(change, rule=None, seed=0) != Probe():
             raise UsageError("bm25 reads the words on screen and no frame; leave the options about frames out.")
+        elif change.seed:
+            raise UsageError(
+                "--seed draws frames, and bm25 reads none; --words-seed says which words are kept or misread."
+            )
+        elif device != "auto":
+            raise UsageError("bm25 has no model that could run on a device; leave --device out.")
         elif self.probe.unit == "window":
             raise UsageError(
                 "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."

@@ -120,7 +120,7 @@ def show_result(result: SearchResult, as_json: bool) -> None:
 
 def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     times = ", ".join(map(_stretch, hit.moments))
-    scores = "  ".join(f"{channel} {value:.2f}" for channel, value in hit.scores.items())
+    scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
     for text in hit.on_screen:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
@@ -131,10 +131,22 @@ def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{confidence}{scores}{told}[/]")
     if hit.parts:
-        parts = ", ".join(f"{PARTS.get(name, name)} {value:.2f}" for name, value in hit.parts.items())
-        out.print(f"      [dim]reranked by {safe(parts)}: mean {hit.scores['reranked']:.2f}[/]")
+        out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:
         out.print(f"      [dim]also {safe(path)}[/]")
+
+
+def _parts(hit: Hit) -> str:
+    """What a matcher's score is the mean of."""
+    unread = {"on_screen": " (none read)"} if hit.none_read else {}
+    return ", ".join(
+        f"{PARTS.get(name, name)} {_decimals(value)}{unread.get(name, '')}" for name, value in hit.parts.items()
+    )
+
+
+def _decimals(value: float) -> str:
+    """Two decimals, and no minus before 0.00."""
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def _stretch(moment: MomentHit) -> str:

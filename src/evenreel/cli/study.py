@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.audits.frame_order import OrderStage
     from evenreel.audits.result import AuditResult
+    from evenreel.features.settings import Words
     from evenreel.studies.loading import OtherCorpus, Sources
     from evenreel.studies.material import StudyMaterial, StudySettings
     from evenreel.training.recipe import Recipe
@@ -72,6 +73,7 @@ OTHER_HELP = (
     "--split; again for more."
 )
 SEEN_HELP = "Folder of features by the towers of --matcher or --start before their training, where it asks for some."
+WORDS_HELP = r"Words on screen that tcd/... looks at: corpus or ocr. \[default: those of the last run]"
 MARGIN_HELP = r"Points of R@1 that a shortlist may lose, for rerank/depth. \[default: 1]"
 STAGE_HELP = "Move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video)."
 
@@ -107,6 +109,7 @@ def study(
     other: Annotated[list[str] | None, typer.Option(help=OTHER_HELP)] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     margin: Annotated[float | None, typer.Option(help=MARGIN_HELP)] = None,
+    words: Annotated[str | None, typer.Option(help=WORDS_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
     as_json: JsonOption = False,
@@ -156,7 +159,7 @@ def study(
     sources = Sources(
         corpus, features, _named(matcher), {one: Path(place) for one, place in _named(scores).items()},
         split, train_split, chosen.data.validation, chosen.start, _reads_graphs(chosen, base or ()), videos, device,
-        seen, _others(other, split),
+        seen, _others(other, split), cast("Words | None", words),
     )  # fmt: skip
     for file in (REPORT, RESULTS):
         check_place(out / file)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from evenreel.errors import CorpusError
+
+OverlayName = Literal["overlay", "overlay-control"]
+OVERLAY: OverlayName = "overlay"
+OVERLAY_CONTROL: OverlayName = "overlay-control"
+OVERLAYS = (OVERLAY, OVERLAY_CONTROL)
+"""Names of the edits of clips: with another clip's words, and with as many letters that say nothing."""
+
+OVERLAY_OF = "overlay_of"
+"""Column of the clips that names the clip whose words each carries."""
 
 Fits = Callable[[str, str], bool]
 """Whether a borrower, named first, may take the words of a lender."""

@@ -105,11 +105,14 @@ def uniform_weights(count: int) -> tuple[float, ...]:
     return prior_weights([1] * count)
 
 
-def standardisation(scores: Sequence[ScoreBlocks]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def standardisation(
+    scores: Sequence[ScoreBlocks], names: Sequence[str] = ()
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each member's scores over all pairs, read once, a band at a time.
 
     Args:
         scores: of each member, of the captions and clips of the validation split.
+        names: what sentences call each member; empty for its number.
 
     Returns:
         `means` and `scales` of a `Fusion`.
@@ -117,7 +120,8 @@ def standardisation(scores: Sequence[ScoreBlocks]) -> tuple[tuple[float, ...], t
     Raises:
         ScoresError: a score is no finite number, or all scores of a member are the same.
     """
-    means, scales = zip(*(_mean_and_deviation(one, number) for number, one in enumerate(scores, 1)), strict=True)
+    called = names or _numbered(scores)
+    means, scales = zip(*(_mean_and_deviation(*one) for one in zip(scores, called, strict=True)), strict=True)
     return means, scales
 
 
@@ -146,7 +150,10 @@ def learned_weights(
         tables /= torch.tensor(scales, dtype=tables.dtype)[:, None, None]
     factors = _least(tables, torch.from_numpy(np.stack(answers.matrix.nonzero()).astype(np.int64)))
     if not factors.sum() > 0:
-        raise ScoresError("No weights can be learned: no member scores answers higher; fuse with uniform weights.")
+        raise ScoresError(
+            "No weights can be learned: no member scores answers higher; fuse with uniform weights (`evenreel fuse` "
+            "without --validation-scores), or with your own (--weight)."
+        )
     return tuple(float(factor) for factor in factors / factors.sum())
 
 
@@ -189,17 +196,22 @@ def _numbers(values: object) -> bool:
     )
 
 
-def _mean_and_deviation(scores: ScoreBlocks, number: int) -> tuple[float, float]:
+def _numbered(scores: Sequence[ScoreBlocks]) -> list[str]:
+    return [f"member {number}" for number in range(1, len(scores) + 1)]
+
+
+def _mean_and_deviation(scores: ScoreBlocks, name: str) -> tuple[float, float]:
     """Bands are merged as in Chan, Golub and LeVeque 1983, which loses no digits where the mean is large."""
     count, mean, squares = 0, 0.0, 0.0
-    for _, band in _bands(scores, number):
+    for _, band in _bands(scores, name):
         size, gap = band.size, float(band.mean(dtype=np.float64)) - mean
         squares += float(band.var(dtype=np.float64)) * size + gap**2 * count * size / (count + size)
         mean, count = mean + gap * size / (count + size), count + size
     deviation = math.sqrt(squares / count)
     if deviation <= NOTHING * abs(mean):
         raise ScoresError(
-            f"All scores of member {number} are {mean:g}, so they have no scale; leave it out or do not standardise."
+            f"All scores of {name} are {mean:g}, so they have no scale; leave them out or do not standardise (with "
+            "`evenreel fuse`: --by sum or --by rank)."
         )
     return mean, deviation
 
@@ -207,20 +219,20 @@ def _mean_and_deviation(scores: ScoreBlocks, number: int) -> tuple[float, float]
 def _tables(scores: Sequence[ScoreBlocks], shape: tuple[int, int]) -> NDArray[np.float32]:
     """(M, Q, V), the one copy of all scores that is held."""
     tables = np.empty((len(scores), *shape), np.float32)
-    for number, (table, one) in enumerate(zip(tables, scores, strict=True), 1):
-        for rows, band in _bands(one, number):
+    for table, one, name in zip(tables, scores, _numbered(scores), strict=True):
+        for rows, band in _bands(one, name):
             table[rows] = band
     return tables
 
 
-def _bands(scores: ScoreBlocks, number: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+def _bands(scores: ScoreBlocks, name: str) -> Iterator[tuple[slice, NDArray[Any]]]:
     """All scores of a member, some rows at a time."""
     count, width = len(scores.caption_ids), len(scores.video_ids)
     height = max(1, BAND_SCORES // width)
     for start, stop in pairwise([*range(0, count, height), count]):
         band = scores.block(slice(start, stop), slice(0, width))
         if not np.isfinite(band).all():
-            raise ScoresError(f"Member {number} gives a score that is no finite number; its training went wrong.")
+            raise ScoresError(f"A score of {name} is no finite number; its training went wrong.")
         yield slice(start, stop), band
 
 

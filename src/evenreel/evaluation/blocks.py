@@ -80,6 +80,46 @@ def _rankable(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
+def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
+    """Scores with the captions and videos of others, in their order; what the others lack is left out.
+
+    A table is not copied for it; other scores that are in another order are worked out once, and held.
+
+    Raises:
+        ScoresError: a caption or a video of the others has no scores; a table has not the shape that its ids say.
+    """
+    same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
+    return scores if same else _Moved(scores, like)
+
+
+class _Moved:
+    """Scores whose rows and columns are had in another order; it is a `ScoreBlocks`."""
+
+    def __init__(self, scores: ScoreBlocks, like: ScoreBlocks) -> None:
+        CheckedScores(scores)  # that a table has its shape
+        self.caption_ids: Sequence[str] = like.caption_ids
+        self.video_ids: Sequence[str] = like.video_ids
+        self.uses: tuple[str, ...] = tuple(getattr(scores, "uses", ()))
+        every = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
+        self._values = _as_table(scores.values if isinstance(scores, Scores) else scores.block(*every))
+        self._rows = _places(scores.caption_ids, like.caption_ids, "caption")
+        self._columns = _places(scores.video_ids, like.video_ids, "clip")
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        return np.asarray(self._values[np.ix_(self._rows[captions], self._columns[videos])])
+
+
+def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[np.int64]:
+    place = {one: number for number, one in enumerate(there)}
+    missing = [one for one in wanted if one not in place]
+    if missing:
+        raise ScoresError(
+            f"Scores lack {len(missing):,} of {len(wanted):,} {what}s of those that they go with, {missing[0]!r} for "
+            "example; both must be of the same split."
+        )
+    return np.array([place[one] for one in wanted], np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class CaptionGroups:
     """Q captions as G groups, one a clip.

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import row_bands
-from evenreel.evaluation.two_stage import aligned
-from evenreel.types import ScoreBlocks, Scores
+from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:
     from evenreel.debias.fusion import Fusion
@@ -33,7 +32,11 @@ if TYPE_CHECKING:
 Way = Literal["standard", "sum", "rank"]
 
 TEST_SPREAD = "mean and spread of the scores to be ranked"
-RANKS: dict[Direction, str] = {"t2v": "ranks among all clips", "v2t": "ranks among all captions"}
+RANKS: dict[Direction, str] = {
+    "t2v": "ranks among all clips, for captions' searches alone",
+    "v2t": "ranks among all captions, for videos' searches alone",
+}
+"""What sums of ranks use: they say nothing about the other direction, whose figures they must not be taken for."""
 
 RANK_CONSTANT = 60
 """What is added to a rank, as in the paper: the larger, the less the first places stand out."""
@@ -109,11 +112,13 @@ class FusedVideoRanks(FusedScores):
     def _table(self) -> NDArray[np.float32]:
         """(Q, V): a rank needs a whole column, which each band of rows would work out again."""
         shape = (len(self.video_ids), len(self.caption_ids))
-        total = np.zeros(shape[::-1])
-        for system, weight in zip(self.systems, self.fusion.weights, strict=True):
-            for start, band in row_bands(system.block, shape, "v2t"):
-                total[:, start : start + len(band)] += weight * reciprocal_ranks(band).T
-        return _listed(total)
+        table = np.empty(shape[::-1], np.float32)
+        for bands in zip(*(row_bands(system.block, shape, "v2t") for system in self.systems), strict=True):
+            start, total = bands[0][0], np.zeros(bands[0][1].shape)
+            for (_, band), weight in zip(bands, self.fusion.weights, strict=True):
+                total += weight * reciprocal_ranks(band)
+            table[:, start : start + len(total)] = _listed(total).T
+        return table
 
 
 def fuse(
@@ -140,7 +145,7 @@ def fuse(
         ScoresError: systems differ in captions or clips; a score is NaN or, but for ranks, infinite; all scores of a
             system are the same.
         UsageError: there are fewer than two systems, the weights are wrong, or the validation has captions in common
-            with what is fused.
+            with what is fused, or nothing that is taken from it.
     """
     _check(systems, way, weights, validation, direction)
     from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
@@ -151,7 +156,8 @@ def fuse(
     if way == "rank":
         ranks = FusedRanks if direction == "t2v" else FusedVideoRanks
         return ranks(given, Fusion(tuple(weights) or uniform_weights(len(given))), _named(uses, RANKS[direction]))
-    means, scales = standardisation(held_out or given) if way == "standard" else ((), ())
+    looked = held_out or given
+    means, scales = standardisation(looked, [one.name for one in looked]) if way == "standard" else ((), ())
     if way == "standard" and held_out is None:
         uses.append(TEST_SPREAD)
     if not weights and held_out and validation and validation.answers is not None:
@@ -183,45 +189,25 @@ class _System:
     """Scores in the order of those of another system, held to being numbers; it is a `ScoreBlocks`."""
 
     def __init__(self, name: str, scores: ScoreBlocks, like: ScoreBlocks, *, finite: bool) -> None:
-        self._name, self._finite = name, finite
+        self.name, self._finite = name, finite
         self.caption_ids: Sequence[str] = like.caption_ids
         self.video_ids: Sequence[str] = like.video_ids
-        self._scores = CheckedScores(_in_order(scores, like))
+        self._scores = CheckedScores(aligned(scores, like))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         try:
             values = self._scores.block(captions, videos)
         except ScoresError as error:
-            raise ScoresError(f"{self._name}: {error}") from error
+            raise ScoresError(f"{self.name}: {error}") from error
         wrong = np.argwhere(~np.isfinite(values) if self._finite else np.isposinf(values))
         if len(wrong):
             row, column = (int(place) for place in wrong[0])
             caption, video = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
             raise ScoresError(
-                f"{self._name}: the score of {caption!r} and {video!r} is {values[row, column]}, which cannot be added "
+                f"{self.name}: the score of {caption!r} and {video!r} is {values[row, column]}, which cannot be added "
                 "to another system's; lists that leave pairs out are fused by rank."
             )
         return values
-
-
-class _Moved:
-    """A table whose rows and columns are had in another order, without a copy of the whole; it is a `ScoreBlocks`."""
-
-    def __init__(self, scores: Scores, like: ScoreBlocks) -> None:
-        CheckedScores(scores)  # that it has its shape
-        self.caption_ids: Sequence[str] = like.caption_ids
-        self.video_ids: Sequence[str] = like.video_ids
-        self._values = np.asanyarray(scores.values)
-        self._rows = _places(scores.caption_ids, like.caption_ids)
-        self._columns = _places(scores.video_ids, like.video_ids)
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        return np.asarray(self._values[np.ix_(self._rows[captions], self._columns[videos])])
-
-
-def _in_order(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
-    same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
-    return _Moved(scores, like) if isinstance(scores, Scores) and not same else aligned(scores, like)
 
 
 def _check(
@@ -248,6 +234,11 @@ def _check(
         return
     if way == "rank":
         raise UsageError("Ranks need no scale, and their weights are not learned; leave the validation scores out.")
+    if way == "sum" and (weights or validation.answers is None):
+        raise UsageError(
+            "Sums need no scale, so nothing but weights is taken from validation scores; let these be learned from "
+            "answers, or leave the validation scores out."
+        )
     if len(validation.systems) != len(systems):
         raise UsageError(
             f"There are validation scores of {len(validation.systems)} systems, and {len(systems)} are fused; give "
@@ -290,8 +281,3 @@ def _uses(systems: Iterable[ScoreBlocks]) -> list[str]:
 
 def _named(uses: Sequence[str], *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*uses, *more)))
-
-
-def _places(there: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
-    place = {one: number for number, one in enumerate(there)}
-    return np.array([place[one] for one in wanted], np.int64)

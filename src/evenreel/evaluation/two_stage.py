@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import ScoresError, UsageError
-from evenreel.types import ScoreBlocks, Scores
+from evenreel.errors import UsageError
+from evenreel.evaluation.blocks import CheckedScores, aligned
+from evenreel.types import ScoreBlocks
 
 Matrix = NDArray[Any]
 
@@ -25,7 +26,8 @@ class TwoStage:
     shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose dear
     score is that is never retrieved. With a depth of all videos the rankings are those of the dear score.
 
-    The values are places, not similarities: they mean something within a caption's ranking only.
+    The values are places, not similarities: they mean something within a caption's ranking only. `uses` is what the
+    scores that have a part in them use, see `evenreel.types.Scores.uses`.
 
     Args:
         cheap: of Q captions and V videos.
@@ -35,7 +37,7 @@ class TwoStage:
 
     Raises:
         UsageError: the depth is below 1.
-        ScoresError: the cheap score lacks a caption or a video of the dear one.
+        ScoresError: the cheap score lacks a caption or a video of the dear one; a score is NaN.
     """
 
     def __init__(self, cheap: ScoreBlocks, dear: ScoreBlocks, depth: int | None, seed: int = 0) -> None:
@@ -43,15 +45,18 @@ class TwoStage:
             raise UsageError(f"The depth of a shortlist is {depth}; it must be 1 or more.")
         self.caption_ids: Sequence[str] = dear.caption_ids
         self.video_ids: Sequence[str] = dear.video_ids
-        self._cheap, self._dear, self._seed = aligned(cheap, dear), dear, seed
-        self._depth = depth
+        self._cheap, self._dear, self._seed = CheckedScores(aligned(cheap, dear)), CheckedScores(dear), seed
+        self._depth = len(dear.video_ids) if depth is None else min(depth, len(dear.video_ids))
+        self._whole = self._depth == len(dear.video_ids)
+        stages = (dear,) if self._whole else (cheap, dear)
+        self.uses = tuple(dict.fromkeys(use for stage in stages for use in getattr(stage, "uses", ())))
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
         """See `ScoreBlocks.block`."""
         start, stop, _ = captions.indices(len(self.caption_ids))
         rows, everything = slice(start, stop), slice(0, len(self.video_ids))
         dear = np.array(self._dear.block(rows, everything), np.float64)
-        if self._depth is None or self._depth >= len(self.video_ids):
+        if self._whole:
             return dear[:, videos]
         cheap = np.array(self._cheap.block(rows, everything), np.float64)
         chosen = np.zeros(cheap.shape, np.bool_)
@@ -99,29 +104,3 @@ def places(scores: Matrix) -> NDArray[np.float64]:
     found = np.empty(scores.shape)
     np.put_along_axis(found, order, steps, axis=1)
     return found
-
-
-def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
-    """Scores with the captions and videos of others, in their order; what the others lack is left out.
-
-    Raises:
-        ScoresError: a caption or a video of the others has no scores.
-    """
-    same = list(scores.caption_ids) == list(like.caption_ids) and list(scores.video_ids) == list(like.video_ids)
-    if same:
-        return scores
-    rows = _places_of(scores.caption_ids, like.caption_ids, "caption")
-    columns = _places_of(scores.video_ids, like.video_ids, "clip")
-    every = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
-    return Scores(every[np.ix_(rows, columns)], like.caption_ids, like.video_ids, tuple(getattr(scores, "uses", ())))
-
-
-def _places_of(there: Sequence[str], wanted: Sequence[str], what: str) -> list[int]:
-    place = {one: number for number, one in enumerate(there)}
-    missing = [one for one in wanted if one not in place]
-    if missing:
-        raise ScoresError(
-            f"The scores that choose shortlists lack {len(missing):,} of {len(wanted):,} {what}s, {missing[0]!r} for "
-            "example; they must be of the same split."
-        )
-    return [place[one] for one in wanted]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,18 +190,24 @@ class FoundClips:
         exact = self.made.words == "corpus"
         return pad_videos(list(shards), list(shards.values()), self.made.windows, exact=exact), aside
 
-    def shards(self) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
+    def shards(
+        self, without: Sequence[Literal["frames", "windows"]] = ()
+    ) -> tuple[dict[str, Shard], tuple[ClipAside, ...]]:
         """What is stored of the clips that have features, by their ids, and the clips that were set aside.
+
+        Args:
+            without: what is None in all of them, to hold no more features of a split than are needed; words stay.
 
         Raises:
             FeaturesError: as `load`.
         """
+        left: dict[str, Any] = dict.fromkeys(map(str, without))
         shards: dict[str, Shard] = {}
         aside: list[ClipAside] = []
         missing: list[str] = []
         for clip, key in self.keys:
             if (shard := self._shard(key)) is not None:
-                shards[clip.clip_id] = shard
+                shards[clip.clip_id] = replace(shard, **left)
             elif trouble := _known_trouble(clip, key, self.ledger):
                 aside.append(ClipAside(clip.clip_id, clip.path, *trouble))
             else:

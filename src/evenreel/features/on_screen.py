@@ -62,7 +62,7 @@ def read_on_screen(
             f"The features in {folder} have no on-screen text; name a folder that `evenreel features` made, without "
             "--no-ocr."
         )
-    shards, _ = found.shards()
+    shards, _ = found.shards(without=("frames", "windows"))
     if missing := next((clip_id for clip_id in clip_ids if clip_id not in shards), None):
         raise FeaturesError(
             f"The clip {missing} can be used, and was set aside when the features in {folder} were computed; compute "

@@ -9,9 +9,9 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -19,19 +19,13 @@ import polars as pl
 from PIL import Image, ImageDraw, ImageFont
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.lenders import dealt_lenders
-from evenreel.errors import MediaError, UsageError
+from evenreel.corpus.lenders import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, dealt_lenders
+from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.types import Corpus, Pixels
 
-OverlayName = Literal["overlay", "overlay-control"]
-OVERLAYS: tuple[OverlayName, ...] = get_args(OverlayName)
-
-OVERLAY_OF = "overlay_of"
-"""Column of the clips that names the clip whose words each carries."""
-
 MOST_LETTERS = 90
-"""Of the words that are lent; what is beyond is left out, at the end of a word."""
+"""Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
 
 HEIGHT, MOST_LINES, LEAST_LINE_PX = 0.2, 3, 12
 """Of the banner: share of the picture, lines, and the height of a line below which nobody reads it."""
@@ -40,6 +34,12 @@ LEAST_PICTURE_PX = 3 * LEAST_LINE_PX
 DARK, LIGHT = 24, 240
 _MARGIN = 0.02
 _NO_SUCH_LETTER = "\U0010fffd"
+
+_PLAIN = str.maketrans(
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+    | dict(zip("øØłŁđĐðÐħĦŧŦı\u2010\u2012–—\u2044", "oOlLdDdDhHtTi----/", strict=True))
+)
+"""Letters, dashes and the stroke of fractions that the font lacks and Unicode does not take apart."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class OverlaySettings:
         UsageError: there is no such edit.
     """
 
-    edit: OverlayName = "overlay"
+    edit: OverlayName = OVERLAY
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -69,30 +69,41 @@ class LentWords:
     Attributes:
         words: by clip, those of another one.
         lenders: by clip, whose they are.
-        reduced: clips whose words have letters that the font lacks, and go without them.
+        captioned: clips that carry a caption, whose lender has nothing on its screen.
+        reduced: clips that have words with letters which the font lacks, and lend the others, or marks that it lacks.
+        shortened: clips that have more to lend than `MOST_LETTERS`.
         silent: clips without any word that the font could write, which lend nothing.
     """
 
     words: Mapping[str, str]
     lenders: Mapping[str, str]
+    captioned: int = 0
     reduced: int = 0
+    shortened: int = 0
     silent: int = 0
 
     @property
     def notices(self) -> Iterator[str]:
         """What to know of the words, a sentence each."""
+        clips = len(self.words)
+        yield (
+            f"{clips - self.captioned:,} of {clips:,} clips carry what is on another clip's screen, {self.captioned:,} "
+            "another clip's first caption."
+        )
         if self.reduced:
             yield (
-                f"Letters that Pillow's own font lacks are left out, in words of {self.reduced:,} of "
-                f"{len(self.words):,} clips; accents are taken off."
+                f"What Pillow's own font lacks is left out of what {self.reduced:,} of {clips:,} clips lend, words "
+                "with such a letter whole; accents are taken off."
             )
+        if self.shortened:
+            yield f"{self.shortened:,} of {clips:,} clips lend no more than the first {MOST_LETTERS} letters."
         if self.silent:
-            yield f"{self.silent:,} of {len(self.words):,} clips have no words that could be written; they lend none."
+            yield f"{self.silent:,} of {clips:,} clips have no words that could be written; they lend none."
 
     def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
         """The corpus whose clips say whose words they carry; of the control, which carries none, without the column."""
         clips = corpus.clips.drop(OVERLAY_OF, strict=False)
-        if edit == "overlay":
+        if edit == OVERLAY:
             lenders = [self.lenders[clip] for clip in clips["clip_id"]]
             clips = clips.with_columns(pl.Series(OVERLAY_OF, lenders, pl.String))
         return make_corpus(clips, corpus.captions)
@@ -110,10 +121,12 @@ def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> Len
         seed: of who lends to whom.
 
     Raises:
-        CorpusError: nobody has words for some clip.
+        CorpusError: nobody has words for some clip, or none that the font could write.
     """
     said, shown = _captions(corpus), _on_screen(corpus, texts)
-    drawn = {clip: _short(_drawn(shown[clip]) or _drawn(said[clip][:1])) for clip in said}
+    on_screen = {clip: _drawn(some) for clip, some in shown.items()}
+    whole = {clip: on_screen[clip] or _drawn(said[clip][:1]) for clip in said}
+    drawn = {clip: _short(text) for clip, text in whole.items()}
     sentences = {clip: {_folded(one) for one in some} for clip, some in said.items()}
     terms = {clip: set(_folded(text).split()) for clip, text in drawn.items()}
 
@@ -123,20 +136,35 @@ def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> Len
     lenders: dict[str, str] = {}
     for split, clips in _by_split(corpus).items():
         able = [clip for clip in clips if terms[clip]]
+        if not able:
+            raise CorpusError(_nothing_to_write(split, len(clips)))
         random = np.random.default_rng([seed, crc32(split.encode())])
         lenders |= dealt_lenders(clips, able, fits, random)
     reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
-    silent = sum(not one for one in terms.values())
-    return LentWords({own: drawn[other] for own, other in lenders.items()}, lenders, reduced, silent)
+    return LentWords(
+        {own: drawn[other] for own, other in lenders.items()},
+        lenders,
+        captioned=sum(not on_screen[other] for other in lenders.values()),
+        reduced=reduced,
+        shortened=sum(len(text) > MOST_LETTERS for text in whole.values()),
+        silent=sum(not one for one in terms.values()),
+    )
 
 
 def drawable(text: str) -> str:
-    """The text with plain letters for accented ones, without those that Pillow's own font lacks, and single spaces.
+    """The text with plain letters for accented ones, without words that Pillow's own font cannot write whole.
 
-    >>> drawable("Café  Zürich 東京 24h")
-    'Cafe Zurich 24h'
+    >>> drawable("Café  Hauptstraße 東京 24h")
+    'Cafe Hauptstrasse 24h'
     """
-    return " ".join("".join(one for one in _folded_letters(text) if one == " " or _has_letter(one)).split())
+    return " ".join(filter(None, map(_drawable_word, _folded_letters(text).split())))
+
+
+def _drawable_word(word: str) -> str:
+    """The word without marks that the font lacks; empty where it lacks a letter, without which it is another word."""
+    if any(one.isalnum() and not _has_letter(one) for one in word):
+        return ""
+    return "".join(filter(_has_letter, word))
 
 
 class Overlay:
@@ -173,7 +201,7 @@ class Overlay:
         size = max(LEAST_LINE_PX, round(HEIGHT * height)), width
         layout = laid_out(self._words[clip_id], size)
         said: Sequence[str] = layout.lines
-        if self._settings.edit == "overlay-control":
+        if self._settings.edit == OVERLAY_CONTROL:
             random = np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
             said = [scrambled(line, random) for line in layout.lines]
         painted = pixels.copy()
@@ -190,18 +218,23 @@ class Layout:
 
 
 def laid_out(text: str, size: tuple[int, int]) -> Layout:
-    """Words in a banner of some height and width: as few lines as will do, for large letters; what is beyond goes.
+    """Words in a banner of some height and width, in the largest letters that will do; what is beyond goes.
+
+    A word that is too long even in the smallest goes on in the next line: squeezed, nobody could read it.
 
     >>> laid_out("a man is cutting bread", (40, 160))
     Layout(lines=('a man is cutting', 'bread'), line_px=20)
     """
     height, width = size
-    most = max(1, min(MOST_LINES, height // LEAST_LINE_PX))
-    for count in range(1, most + 1):
-        layout = Layout(tuple(_wrapped(text.split(), _font(height // count), _room(width))), height // count)
-        if len(layout.lines) <= count:
-            return layout
-    return replace(layout, lines=layout.lines[:most])
+    room, most = _room(width), max(1, height // LEAST_LINE_PX)
+    for pieces in (_whole, _pieces):
+        for count in range(1, most + 1):
+            font = _font(height // count)
+            parts = [part for word in text.split() for part in pieces(word, font, room)]
+            lines = tuple(_wrapped(parts, font, room))
+            if len(lines) <= min(count, MOST_LINES) and all(font.getlength(line) <= room for line in lines):
+                return Layout(lines, height // count)
+    return Layout(lines[: min(most, MOST_LINES)], height // most)
 
 
 def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
@@ -245,6 +278,20 @@ def _wrapped(words: Sequence[str], font: ImageFont.FreeTypeFont, room: int) -> I
     yield line
 
 
+def _whole(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
+    yield word
+
+
+def _pieces(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
+    """The word, or parts of it that are as long as the room, of a letter at least."""
+    start = 0
+    for end in range(1, len(word)):
+        if font.getlength(word[start : end + 1]) > room:
+            yield word[start:end]
+            start = end
+    yield word[start:]
+
+
 @cache
 def _font(line_px: int) -> ImageFont.FreeTypeFont:
     """Pillow's own font, whose lines are that high."""
@@ -266,8 +313,9 @@ def _has_letter(letter: str) -> bool:
     return bytes(font.getmask(letter)) != bytes(font.getmask(_NO_SUCH_LETTER))
 
 
-def _drawn(texts: Iterable[str]) -> list[str]:
-    return [drawn for text in texts if (drawn := drawable(text))]
+def _drawn(texts: Iterable[str]) -> str:
+    """What can be written of the texts in a row, each once."""
+    return " ".join(dict.fromkeys(filter(None, map(drawable, texts))))
 
 
 def _loses_letters(text: str) -> bool:
@@ -277,22 +325,28 @@ def _loses_letters(text: str) -> bool:
 def _folded_letters(text: str) -> str:
     """Without accents, with single spaces."""
     plain = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
-    return " ".join("".join(plain).split())
+    return " ".join("".join(plain).translate(_PLAIN).split())
 
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _short(texts: Iterable[str]) -> str:
-    """The texts in a row, each once, up to `MOST_LETTERS`, and the first word whole."""
-    words = " ".join(dict.fromkeys(texts)).split()
-    text = words[0] if words else ""
-    for word in words[1:]:
-        if len(text) + 1 + len(word) > MOST_LETTERS:
-            break
-        text += f" {word}"
-    return text
+def _short(text: str) -> str:
+    """As many of the words as `MOST_LETTERS` have room for, or the beginning of the first one."""
+    if len(text) <= MOST_LETTERS:
+        return text
+    whole, _, _ = text[: MOST_LETTERS + 1].rpartition(" ")
+    return whole or text[:MOST_LETTERS]
+
+
+def _nothing_to_write(split: str, clips: int) -> str:
+    """That not one clip of a split has a word to lend."""
+    of = f"the split {split!r}" if split else "the corpus"
+    return (
+        f"Not one of the {clips:,} clips of {of} has words that could be put onto another: Pillow's own font writes "
+        "Latin letters alone. Give captions, or words on screen (texts.parquet), in Latin letters."
+    )
 
 
 def _captions(corpus: Corpus) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ def sign_texts(clips: FoundClips | StoredClips, change: Change | None = None) ->
             f"The features in {clips.folder} were computed elsewhere and come without words on screen; name a folder "
             "that `evenreel features --model` made."
         )
-    shards, aside = clips.shards()
+    shards, aside = clips.shards(without=("frames", "windows"))
     found: Signs = {}
     for clip_id, shard in shards.items():
         if shard.tracks is None:

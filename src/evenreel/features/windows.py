@@ -57,7 +57,7 @@ class Written(NamedTuple):
     Attributes:
         text: the sentence; empty where no sign is shown.
         confidence: mean over its words of the confidence each was read with, on the sign where it was read best; 0
-            where there is none.
+            where there is none, and 1 where the window says so (`where_empty`).
     """
 
     text: str
@@ -106,7 +106,8 @@ def read_windows(
         EncoderError: a feature is not a number.
     """
     said = written(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
-    texts = tuple(one.text or empty for one in said)
+    said = where_empty(said, empty) if empty else said
+    texts = tuple(one.text for one in said)
     vectors = np.zeros((count, encoder.dimension), np.float16)
     if distinct := list(dict.fromkeys(filter(None, texts))):
         row_of = dict(zip(distinct, encoder.encode_text(distinct).sentence, strict=True))
@@ -129,6 +130,11 @@ def written(
         exact: see `with_windows`.
     """
     return tuple(_written(_kept(words, fits)) for words in _words_shown(tracks, sampled, count, exact=exact))
+
+
+def where_empty(said: Sequence[Written], sentence: str) -> tuple[Written, ...]:
+    """Windows of which those without text say a sentence, and surely: that nothing is there was not misread."""
+    return tuple(one if one.text else Written(sentence, 1.0) for one in said)
 
 
 def sampled_texts(

@@ -21,7 +21,7 @@ import numpy as np
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.sentences import Progress, Sentences
 from evenreel.features.stored_clips import StoredClips
-from evenreel.features.windows import EMPTY, Fits, Sampled, Written, written
+from evenreel.features.windows import EMPTY, Fits, Sampled, Written, where_empty, written
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def with_changed_words(
             f"The features in {found.folder} have no on-screen text to change; run `evenreel features` without "
             "--no-ocr, or change no words."
         )
-    shards, _ = found.shards()
+    shards, _ = found.shards(without=("frames",))
     sentences = Sentences(found.folder, found.manifest, encoder)
     for shard in shards.values():
         if shard.window_texts is not None and shard.windows is not None:
@@ -180,7 +180,7 @@ def changed_windows(
     """What the O windows of a clip say after its words were changed.
 
     Args:
-        shard: of the clip, with frames.
+        shard: of the clip, read with vision; without its `frames` and `windows` if need be.
         clip_id: its id in the corpus.
         changes: what is done to words.
         made: how the clip was read, with windows.
@@ -192,9 +192,7 @@ def changed_windows(
     if changes.unit == "window":
         draws = (_draws(1, changes.seed, "window", clip_id, number)[0] for number in range(len(said)))
         said = tuple(one if draw < changes.ratio else Written("", 0.0) for one, draw in zip(said, draws, strict=True))
-    if changes.empty == "caption":
-        said = tuple(one if one.text else Written(EMPTY, 0.0) for one in said)
-    return said
+    return where_empty(said, EMPTY) if changes.empty == "caption" else said
 
 
 def changed_tracks(tracks: Sequence[TextTrack], clip_id: str, changes: WordChanges) -> tuple[TextTrack, ...]:

@@ -10,8 +10,9 @@ V. The 1 within the logarithm keeps the weight of a word that most clips show ab
 k1 + 1, which changes no ranking, is left out, as Lucene does too. A word that a caption has twice counts once, and
 words such as 'the' are not looked for (`evenreel.language.folding.content_words`).
 
-A sign counts once, however long it is shown: how long says where the camera rested, not what the clip is about, and
-counts by windows of time would grow with the frame rate of the reader.
+A track, one sign followed over time, counts once, however long it is: how long says where the camera rested, not what
+the clip is about, and counts by windows of time would grow with the frame rate of the reader. A sign that is shown
+twice, or lost and found again, is two tracks.
 """
 
 from __future__ import annotations
@@ -78,13 +79,13 @@ def bm25_scores(
 
     Args:
         captions: the text of each caption, by its id.
-        clips: the signs of each clip, by its id; empty where nothing is written.
-        by: what is counted.
+        clips: the texts of the signs of each clip, a track each, by its id; empty where nothing is written.
+        by: what is counted; words of a script without spaces are found by trigrams alone.
         k1: from when on a word that is shown again adds little, at least 0.
         b: how much a clip with many words is held back, 0 to 1.
 
     Raises:
-        UsageError: a setting is out of its range.
+        UsageError: a setting is out of its range, or the signs of a clip are one text instead of a list.
 
     >>> scores = bm25_scores({"a": "a bus to Bath"}, {"v": ["Bath 12"], "w": ["London"], "x": []})
     >>> row = scores.block(slice(0, 1), slice(0, 3))[0]
@@ -95,6 +96,11 @@ def bm25_scores(
         raise UsageError(f"{by!r} is not what BM25 can count; it counts {' or '.join(get_args(By))}.")
     if not (k1 >= 0 and math.isfinite(k1) and 0 <= b <= 1):
         raise UsageError(f"BM25 is asked for with k1 = {k1} and b = {b}; k1 must be at least 0, and b 0 to 1.")
+    for clip, signs in clips.items():
+        if isinstance(signs, str):
+            raise UsageError(
+                f"The signs of the clip {clip!r} are the text {signs!r}; give a list of texts, one for each sign."
+            )
     numbers: dict[str, int] = {}
     counts = _counted([_terms(chain.from_iterable(map(words, signs)), by) for signs in clips.values()], numbers)
     asked = _counted([dict.fromkeys(_terms(content_words(text), by)) for text in captions.values()], numbers)

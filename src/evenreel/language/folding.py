@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
 from importlib import resources
 from itertools import groupby
+
+_SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
+"""English that an apostrophe shortens: 'not' with the verb before it, and the ends of 'man's' and 'they'll'."""
 
 
 def fold(text: str) -> str:
@@ -38,10 +42,12 @@ def content_words(text: str) -> list[str]:
     Example:
         >>> content_words("a clip of the Red red bus"), content_words("The Who")
         (['red', 'bus'], ['the', 'who'])
+        >>> content_words("the man's dog doesn't bark"), content_words("Gate D")
+        (['man', 'dog', 'bark'], ['gate', 'd'])
     """
-    found = words(text)
-    kept = [word for word in found if word not in stop_words()]
-    return list(dict.fromkeys(kept or found))
+    # What is left of a word beside its apostrophe would be a rare word on signs, and weigh the more.
+    kept = [word for word in words(_SHORTENED.sub(" ", text)) if word not in stop_words()]
+    return list(dict.fromkeys(kept or words(text)))
 
 
 @cache

@@ -11,10 +11,10 @@ DIGITS = "0123456789"
 
 
 def scrambled(text: str, random: np.random.Generator) -> str:
-    """The text with a consonant drawn at random for each letter and a digit for each digit; capitals stay capitals.
+    """The text with another consonant drawn at random for each letter, and for each digit another; capitals stay such.
 
     >>> scrambled("Gate 7, left", np.random.default_rng(0))
-    'Wqnh 3, bcbf'
+    'Wqmh 2, bcbf'
     """
     return "".join(_other(letter, random) for letter in text)
 
@@ -22,7 +22,6 @@ def scrambled(text: str, random: np.random.Generator) -> str:
 def _other(letter: str, random: np.random.Generator) -> str:
     if not letter.isalnum():
         return letter
-    if letter.isdecimal():
-        return DIGITS[int(random.integers(len(DIGITS)))]
-    drawn = CONSONANTS[int(random.integers(len(CONSONANTS)))]
+    others = (DIGITS if letter.isdecimal() else CONSONANTS).replace(letter.lower(), "")
+    drawn = others[int(random.integers(len(others)))]
     return drawn.upper() if letter.isupper() else drawn

@@ -310,7 +310,12 @@ class Searcher:
             other_paths=tuple(other for other in files if other != path),
             elements=clip_elements(self._connection, clip.clip_id),
             parts=clip.parts,
+            none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
+
+    def _has_tracks(self, clip_id: str) -> bool:
+        """Whether anything was read on a clip."""
+        return self._connection.execute("SELECT 1 FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone() is not None
 
     def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:
         """The stretches of a clip whose frames answer best, none for a clip without frames."""

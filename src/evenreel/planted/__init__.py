@@ -1,5 +1,6 @@
 """A rendered world whose truth is known: scenes, their captions, their pictures, and corpora with a planted bias."""
 
+from evenreel.corpus.lenders import OVERLAYS
 from evenreel.planted.biases import BIASES, BiasName
 from evenreel.planted.captions import ATTRIBUTES, caption
 from evenreel.planted.draw import Renderer, draw_clip, draw_frame
@@ -7,7 +8,6 @@ from evenreel.planted.edits import CAPTION_EDITS, CLIP_EDITS, described, edited
 from evenreel.planted.features import text_features, video_features
 from evenreel.planted.folder import page_of, write_corpus
 from evenreel.planted.look import Look
-from evenreel.planted.overlay import OVERLAYS
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, plan_corpus
 from evenreel.planted.scenes import Entity, Scene, SceneRanges, Sign, sample_scene
 from evenreel.planted.shots import PlantSettings

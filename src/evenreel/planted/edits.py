@@ -13,11 +13,12 @@ from zlib import crc32
 
 import numpy as np
 
+from evenreel.corpus.lenders import OVERLAY, OVERLAYS
 from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
 from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of
-from evenreel.planted.overlay import OVERLAY, OVERLAYS, marked, overlaid
+from evenreel.planted.overlay import marked, overlaid
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence

@@ -9,14 +9,10 @@ from math import inf
 
 import numpy as np
 
-from evenreel.corpus.lenders import dealt_lenders
+from evenreel.corpus.lenders import OVERLAY, dealt_lenders
 from evenreel.errors import UsageError
 from evenreel.language.scramble import scrambled
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
-
-OVERLAY, CONTROL = "overlay", "overlay-control"
-OVERLAYS = (OVERLAY, CONTROL)
-"""Names of the edits: with another clip's word, and with as many consonants drawn at random."""
 
 _SEED = 1_000
 """Sets the stream of these draws apart from those of other edits."""
@@ -27,7 +23,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
     Args:
         plan: of `scene_text`, with captions that name a word.
-        edit: one of `OVERLAYS`.
+        edit: one of `evenreel.corpus.lenders.OVERLAYS`.
 
     Raises:
         CorpusError: the test split has too few clips that differ in what they show.

@@ -8,6 +8,7 @@ from functools import cache
 import polars as pl
 
 from evenreel.corpus import make_corpus
+from evenreel.corpus.lenders import OVERLAY_OF
 from evenreel.planted import vocabulary
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.shots import Sentence
@@ -64,7 +65,7 @@ def _clip_row(clip: PlantedClip) -> dict[str, object]:
         "follows": shot.follows,
         **scene.attributes,
         "word": _named_word(clip),
-        **({"overlay_of": clip.overlay_of} if clip.overlay_of else {}),
+        **({OVERLAY_OF: clip.overlay_of} if clip.overlay_of else {}),
     }
 
 

@@ -155,6 +155,7 @@ def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
         on_screen=[_sign(sign) for sign in hit.on_screen],
         elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),
+        none_read=hit.none_read,
         metadata=clean_metadata(hit.metadata),
         other_files=[clean(PurePath(other).name) for other in hit.other_paths],
     )

@@ -66,7 +66,8 @@ class Desk:
     """Asks one library for many visitors.
 
     Each thread has a connection of its own; what they read is of one moment each. The model is loaded once, in the
-    background, and shared; where the library gets another one, that is loaded.
+    background, and shared; where the library gets another one, that is loaded. One thread more does all re-ranking, so
+    that the clips that a matcher has encoded are kept once.
 
     Args:
         library: folder of the library.
@@ -106,16 +107,22 @@ class Desk:
             name, _ = library.made_with
         self.model = "loading" if name and self._settings.vision else "none"
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
+        self._reranking = ThreadPoolExecutor(1, thread_name_prefix="rerank")
         self._look()
 
     def close(self) -> None:
         """End the threads when their present request is done, and let go of the library."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._reranking):
+            pool.shutdown(wait=True, cancel_futures=True)
         for library in self._open:
             library.close()
 
-    async def ask(self, question: Callable[[Library], T]) -> T:
+    async def ask(self, question: Callable[[Library], T], *, rerank: bool = False) -> T:
         """Put a question to the library in one of the threads.
+
+        Args:
+            question: what is asked.
+            rerank: whether a matcher orders clips for the answer.
 
         Raises:
             BusyError: too many wait already.
@@ -126,18 +133,19 @@ class Desk:
         self._look()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._asked, question)
+            pool = self._reranking if rerank else self._pool
+            return await asyncio.get_running_loop().run_in_executor(pool, self._asked, question)
         finally:
             self._waiting -= 1
 
-    async def ask_once(self, key: Hashable, question: Callable[[Library], bytes]) -> bytes:
+    async def ask_once(self, key: Hashable, question: Callable[[Library], bytes], *, rerank: bool = False) -> bytes:
         """The same, or the answer that was given to this key before, while the library is as it was."""
         key = (self._version(), self.model, key)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        answer = await self.ask(question)
+        answer = await self.ask(question, rerank=rerank)
         self._keep(key, answer)
         return answer
 
@@ -224,7 +232,7 @@ class Desk:
 
         try:
             matcher = load_matcher(self._settings.rerank, device=self._settings.device)
-            library.search("a first search", k=1, rerank=matcher)
+            library.search("a first search", k=1, rerank=matcher, rerank_depth=1)
             self.matcher = matcher
         except EvenreelError as error:
             self.matcher_trouble = str(error)

@@ -58,7 +58,8 @@ class FoundClip(BaseModel):
 
     `scores` has one of each channel that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's,
     where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells: similarity to what
-    is `seen`, to what is read `on_screen`, and to `both` together.
+    is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or
+    nobody looked, and the part `on_screen` is of what the matcher learned to put in its place.
     """
 
     clip_id: str
@@ -73,6 +74,7 @@ class FoundClip(BaseModel):
     on_screen: list[Sign]
     elements: list[Element]
     parts: dict[str, float]
+    none_read: bool
     metadata: dict[str, MetadataValue]
     other_files: list[str]
 

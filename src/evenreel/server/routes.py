@@ -118,7 +118,8 @@ class Api:
                 library.search(q, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
             )
 
-        return await self._found(found, key=("text", q, where, k, neutral, matcher is not None))
+        key = ("text", q, where, k, neutral, matcher is not None)
+        return await self._found(found, key, rerank=matcher is not None)
 
     async def search_image(
         self, request: Request, where: Where = None, k: Count = 20, neutral: Neutral = False
@@ -207,7 +208,9 @@ class Api:
         """For a machine that watches over this one."""
         return Health(status="ok", model=self._desk.model)
 
-    async def _found(self, search: Callable[[Library], Searched], key: Hashable = None) -> Response:
+    async def _found(
+        self, search: Callable[[Library], Searched], key: Hashable = None, *, rerank: bool = False
+    ) -> Response:
         """The answer to a search; where it has a key, one that was given before is given again."""
         notices = self._desk.notices()
 
@@ -217,7 +220,9 @@ class Api:
             took_ms = 1000 * (time.perf_counter() - began)
             return answers.search_answer(library, searched, notices, took_ms).model_dump_json().encode()
 
-        return _json(await (self._desk.ask(question) if key is None else self._desk.ask_once(key, question)))
+        if key is None:
+            return _json(await self._desk.ask(question))
+        return _json(await self._desk.ask_once(key, question, rerank=rerank))
 
     async def _received(self, request: Request) -> bytes:
         """The body of a request, within the limits of size and time."""

@@ -21,10 +21,11 @@ from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
-from evenreel.features import ClipAside, find_clips, load_text_features, read_manifest
+from evenreel.features import ClipAside, FoundClips, StoredClips, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
 from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
+from evenreel.features.settings import Words
 from evenreel.matchers import MATCHERS, Matcher
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.on_screen import on_screen_of
@@ -33,6 +34,8 @@ from evenreel.types import Corpus, ScoreBlocks, TextFeatures
 
 ZERO_SHOT = "mean_pool"
 """The model that is studied where none is named: the towers as they are."""
+_WORDS: Mapping[Words, str] = {"ocr": "words read in the frames", "corpus": "words of the corpus"}
+"""What on-screen text is."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Sources:
         seen: folder of features by the towers of checkpoints as they were before training, for those that select scene
             elements by these.
         others: other corpora by the names they are shown by, for studies that search some.
+        words: whose on-screen words a study of these looks at; None for those of the last run of `evenreel features`.
     """
 
     corpus: Path
@@ -84,6 +88,11 @@ class Sources:
     device: str = "cpu"
     seen: Path | None = None
     others: Mapping[str, OtherCorpus] = field(default_factory=dict)
+    words: Words | None = None
+
+    def __post_init__(self) -> None:
+        if self.words not in (None, *_WORDS):
+            raise UsageError(f"The source of on-screen words is {self.words!r}; it must be {' or '.join(_WORDS)}.")
 
 
 def load_study_material(study: Study, sources: Sources, progress: Progress = lambda share: None) -> StudyMaterial:
@@ -102,10 +111,10 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         CheckpointError: a checkpoint cannot be read.
         ScoresError: scores cannot be read, or do not fit the corpus.
     """
-    reader = _Reader(sources, load_corpus(sources.corpus), adapts=study.adapts)
+    wanted = {study.needs, *study.takes}
+    reader = _Reader(sources, load_corpus(sources.corpus), adapts=study.adapts, says_words="words" in wanted)
     if study.mirrors:
         groups_in(reader.test)
-    wanted = {study.needs, *study.takes}
     _check_named(study, sources)
     reader.begin()
     if study.needs in ("training", "lengths"):
@@ -142,8 +151,8 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
 class _Reader:
     """Reads parts of a corpus, and gathers what has to be said of them."""
 
-    def __init__(self, sources: Sources, whole: Corpus, *, adapts: bool = False) -> None:
-        self._sources, self.whole, self._adapts = sources, whole, adapts
+    def __init__(self, sources: Sources, whole: Corpus, *, adapts: bool, says_words: bool) -> None:
+        self._sources, self.whole, self._adapts, self._says_words = sources, whole, adapts, says_words
         self.test = select(whole, split=sources.split)
         self.set_aside: list[ClipAside] = []
         self.notices: list[str] = []
@@ -192,8 +201,11 @@ class _Reader:
             loaded = load_features_for(self.start, folder, corpus, seen=self._seen_for(self.start))
             self._put_aside(loaded.set_aside)
             self.notices += [f"{notice}." for notice in loaded.notices]
+            self.notices += [f"What training begins with is given {use}." for use in loaded.uses]
             return part_of(corpus, loaded.texts, loaded.videos)
-        found = find_clips(folder, corpus, rule=self.rule or None)
+        found = find_clips(folder, corpus, rule=self.rule or None, words=self._sources.words)
+        if self._says_words:
+            self.notices += words_read(found)
         self.rule, self.weights_hash = found.made.rule, found.manifest.weights_hash
         self.streams = {stream.name: stream.dimension for stream in found.manifest.streams}
         videos, aside = found.load()
@@ -280,12 +292,16 @@ class _Reader:
         loaded = load_features_for(pretrained, folder, self.test, seen=self._seen_for(pretrained))
         self._put_aside(loaded.set_aside)
         self.notices += [f"{name}: {notice}." for notice in loaded.notices]
+        self.notices += [f"{name} is scored with {use}, as it was trained." for use in loaded.uses]
+        if self._says_words and loaded.videos.windows is not None:
+            self.notices.append(f"The on-screen text that {name} reads is {_WORDS[loaded.found.made.words]}.")
         self.notices += [f"{name} was trained with {use}, and so are its scores." for use in pretrained.about.uses]
         if (times := encodings(pretrained.spec).videos) > 1:
             self.notices.append(
                 f"{name} encodes each clip {times} times, and as many galleries are kept to search with."
             )
-        model = Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos))
+        on_screen = on_screen_of(loaded.found, loaded.videos, pretrained.about.inputs.word_changes)
+        model = Model(name, pretrained.matcher, part_of(self.test, loaded.texts, loaded.videos, on_screen))
         if not self._adapts:
             return model
         prepared = None if _is_ours(place) else load_prepared(checkpoint_folder(place))
@@ -330,6 +346,16 @@ class _Reader:
         return lambda sentence: self.notices.append(f"{name}: {sentence}")
 
 
+def words_read(found: FoundClips | StoredClips) -> list[str]:
+    """A sentence on whose on-screen words these are, and which others there are; none where there is no such text."""
+    if found.made.windows is None:
+        return []
+    own, rule = found.made.words, found.made.rule
+    sets = [made for made in found.manifest.sets if made.rule == rule and made.windows is not None]
+    others = [f"; there are {_WORDS[made.words]} too (--words {made.words})" for made in sets if made.words != own]
+    return [f"On-screen text is {_WORDS[own]}{''.join(others)}."]
+
+
 def _pretrained(place: str, features: Path, device: str, adapts: bool) -> Pretrained:
     """A checkpoint, or one of our matchers by its name; with something in front that can learn where it is to."""
     if not _is_ours(place):
@@ -364,5 +390,6 @@ def _check_named(study: Study, sources: Sources) -> None:
     unused += ["--start"] if sources.start and study.needs != "training" else []
     unused += ["--matcher"] if sources.matchers and study.needs not in ("rankings", "models") else []
     unused += ["--other"] if sources.others and "others" not in study.takes else []
+    unused += ["--words"] if sources.words and "words" not in study.takes else []
     if unused:
         raise UsageError(f"This study does not look at what is named with {' and '.join(unused)}; leave it out.")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from evenreel.checkpoint.changed_words import changed_words
+from evenreel.checkpoint.changed_words import changed_texts, changed_words
 from evenreel.features import FoundClips, StoredClips
-from evenreel.features.word_changes import WordChanges
+from evenreel.features.windows import EMPTY, TEMPLATE
+from evenreel.features.word_changes import WordChanges, changed_tracks
 from evenreel.types import TextTrack, VideoFeatures
 
 
@@ -38,13 +39,36 @@ class ScreenText:
     changed: Callable[[WordChanges], VideoFeatures]
 
 
-def on_screen_of(found: FoundClips | StoredClips, videos: VideoFeatures) -> ScreenText | None:
-    """What is written in clips whose features were found and loaded; None where nobody read any of it."""
+def on_screen_of(
+    found: FoundClips | StoredClips, videos: VideoFeatures, changes: WordChanges | None = None
+) -> ScreenText | None:
+    """What is written in clips whose features were found and loaded; None where nobody read any of it.
+
+    Args:
+        found: the clips, by `evenreel.features.find_clips`.
+        videos: their features.
+        changes: what was done to their words when they were loaded; None for nothing.
+    """
     if isinstance(found, StoredClips) or videos.windows is None:
         return None
-    return ScreenText(partial(_read, found), partial(changed_words, found, videos))
+    return ScreenText(partial(_read, found, changes or WordChanges()), partial(changed_words, found, videos))
 
 
-def _read(found: FoundClips) -> dict[str, ClipText]:
+def words_said(sentence: str) -> list[str]:
+    """The words on screen that a window's sentence names.
+
+    >>> words_said("There are scene texts: Gate 12 in this frame."), words_said("There is no scene text in this frame.")
+    (['Gate', '12'], [])
+    """
+    before, after = TEMPLATE.split("{words}")
+    return [] if sentence == EMPTY else sentence.removeprefix(before).removesuffix(after).split()
+
+
+def _read(found: FoundClips, changes: WordChanges) -> dict[str, ClipText]:
     shards, _ = found.shards()
-    return {name: ClipText(shard.tracks or (), shard.window_texts or ()) for name, shard in shards.items()}
+    if changes.changes_nothing:
+        return {name: ClipText(shard.tracks or (), shard.window_texts or ()) for name, shard in shards.items()}
+    said = changed_texts(found, changes)
+    return {
+        name: ClipText(changed_tracks(shard.tracks or (), name, changes), said[name]) for name, shard in shards.items()
+    }

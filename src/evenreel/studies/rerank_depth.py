@@ -19,7 +19,8 @@ from evenreel.audits.samples import mean_interval
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics
-from evenreel.evaluation.two_stage import TwoStage, aligned, shortlists
+from evenreel.evaluation.blocks import aligned
+from evenreel.evaluation.two_stage import TwoStage, shortlists
 from evenreel.matchers import build_matcher
 from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
@@ -102,7 +103,7 @@ def rerank_depth(material: StudyMaterial, settings: StudySettings, progress: Pro
     usual = max(depth for depth in depths if depth <= RERANK_DEPTH and depth < gallery)
     loss, groups = depths[usual].loss, models[0].part.corpus.captions["clip_id"].n_unique()
     return Findings(
-        _told(stage, depths, settings.margin),
+        told(stage, depths, settings.margin),
         Effect(
             f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}",
             loss.value,
@@ -193,11 +194,16 @@ def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, l
 
     def seconds(row: int, length: int) -> float:
         began = time.perf_counter()
-        score_shortlists(model.matcher, some[row], videos, places[row : row + 1, :length])
+        if length < len(videos.ids):
+            score_shortlists(model.matcher, some[row], videos, places[row : row + 1, :length])
+        else:  # a shortlist of all would copy all
+            MatcherScores(model.matcher, some[row], videos).score_all()
         return time.perf_counter() - began
 
     seconds(0, lengths[0])  # the first time costs more
-    return {length: 1000 * float(np.median([seconds(row, length) for row in range(count)])) for length in lengths}
+    # All lengths of a caption before the next one: what else the machine does meanwhile slows all of them.
+    taken = np.array([[seconds(row, length) for length in lengths] for row in range(count)])
+    return dict(zip(lengths, (1000 * np.median(taken, axis=0)).tolist(), strict=True))
 
 
 def smallest(depths: Depths, margin: float) -> int:
@@ -217,25 +223,40 @@ def _least(loss: Interval) -> float:
     return loss.value if loss.low is None else loss.low
 
 
-def _told(stage: Stage, depths: Depths, margin: float) -> str:
+def told(stage: Stage, depths: Depths, margin: float) -> str:
+    """What is found, in two sentences, for a shortlist that may lose `margin` points of R@1."""
     gallery, chosen = max(depths), smallest(depths, margin)
     whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
     there = depths[chosen]
+    surely = "" if there.loss.low is None else "surely "
+    enough = f"{surely}loses less than {margin:g} {'point' if margin == 1 else 'points'} of R@1"
     if chosen == gallery:
         before = max(length for length in depths if length < gallery)
         said = (
-            f"{stage}: no shortlist surely loses less than {margin:g} points of R@1, not even the first {before:,} of "
-            f"{gallery:,} clips ({shown(depths[before].loss)})"
+            f"no shortlist {enough}, not even the first {before:,} of {gallery:,} clips ({shown(depths[before].loss)})"
         )
     elif chosen == 0:
-        said = f"{stage}: the cheap score alone loses less than {margin:g} points of R@1"
+        said = _by_the_cheap_score(there.loss, enough)
     else:
         said = (
-            f"{stage}: re-ranking the first {chosen:,} of {gallery:,} clips surely loses less than {margin:g} points "
-            f"of R@1 ({shown(there.loss)}) beside scoring all of them, and the clip is among these for "
-            f"{there.inside.value:.1f} % of the captions"
+            f"re-ranking the first {chosen:,} of {gallery:,} clips {enough} ({shown(there.loss)}) beside scoring all "
+            f"of them, and the clip is among these for {there.inside.value:.1f} % of the captions"
         )
-    return f"{said}. R@1 is {whole:.1f} % with all scored and {alone:.1f} % by the cheap score alone."
+    return f"{stage}: {said}. R@1 is {whole:.1f} % with all scored and {alone:.1f} % by the cheap score alone."
+
+
+def _by_the_cheap_score(loss: Interval, enough: str) -> str:
+    """What is to be said where the cheap score alone does: its R@1 less that of re-ranking all is the loss.
+
+    >>> _by_the_cheap_score(Interval(4.4, 0.2, 8.5), "surely loses less than 1 point of R@1")
+    're-ranking does harm: the cheap score alone has +4.4 (+0.2 to +8.5) points of R@1 beside it'
+    """
+    if _least(loss) > 0:
+        harms = "seems to do" if loss.low is None else "does"
+        return f"re-ranking {harms} harm: the cheap score alone has {shown(loss)} points of R@1 beside it"
+    if loss.value >= 0:
+        return f"re-ranking gains nothing: the cheap score alone has {shown(loss)} points of R@1 beside it"
+    return f"the cheap score alone {enough} ({shown(loss)})"
 
 
 def _table(stage: Stage, depths: Depths) -> AuditTable:

@@ -10,12 +10,23 @@ from evenreel.studies.findings import Findings
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 
 Need = Literal[
-    "files", "lengths", "rankings", "models", "features", "training", "validation", "pictures", "others", "source"
+    "files",
+    "lengths",
+    "rankings",
+    "models",
+    "features",
+    "training",
+    "validation",
+    "pictures",
+    "others",
+    "words",
+    "source",
 ]
 """What a study works on: headers of the clips' files; lengths and classes of the clips, which the corpus has; rankings
 of models or of any system; models with features of the test split; these features alone; features of the test and of
 the training split; features of a split to select on, where the recipe names one; frames of clips, and the encoder of
-their features; other corpora with such features; what checkpoints carry of their source, and the reader of captions."""
+their features; other corpora with such features; words on screen, whose source is then said; what checkpoints carry of
+their source, and the reader of captions."""
 
 
 @dataclass(frozen=True)

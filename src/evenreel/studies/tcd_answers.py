@@ -1,7 +1,7 @@
 """Figure 4 of TCD (Zhao et al., AAAI 2026): the first clips of some captions, what they show, and their scores.
 
 Each clip is shown by its middle frame and the words on its signs, beside its similarity to what is seen (S_TV), to what
-is read (S_TO) and to the clue of both (S_TH).
+is read (S_TO) and to the clue of both (S_TH). The words are those that the system was given, which need not be all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenreel.matchers.shortlists import score_with_parts
 from evenreel.studies.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
 from evenreel.studies.findings import Findings
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, StudySettings, texts_of, videos_of
-from evenreel.studies.on_screen import ClipText
+from evenreel.studies.on_screen import ClipText, words_said
 from evenreel.studies.tcd_tokens import read_texts, searched_text
 from evenreel.types import Pixels, ScoreBlocks
 
@@ -30,8 +30,9 @@ PARTS = {"video": "S_TV", "ocr": "S_TO", "hybrid": "S_TH"}
 
 _METHOD = (
     "A score is the mean of its parts (equation 12): the cosines of the caption with the refined frames (S_TV), with "
-    "the refined windows of on-screen text (S_TO) and with the clue of both (S_TH). Words are those of all signs of a "
-    "clip, each once, in the order in which they appear."
+    "the refined windows of on-screen text (S_TO) and with the clue of both (S_TH). Words are those of the windows "
+    "that the system was given, each once, in the order in which they appear; beside one that reads none, those of "
+    "the features."
 )
 _NOTE = "The middle frames, in a border in green where the caption describes the clip, else in red."
 
@@ -45,7 +46,7 @@ class Found:
         right: whether the caption describes it.
         score: of the two.
         parts: of the score, by the matcher's names; empty where the system does not tell.
-        words: on its signs.
+        words: on its signs, as far as the system was given them.
         picture: its middle frame.
     """
 
@@ -83,13 +84,13 @@ def first_answers(material: StudyMaterial, settings: StudySettings, progress: Pr
         MediaError: a clip cannot be read, or is not the one that features were made of.
     """
     models, looking = alike(material.encoders()), material.pictures()
-    texts = read_texts(searched_text(material))
+    texts = {model.name: _read_texts(model, material) for model in models}
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
     rows = asked(models[0], settings.queries) or chosen(models, rankings)
     answered: list[Answered] = []
     for row in rows:
         for model in models:
-            answered.append(_answered(model, rankings[model.name], row, texts, looking))
+            answered.append(_answered(model, rankings[model.name], row, texts[model.name], looking))
             progress(len(answered) / (len(rows) * len(models)))
     told, effect = shares_first({one.name: [own.rank for own in answered if own.system == one.name] for one in models})
     silent = [one.name for one in models if not any(own.first[0].parts for own in answered if own.system == one.name)]
@@ -120,18 +121,21 @@ def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str
 
 
 def words_of(text: ClipText) -> str:
-    """The words on the signs of a clip, each once whatever its case, in the order in which they appear.
+    """The words in the windows of a clip, each once whatever its case, in the order in which they appear.
 
-    >>> from evenreel.types import TextTrack
-    >>> signs = TextTrack("Gate 12", 0.9, 0, 1, (0, 0, 1, 1)), TextTrack("GATE 9", 0.9, 1, 2, (0, 0, 1, 1))
-    >>> words_of(ClipText(signs, ()))
+    >>> words_of(ClipText((), ("There are scene texts: Gate 12 in this frame.", "", "GATE 9")))
     'Gate 12 9'
     """
     words: dict[str, str] = {}
-    for sign in sorted(text.signs, key=lambda one: one.start_s):
-        for word in sign.text.split():
+    for sentence in text.windows:
+        for word in words_said(sentence):
             words.setdefault(word.casefold(), word)
     return " ".join(words.values())
+
+
+def _read_texts(model: Model, material: StudyMaterial) -> Mapping[str, ClipText]:
+    """What a model was given of each clip, by its id; beside one that reads nothing, what the features have."""
+    return read_texts(model.part if model.part.on_screen is not None else searched_text(material))
 
 
 def _answered(model: Model, scores: ScoreBlocks, row: int, texts: Mapping[str, ClipText], looking: Looking) -> Answered:

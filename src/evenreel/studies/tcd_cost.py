@@ -18,11 +18,11 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.bands import part_of as progress_of_part
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.similarity.states import move, take_rows
+from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
 from evenreel.studies.findings import Findings, effect_of, interval_cells, shown
 from evenreel.studies.kinds import changed
-from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings, texts_of, videos_of
 from evenreel.studies.seeds import over_seeds
 from evenreel.studies.tcd_kinds import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.studies.tcd_tokens import pairs_of_tokens, token_counts
@@ -126,11 +126,12 @@ def _pair_s(recipe: Recipe, dimension: int, test: Part) -> float:
     device = torch.device(usable_device(recipe.loop.device, "float32"))
     matcher = build(spec_of(recipe), dimension)
     module(matcher).to(device)
-    some = test.only(test.corpus)
-    captions, clips = encode_texts(matcher, some.texts), encode_videos(matcher, some.videos)
-    rows = slice(_PAIRS)
-    text, video = (move(take_rows(one.state, rows), device) for one in (captions, clips))
-    pairs = min(_PAIRS, len(captions.ids)) * min(_PAIRS, len(clips.ids))
+    captions, clips = (
+        tuple(ids[:_PAIRS]) for ids in (test.corpus.captions["caption_id"], test.corpus.clips["clip_id"])
+    )
+    text = move(encode_texts(matcher, texts_of(test.texts, captions)).state, device)
+    video = move(encode_videos(matcher, videos_of(test.videos, clips)).state, device)
+    pairs = len(captions) * len(clips)
 
     def table() -> None:
         matcher.score(text, video)

@@ -32,7 +32,7 @@ RECIPE = "tcd.yaml"
 
 def _trained(title: str, about: str, function: Callable[[StudyMaterial, StudySettings, Progress], Findings]) -> Study:
     """A study that trains, with selection where the recipe has some."""
-    return Study(title, about, function, "training", takes=("validation",), mirrors=False, recipe=RECIPE)
+    return Study(title, about, function, "training", takes=("validation", "words"), mirrors=False, recipe=RECIPE)
 
 
 def _table(title: str, about: str, comparison: Comparison) -> Study:
@@ -95,6 +95,7 @@ TCD: dict[str, Study] = {
         "Figure 1: words in frames, on signs and in windows beside the frames",
         token_balance,
         "features",
+        takes=("words",),
         mirrors=False,
     ),
     "tcd/f3": _table(
@@ -107,12 +108,12 @@ TCD: dict[str, Study] = {
         "Figure 4: the first three clips of captions, with the parts of their scores and their words",
         first_answers,
         "models",
-        takes=("pictures", "features"),
+        takes=("pictures", "features", "words"),
         mirrors=False,
     ),
     "tcd/readings": _table(
         "Do our readings of the formulas matter?",
-        "Not in the paper: its formulas as printed, one by one and all",
+        "Not in the paper: other readings of its formulas, one by one, and all as printed",
         READINGS,
     ),
     "tcd/noise": _table(

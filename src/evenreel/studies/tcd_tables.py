@@ -85,10 +85,11 @@ PAPER_10 = (
     "and 60.4 with it. One modality alone has no co-attention, clues or calibration."
 )
 PRINTED = (
-    "all as printed: weights of frames and windows add up to 1, attention has no norm and clues no residual "
-    "(nor has co-attention, here either but for its row), clues see nothing of their own modality, distances stand for "
-    "similarities in calibration, and windows without text say so. "
-    "tau 5 is the paper's number, which is for vectors about ten long; those of features have length 1."
+    "Each row is tcd with one formula read otherwise. All as printed is several at once: weights of frames and windows "
+    "add up to 1, attention has no norm and clues no residual, clues see nothing of their own modality, distances "
+    "stand for similarities in calibration, and windows without text say so. Co-attention has no residual in the "
+    "paper, and here only in its row; keys of both and the cycle by distance are no more as printed. Tau stays as it "
+    "is in all as printed: 5 is the paper's number for vectors about ten long, and those of features have length 1."
 )
 MISREAD = (
     "Each character is replaced, left out or followed by another one at the rate that the row names; in test: also in "

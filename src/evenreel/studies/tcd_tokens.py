@@ -34,7 +34,8 @@ PAPER_TOKENS = {"StarVR": 201, "TCD": 24}
 _EFFECT = "Words in frames for each window with text"
 _METHOD = (
     f"{IN_FRAMES}: every word of every sign in every sampled frame in which it is shown; {ON_SIGNS}: of each sign "
-    f"once, however long it is shown; {DISTINCT}: each once in a clip, whatever its case. A text tower reads a window "
+    f"once, however long it is shown; {DISTINCT}: each once in a clip, whatever its case. Words are what spaces "
+    "part: a sign in Chinese or Japanese counts as one, however long it is. A text tower reads a window "
     "as one sentence and gives one token; words that do not fit into its sentence are left out there, and counted here."
 )
 _PAPER = (

@@ -13,6 +13,7 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.recipe import Recipe, RecipeError
 from evenreel.training.specs import spec_of
+from evenreel.types import Encoder
 
 
 def changes_of(recipe: Recipe) -> WordChanges | None:
@@ -39,6 +40,7 @@ def with_words(
     examples: FeatureExamples,
     found: FoundClips | StoredClips,
     changes: WordChanges,
+    encoder: Callable[[], Encoder],
     progress: Callable[[float], None] = lambda share: None,
 ) -> FeatureExamples:
     """The examples with their on-screen words changed.
@@ -47,12 +49,13 @@ def with_words(
         examples: of clips.
         found: what their features were loaded from.
         changes: what is done to words.
+        encoder: gives the encoder of the features.
         progress: called with the share of the sentences to encode that is done.
 
     Raises:
         FeaturesError: see `evenreel.checkpoint.changed_words`.
     """
-    return replace(examples, video_features=changed_words(found, examples.video_features, changes, progress))
+    return replace(examples, video_features=changed_words(found, examples.video_features, changes, progress, encoder))
 
 
 def words_used(recipe: Recipe) -> dict[str, str | int | None]:

@@ -24,6 +24,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.fitting import LearnedFrom
 from evenreel.matchers.matcher import Matcher
+from evenreel.media import parse_rule
 from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe import Recipe
 from evenreel.training.specs import spec_of
@@ -34,6 +35,9 @@ VERBS, NOUNS = 4, 6
 
 UNREAD = "word"
 """Stands for the words of captions that nobody gave, so that what writes them is there and can be counted."""
+
+FRAMES = 20
+"""Of a clip in the published table, for recipes whose rule does not say how many."""
 
 _COUNTED = 2
 """Captions and clips that are counted on; more cost as many times as much."""
@@ -53,7 +57,7 @@ class Shape:
 
     dimension: int
     batch: int = 64
-    frames: int = 20
+    frames: int = FRAMES
     words: int = 30
     windows: int = 12
 
@@ -115,6 +119,12 @@ class RecipeCost:
     words_unread: bool = False
 
 
+def frames_of(recipe: Recipe) -> int:
+    """How many frames of a clip the rule of a recipe's backbone takes, where it says so."""
+    frames: int = FRAMES if recipe.backbone is None else getattr(parse_rule(recipe.backbone.rule), "count", FRAMES)
+    return frames
+
+
 def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None) -> RecipeCost:
     """Count what a recipe's matcher costs; nothing is trained or read.
 
@@ -171,9 +181,10 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
     Raises:
         UsageError: the matcher takes no such shape.
     """
-    _check_shape(matcher, shape)
+    reads = windows or matcher.limits.windows
+    _check_shape(matcher, shape, windows=reads)
     network = module(matcher).eval()
-    text, video = _captions(shape), _videos(shape, windows=windows or matcher.limits.windows)
+    text, video = _captions(shape), _videos(shape, windows=reads)
     text_state, text_adds = _counted(lambda: matcher.encode_text(text))
     video_state, video_adds = _counted(lambda: matcher.encode_video(video))
     batches = shape.batch / _COUNTED
@@ -204,14 +215,21 @@ def _pair_adds(matcher: Matcher, texts: Any, videos: Any) -> int:
     return counted(2, 2) - counted(2, 1) - counted(1, 2) + counted(1, 1)
 
 
-def _check_shape(matcher: Matcher, shape: Shape) -> None:
+def _check_shape(matcher: Matcher, shape: Shape, *, windows: bool) -> None:
     limits = matcher.limits
-    frames = shape.frames + (shape.windows if limits.windows else 0)
-    for count, most, what in ((frames, limits.frames, "frames"), (shape.words, limits.words, "words")):
+    asked = {"frames": (shape.frames, limits.frames), "words": (shape.words, limits.words)}
+    if windows and limits.own_windows is not None:
+        asked["windows"] = (shape.windows, limits.own_windows)
+    for what, (count, most) in asked.items():
         if most is not None and count > most:
             raise UsageError(
                 f"The matcher takes at most {most} {what}, and {count} are asked for; give fewer --{what}."
             )
+    if limits.windows and limits.frames is not None and shape.frames + shape.windows > limits.frames:
+        raise UsageError(
+            f"The matcher takes at most {limits.frames} frames and windows together, and {shape.frames} and "
+            f"{shape.windows} are asked for; give fewer --frames or --windows."
+        )
 
 
 def _counted(work: Callable[[], Any]) -> tuple[Any, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import torch
 
 from evenreel.checkpoint import load_matcher
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
+from evenreel.checkpoint.changed_words import encoder_of
 from evenreel.corpus import load_corpus, select
 from evenreel.corpus.relevance import class_relevance
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -212,9 +214,11 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
     learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
     if (words := changes_of(recipe)) is not None:
-        learned = learned._replace(examples=with_words(learned.examples, learned.found, words.learned, progress))
+        encoder = cache(partial(encoder_of, learned.found))  # once for both parts, and only if one has a new sentence
+        change = partial(with_words, encoder=encoder, progress=progress)
+        learned = learned._replace(examples=change(learned.examples, learned.found, words.learned))
         if selected is not None:
-            selected = selected._replace(examples=with_words(selected.examples, selected.found, words, progress))
+            selected = selected._replace(examples=change(selected.examples, selected.found, words))
     if reads_graphs(spec_of(recipe)):
         learned = _with_graphs(learned, progress)
         selected = None if selected is None else _with_graphs(selected)

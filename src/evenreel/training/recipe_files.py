@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from evenreel.debias import source, trimming
 from evenreel.debias.source import SourceDebias
+from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
 from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError, Trim
 
@@ -153,7 +154,7 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
         return kind(**{key: _value(hints[key], value, _at(place, key)) for key, value in given.items()})
     except RecipeError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, UsageError) as error:
         raise RecipeError(f"{place or 'The recipe'}: {error}") from error
 
 

@@ -8,7 +8,7 @@
  * @typedef {{phrase: string, kind: string, score: number}} SceneElement
  * @typedef {{clip_id: string, name: string, folder: string, duration_s: number | null, source: string | null,
  *   score: number, confidence: number | null, scores: Record<string, number>, moments: Moment[], on_screen: Sign[],
- *   elements: SceneElement[], parts: Record<string, number>, metadata: Record<string, any>,
+ *   elements: SceneElement[], parts: Record<string, number>, none_read: boolean, metadata: Record<string, any>,
  *   other_files: string[]}} FoundClip
  * @typedef {{query: string, fits: boolean, notices: string[], hits: FoundClip[], favours: object,
  *   took_ms: number}} SearchAnswer

@@ -12,8 +12,9 @@ const CHANNELS = {
 };
 const PARTS = { seen: "Seen", on_screen: "On screen", both: "Both" };
 const PARTS_NOTE =
-  "How near your words are to what is seen, to the words on screen, and to both together; " +
-  "the clip stands where the mean puts it.";
+  "How near your words are to what is seen, to the words on screen, and to both together. The mean is the matcher's " +
+  "score; its rank is fused with those of the words on screen and of the name.";
+const NONE_READ = "No words were read on this clip; this is what the matcher learned to put in their place.";
 
 /**
  * What a card asks for: to open a clip at a time, to find clips like it, or only such that show the same.
@@ -155,13 +156,24 @@ function signs(found) {
 
 /** What a matcher's score is the mean of, a bar each; a similarity below 0 has an empty one. */
 function parts(hit) {
-  const rows = Object.entries(hit.parts).map(([name, value]) => [PARTS[name] ?? name, value]);
+  const rows = Object.entries(hit.parts).map(([name, value]) =>
+    part(PARTS[name] ?? name, value, name === "on_screen" && hit.none_read),
+  );
   return element(
     "dl",
-    { class: "parts", title: PARTS_NOTE, "aria-label": "Why it was put here" },
-    [...rows, ["Mean", hit.scores.reranked]].map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, decimals(value)), bar(value)),
-    ),
+    { class: "parts", title: PARTS_NOTE, "aria-label": "The matcher's score" },
+    rows,
+    part("Mean", hit.scores.reranked, false),
+  );
+}
+
+function part(name, value, unread) {
+  return element(
+    "div",
+    unread ? { class: "unread", title: NONE_READ } : {},
+    element("dt", {}, name, unread && element("small", {}, " none read")),
+    element("dd", {}, decimals(value)),
+    bar(value),
   );
 }
 

@@ -1,0 +1,27 @@
+"""Letters that say nothing: as many, of the same kind, and none of them the one that was there."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.language.scramble import scrambled
+
+seeds = st.integers(0, 99)
+
+
+@given(st.text(max_size=30), seeds)
+def test_every_letter_and_digit_becomes_another_one(text: str, seed: int) -> None:
+    other = scrambled(text, np.random.default_rng(seed))
+    assert len(other) == len(text)
+    for before, after in zip(text, other, strict=True):
+        assert (before == after) != before.isalnum()
+        assert before.isdecimal() == after.isdecimal() and before.isupper() == after.isupper()
+
+
+def test_a_single_digit_becomes_each_of_the_others_as_often() -> None:
+    random = np.random.default_rng(0)
+    drawn = [scrambled("7", random) for _ in range(900)]
+    assert set(drawn) == set("012345689")
+    assert max(drawn.count(one) for one in set(drawn)) < 150
