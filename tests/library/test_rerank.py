@@ -312,7 +312,7 @@ def test_windows_without_text_say_so_where_the_matcher_was_trained_so() -> None:
         assert given.window_mask.tolist() == [[True, True]]
         expected = encoder.encode_text([EMPTY]).sentence[0].astype(np.float16)
         assert [np.array_equal(row, expected) for row in given.windows[0]] == empty
-        assert given.window_confidence.tolist() == [[0.0 if none else 0.75 for none in empty]]
+        assert given.window_confidence.tolist() == [[1.0 if none else 0.75 for none in empty]]
 
 
 def test_windows_of_a_library_without_writing_are_empty(library: Library) -> None:
