@@ -82,5 +82,5 @@ def test_a_study_says_what_it_lacks() -> None:
 def test_the_docs_name_every_study() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    named = re.findall(r"`((?:ghost|length|bima|tcd|rerank)/\w+)`", "\n".join(rows))
+    named = re.findall(r"`((?:ghost|length|bima|tcd|titan|rerank)/\w+)`", "\n".join(rows))
     assert set(named) == set(STUDIES)
