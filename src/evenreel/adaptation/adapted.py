@@ -165,18 +165,18 @@ class TestTimeMatcher(nn.Module):
         """Learn from a batch of those that were seen."""
         step = Step(len(self.steps) + 1, len(own), verdict=verdict)
         if self._may_learn(seen):
-            texts = taken(seen.texts, own)
             if self.settings.objective == "pseudo_labels":
                 pairs = pseudo_pairs(self.teacher, seen, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
-                step = self._noted(step, pairs, kept, taken(seen.texts, own))
+                step = self._noted(step, pairs, kept)
                 step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
             else:
-                step = replace(step, loss=self._learner.unpaired(texts, self._videos))
+                loss = self._learner.unpaired(taken(seen.texts, own), self._videos)
+                step = replace(step, loss=loss)
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
 
-    def _noted(self, step: Step, pairs: PseudoPairs, kept: PseudoPairs, texts: TextFeatures) -> Step:
+    def _noted(self, step: Step, pairs: PseudoPairs, kept: PseudoPairs) -> Step:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
         clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
         return replace(
