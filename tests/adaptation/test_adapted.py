@@ -281,3 +281,11 @@ def test_captions_of_two_lengths_stand_together() -> None:
     assert both.ids == ("q0", "q1", "q2", "q3", "q4") and both.words.shape == (5, 3, D)
     assert not both.word_mask[:2, 2].any() and not both.words[:2, 2].any()
     np.testing.assert_array_equal(both.words[2:], second.words)
+
+
+def test_without_rolling_back_the_adapted_model_is_served_whatever_is_measured() -> None:
+    stream = stream_of(18)
+    settings = replace(PLAIN, safety=SafetySettings(drift=False, confidence=0.9999, roll_back=False))
+    found = adapt(model_of(stream, settings), stream)
+    assert found.report.kept and found.report.steps[-1].verdict is not None
+    assert found.report.sentence.startswith("Adapted: ")

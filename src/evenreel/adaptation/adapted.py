@@ -224,7 +224,8 @@ class TestTimeMatcher(nn.Module):
             new, old = of_both(self._qualities[0], new), of_both(self._qualities[1], old)
         self._qualities = new, old
         verdict = compared(new, old, self.settings.safety.confidence)
-        self.trusted = verdict.better
+        if self.settings.safety.roll_back:
+            self.trusted = verdict.better
         return verdict
 
     def _may_learn(self, seen: Seen) -> bool:
