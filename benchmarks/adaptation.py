@@ -27,7 +27,7 @@ from evenreel.adaptation.causal import CausalCorrection
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, naive
-from evenreel.adaptation.stream import Stream
+from evenreel.adaptation.stream import Stream, taken
 from evenreel.adaptation.titan import Aids
 from evenreel.language import load_tagger
 from evenreel.matchers import build_matcher
@@ -87,7 +87,7 @@ def measure(asked: argparse.Namespace) -> tuple[float, float]:
     begun_s = time.perf_counter()
     if asked.row == RANKED:
         for batch in stream.batches(settings.batch_size):
-            model.ranked_by_source(rows_of(stream.texts, batch))
+            model.ranked_by_source(taken(stream.texts, batch))
     else:
         adapt(model, stream)
     return 1000 * (time.perf_counter() - begun_s) / asked.queries, peak_mib() - begun
@@ -129,12 +129,6 @@ def captions(rng: np.random.Generator, count: int, dimension: int) -> TextFeatur
     """Random words."""
     words, mask = unit(rng, count, WORDS, dimension), np.ones((count, WORDS), np.bool_)
     return TextFeatures(tuple(f"q{row}" for row in range(count)), words, mask, unit(rng, count, dimension))
-
-
-def rows_of(texts: TextFeatures, rows: NDArray[np.int64]) -> TextFeatures:
-    """Some captions."""
-    ids = tuple(texts.ids[row] for row in rows)
-    return TextFeatures(ids, texts.words[rows], texts.word_mask[rows], texts.sentence[rows])
 
 
 def unit(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:

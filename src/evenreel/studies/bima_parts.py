@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.adaptation.stream import taken
 from evenreel.audits.projection import Separation, draw_points, project, separation
 from evenreel.audits.result import AuditFigure, AuditTable, Cell
 from evenreel.checkpoint.architecture import module
@@ -119,7 +120,7 @@ def parts_of(outcome: Outcome, seed: int) -> Parts:
     """What one training makes of the captions."""
     test = outcome.test
     rows = draw_points(["caption"] * len(test.texts.ids), seed, MOST)
-    texts = _taken(test.texts, rows)
+    texts = taken(test.texts, rows)
     vectors = {
         CONTENT: whole_captions(outcome.matcher, texts, Reading()),
         BIAS: whole_captions(outcome.matcher, texts, Reading(source="bias")),
@@ -191,11 +192,6 @@ def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDA
         guess = cross_val_predict(model, known, asked, groups=clips, cv=GroupKFold(FOLDS))
     spread = ((asked - asked.mean(0)) ** 2).sum()
     return float(1 - ((asked - guess) ** 2).sum() / spread) if spread else 0.0
-
-
-def _taken(texts: TextFeatures, rows: NDArray[np.int64]) -> TextFeatures:
-    ids = tuple(texts.ids[row] for row in rows)
-    return TextFeatures(ids, texts.words[rows], texts.word_mask[rows], texts.sentence[rows])
 
 
 def _captions(test: Part, ids: Sequence[str]) -> pl.DataFrame:
