@@ -216,6 +216,23 @@ def test_the_choice_is_that_of_single_pairs_and_of_equals_the_first(
     assert (choose(learned, *same, candidates).columns == candidates[:, 0]).all()
 
 
+def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
+    learned: CausalCorrection,
+) -> None:
+    target = domain(30, 3, shift=3)
+    candidates = nearest(target, eta=5)[:, ::-1].copy()  # so that the two disagree
+    logits = judged(learned, *target, candidates)
+    expected = []
+    for row, clips in zip(logits, candidates, strict=True):
+        by_correction = [1 + sum(other > own for other in row) for own in row]
+        sums = [place + rank for place, rank in enumerate(by_correction, start=1)]
+        expected.append(int(clips[sums.index(min(sums))]))
+    chosen = choose(learned, *target, candidates, "ranks")
+    assert chosen.columns.tolist() == expected
+    alone = choose(learned, *target, candidates).columns
+    assert (chosen.columns != alone).any() and (chosen.columns != candidates[:, 0]).any()
+
+
 def test_nobody_asks() -> None:
     correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
     chosen = choose(correction, torch.empty(0, D), torch.eye(D), np.empty((0, 3), np.int64))

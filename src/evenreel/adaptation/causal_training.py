@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.adaptation.causal import CausalCorrection, CausalSettings
+from evenreel.adaptation.settings import Decides
 from evenreel.errors import UsageError
 from evenreel.matchers.ranges import ABOVE_0, check_settings, whole
 from evenreel.training.pairs import Pairs
@@ -190,17 +192,24 @@ def fit_target(
     return figures
 
 
-def choose(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows) -> Chosen:
-    """The candidate of each query with the largest `S_t`, of equal ones the first.
+def choose(
+    correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows, decides: Decides = "correction"
+) -> Chosen:
+    """One candidate of each query, of equal ones the first.
 
     Args:
         correction: after both stages, or any.
         q: (N, D) unit vectors of queries.
         v: (V, D) of clips.
-        candidates: (N, eta) clips of each query.
+        candidates: (N, eta) clips of each query, the likeliest first.
+        decides: `correction`, the one with the largest `S_t` (section 3.3.2); `ranks`, the one with the least sum of
+            its rank by `S_t` and its place among the candidates, so that what the matcher knows is not thrown away.
     """
     logits = judged(correction, q, v, candidates)
-    first = logits.argmax(1)  # numpy's takes the first of equals
+    if decides == "ranks":
+        first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
+    else:
+        first = logits.argmax(1)  # numpy's takes the first of equals
     rows = np.arange(len(candidates))
     return Chosen(candidates[rows, first], _sigmoid(logits[rows, first]))
 

@@ -11,6 +11,8 @@ from evenreel.errors import UsageError
 from evenreel.matchers.ranges import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
 
 Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
+Decides = Literal["correction", "ranks"]
+"""Who chooses among candidates, see `AdaptSettings.decides`."""
 Learns = Literal["all", "heads", "norms", "text", "auto"]
 
 
@@ -84,6 +86,7 @@ class AdaptSettings:
         matching: how a query gets its pseudo clip; `one_way` is the naive first clip.
         counterfactuals: captions without their over-attended words are learned from too; None for none.
         causal: whether candidates are chosen among by the bias correction of the source checkpoint.
+        decides: of `causal`: the correction alone, as in the paper, or its ranks of the candidates plus the matcher's.
         safety: see there.
         seed: of all that is random.
 
@@ -104,6 +107,7 @@ class AdaptSettings:
     matching: MatchSettings = field(default_factory=MatchSettings)
     counterfactuals: CounterfactualSettings | None = field(default_factory=CounterfactualSettings)
     causal: bool = True
+    decides: Decides = "correction"
     safety: SafetySettings = field(default_factory=SafetySettings)
     seed: int = 0
 
@@ -120,6 +124,7 @@ class AdaptSettings:
             "bank": whole(2),
             "ranks": one_of("bank", "batch"),
             "causal": TRUE_OR_FALSE,
+            "decides": one_of("correction", "ranks"),
             "seed": whole(0),
         }
         check_settings("adaptation", self, ranges)

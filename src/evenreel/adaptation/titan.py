@@ -174,7 +174,7 @@ def pseudo_pairs(
     queries = int((there < len(own)).sum())
     texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
     if settings.causal and len(there):
-        columns = _corrected(matcher, texts, columns, own_scores, gallery, aids)
+        columns = _corrected(matcher, texts, columns, own_scores, gallery, settings, aids)
     return PseudoPairs(texts, columns, doubt, queries, made)
 
 
@@ -223,14 +223,20 @@ def _encoded(made: tuple[Counterfactual, ...], aids: StreamAids) -> TextFeatures
 
 
 def _corrected(
-    matcher: Matcher, texts: TextFeatures, columns: Rows, scores: FloatArray, gallery: Gallery, aids: StreamAids
+    matcher: Matcher,
+    texts: TextFeatures,
+    columns: Rows,
+    scores: FloatArray,
+    gallery: Gallery,
+    settings: AdaptSettings,
+    aids: StreamAids,
 ) -> Rows:
     """(N,) of the likeliest clips of each caption the one that the correction prefers (section 3.3)."""
     assert aids.correction is not None and aids.confounders is not None
     candidates = likeliest(scores, columns, aids.correction.settings.eta)
     vectors = vectors_of(matcher, texts)
     fit_target(aids.correction, vectors, gallery.vectors, candidates, aids.confounders)
-    return choose(aids.correction, vectors, gallery.vectors, candidates)[0]
+    return choose(aids.correction, vectors, gallery.vectors, candidates, settings.decides).columns
 
 
 def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:
