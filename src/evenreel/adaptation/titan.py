@@ -174,7 +174,9 @@ def pseudo_pairs(
     queries = int((there < len(own)).sum())
     texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
     if settings.causal and len(there):
-        columns = _corrected(matcher, texts, columns, own_scores, gallery, settings, aids)
+        assert aids.correction is not None
+        candidates = likeliest(own_scores, columns, aids.correction.settings.eta)
+        columns = _corrected(vectors_of(matcher, texts), gallery.vectors, candidates, settings, aids)
     return PseudoPairs(texts, columns, doubt, queries, made)
 
 
@@ -222,21 +224,11 @@ def _encoded(made: tuple[Counterfactual, ...], aids: StreamAids) -> TextFeatures
     return TextFeatures(ids, found.words, found.word_mask, found.sentence, found.graphs)
 
 
-def _corrected(
-    matcher: Matcher,
-    texts: TextFeatures,
-    columns: Rows,
-    scores: FloatArray,
-    gallery: Gallery,
-    settings: AdaptSettings,
-    aids: StreamAids,
-) -> Rows:
+def _corrected(q: Tensor, v: Tensor, candidates: Rows, settings: AdaptSettings, aids: StreamAids) -> Rows:
     """(N,) of the likeliest clips of each caption the one that the correction prefers (section 3.3)."""
     assert aids.correction is not None and aids.confounders is not None
-    candidates = likeliest(scores, columns, aids.correction.settings.eta)
-    vectors = vectors_of(matcher, texts)
-    fit_target(aids.correction, vectors, gallery.vectors, candidates, aids.confounders)
-    return choose(aids.correction, vectors, gallery.vectors, candidates, settings.decides).columns
+    fit_target(aids.correction, q, v, candidates, aids.confounders)
+    return choose(aids.correction, q, v, candidates, settings.decides).columns
 
 
 def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:
