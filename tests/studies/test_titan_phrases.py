@@ -97,11 +97,13 @@ def test_captions_are_chosen_where_the_correction_changed_something(material: St
 
 
 def test_what_cannot_be_shown_is_refused(material: StudyMaterial) -> None:
-    settings = quick_settings(PLAIN)
-    for given, queries, sentence in (
-        (worded_material(reads=False), (), "reads phrases with the text tower of the features"),
-        (worded_material(carries=False), (), "carries no bias correction; make one with `evenreel prepare"),
-        (material, ("nothing",), "has no caption 'nothing' with a label"),
+    for given, changes, queries, sentence in (
+        (worded_material(reads=False), {}, (), "reads phrases with the text tower of the features"),
+        (worded_material(carries=False), {}, (), "carries no bias correction; make one with `evenreel prepare"),
+        (material, {}, ("nothing",), "has no caption 'nothing' with a label"),
+        (material, {"causal": False}, (), "is about the correction of bias, and causal is false"),
+        (material, {"objective": "ttt"}, (), "go out from pseudo-labels, and the objective is ttt"),
     ):
+        settings = quick_settings(adapting(counterfactuals=None, **changes))
         with pytest.raises(UsageError, match=sentence):
             run_study("titan/f5", given, replace(settings, queries=queries))

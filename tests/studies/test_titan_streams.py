@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.aids import RememberingReader
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.report import AdaptReport, Step
 from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
@@ -32,7 +34,7 @@ from evenreel.studies.titan_rows import (
     swept,
     thresholds,
 )
-from evenreel.studies.titan_streams import RememberingReader, Target, answered, diagnosed, switched
+from evenreel.studies.titan_streams import Target, answered, diagnosed, switched
 from tests.studies.worded_clips import adapting, prepared, read, worded_material
 
 
@@ -189,6 +191,8 @@ def test_parts_are_switched_one_by_one() -> None:
     assert correction.settings.source_debias and correction.settings.target_amplification
     ways = [row.settings.matching.match for name, row in rows.items() if row.settings and name.startswith(f"{BOTH}, ")]
     assert ways[:4] == ["one_way", "mutual_nn", "hungarian", "sinkhorn"]
+    warm = parts(adapting(matching=MatchSettings(temperature=0.2)), False)[f"{BOTH}, sinkhorn"].settings
+    assert warm is not None and warm.matching == MatchSettings("sinkhorn", temperature=0.2)
     assert [row.settings.learns for row in rows.values() if row.settings][-3:] == ["heads", "norms", "text"]
 
 
@@ -229,6 +233,7 @@ def test_thresholds_are_swept_one_at_a_time() -> None:
         (parts, {"causal": False}, "leave causal, counterfactuals and matching.match as they are"),
         (parts, {"counterfactuals": None}, "leave causal, counterfactuals and matching.match as they are"),
         (thresholds, {"counterfactuals": None}, "is about counterfactual captions"),
+        (thresholds, {"objective": "ttt_flow"}, "go out from pseudo-labels, and the objective is ttt_flow"),
     ],
 )
 def test_settings_that_a_study_cannot_vary_are_refused(

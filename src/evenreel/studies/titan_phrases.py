@@ -28,7 +28,7 @@ from evenreel.language.wording import content_phrases
 from evenreel.studies.answers import CAPTIONS, FEW
 from evenreel.studies.findings import Findings, beside, effect_of
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings, texts_of
-from evenreel.studies.titan_rows import Row
+from evenreel.studies.titan_rows import Row, by_labels
 from evenreel.studies.titan_streams import Target
 from evenreel.types import TextFeatures
 
@@ -118,7 +118,8 @@ def corrected_phrases(material: StudyMaterial, settings: StudySettings, progress
     """Phrases of some captions with the clips that they are labelled with, before and after the correction.
 
     Raises:
-        UsageError: a model carries no correction, nobody can read phrases, or a caption is not in the split.
+        UsageError: a model carries no correction, nobody can read phrases, a caption is not in the split, or the
+            settings do without what is shown.
     """
     found: list[Labelled] = []
     examples: list[Example] = []
@@ -151,7 +152,8 @@ def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
             "This study reads phrases with the text tower of the features, and these were computed elsewhere; give it "
             "features that `evenreel features` computed."
         )
-    settings = replace(settings, causal=True)
+    if not by_labels(settings).causal:
+        raise UsageError("This study is about the correction of bias, and causal is false; leave that out.")
     model = target.model(Row(settings))
     aids = target.aids(Row(settings))
     count = min(settings.bank, len(target.sentences))

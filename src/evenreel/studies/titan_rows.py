@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.matching import Match, MatchSettings
+from evenreel.adaptation.matching import Match
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySettings, naive
 from evenreel.errors import UsageError
 
@@ -94,7 +94,7 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
         "target amplification alone": Row(corrected, {"source_debias": False, "target_amplification": True}),
     }
     for match in MATCHES:
-        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=MatchSettings(match)))
+        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=replace(settings.matching, match=match)))
     for learns in LEARNERS:
         rows[f"{BOTH}, {learns} alone"] = Row(replace(settings, learns=learns))
     return rows
@@ -104,7 +104,7 @@ def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
     """Figure 4: when a clip is crowded, and which of its words are over-attended."""
     if settings.counterfactuals is None:
         raise UsageError("This study is about counterfactual captions, and they are set to null; leave that out.")
-    own = settings.counterfactuals
+    settings, own = by_labels(settings), settings.counterfactuals
     rows = {SOURCE: Row(), NO_WORDS: Row(replace(settings, counterfactuals=None))}
     for changed in swept(own).values():
         rows |= {name: Row(replace(settings, counterfactuals=how)) for name, how in changed.values()}
@@ -171,10 +171,15 @@ def _of_protocol(settings: AdaptSettings, protocol: str, other: str) -> AdaptSet
         raise UsageError(
             f"This study is of the protocol {protocol}, and the settings say {settings.protocol}; make {other} for it."
         )
-    return _by_labels(settings)
+    return by_labels(settings)
 
 
-def _by_labels(settings: AdaptSettings) -> AdaptSettings:
+def by_labels(settings: AdaptSettings) -> AdaptSettings:
+    """The settings.
+
+    Raises:
+        UsageError: nothing is learned from pseudo-labels.
+    """
     if settings.objective != "pseudo_labels":
         raise UsageError(
             f"Studies of TITAN go out from pseudo-labels, and the objective is {settings.objective}; leave it out."
@@ -193,4 +198,4 @@ def _whole(settings: AdaptSettings) -> AdaptSettings:
             "This study switches the parts of TITAN off one by one, and the settings begin without one of them; leave "
             "causal, counterfactuals and matching.match as they are."
         )
-    return _by_labels(settings)
+    return by_labels(settings)
