@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from evenreel.adaptation.learning import UnpairedLoss
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import EncodeTexts
+from evenreel.adaptation.stream import EncodeTexts, joined, taken, with_room
 from evenreel.adaptation.titan import Aids
 from evenreel.adaptation.ttt import TTTObjective, TTTSettings
 from evenreel.adaptation.ttt_flow import FlowObjective
@@ -79,9 +80,7 @@ def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> 
     def read(sentences: Sequence[str]) -> TextFeatures:
         starts = range(0, len(sentences), AT_ONCE)
         parts = [encoder.encode_text(list(sentences[start : start + AT_ONCE])) for start in starts]
-        width = max(part.words.shape[1] for part in parts)
-        words = np.concatenate([_wide(part.words, width) for part in parts])
-        mask = np.concatenate([_wide(part.word_mask, width) for part in parts])
+        words, mask = with_room([part.words for part in parts]), with_room([part.word_mask for part in parts])
         if limits:
             words, mask = shortened(words, mask, min(limits))
         ids = tuple(f"q{number}" for number in range(1, len(sentences) + 1))
@@ -112,6 +111,24 @@ def shortened(words: Any, mask: Any, most: int) -> tuple[Any, Any]:
     return words[rows, order], mask[rows, order]
 
 
+class RememberingReader:
+    """A text tower that reads each sentence once, however often it is asked for."""
+
+    def __init__(self, read: EncodeTexts) -> None:
+        self._read, self._known = read, dict[str, TextFeatures]()
+
+    def __call__(self, sentences: Sequence[str]) -> TextFeatures:
+        """Features of the sentences, with ids of any kind."""
+        new = [one for one in dict.fromkeys(sentences) if one not in self._known]
+        if new:
+            read = self._read(new)
+            for row, one in enumerate(new):
+                alone = taken(read, np.array([row]))
+                mask = alone.word_mask[0]
+                self._known[one] = replace(alone, words=alone.words[:, mask], word_mask=alone.word_mask[:, mask])
+        return joined(*(self._known[one] for one in sentences))
+
+
 class RememberingTagger:
     """A tagger that reads each sentence once, however often a stream is gone through."""
 
@@ -138,8 +155,3 @@ def _objective(prepared: Prepared, settings: AdaptSettings) -> Callable[[], Unpa
     if settings.objective == "ttt_flow" and flows is not None:
         return lambda: FlowObjective(flows.text, flows.video)
     return None
-
-
-def _wide(array: Any, width: int) -> Any:
-    """With room for so many words."""
-    return np.pad(array, [(0, 0), (0, width - array.shape[1])] + [(0, 0)] * (array.ndim - 2))

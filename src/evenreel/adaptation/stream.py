@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,26 +66,28 @@ def taken(texts: TextFeatures, rows: Rows) -> TextFeatures:
     )
 
 
-def joined(first: TextFeatures, second: TextFeatures) -> TextFeatures:
-    """Captions of both, with room for the longest word count."""
-    longest = max(first.words.shape[1], second.words.shape[1])
-    first, second = _with_room(first, longest), _with_room(second, longest)
-    graphs = None if first.graphs is None or second.graphs is None else first.graphs + second.graphs
+def joined(*parts: TextFeatures) -> TextFeatures:
+    """Captions of all parts, with room for the longest; role graphs where every part has them."""
+    graphs = tuple(graph for part in parts for graph in part.graphs or ())
     return TextFeatures(
-        first.ids + second.ids,
-        np.concatenate([first.words, second.words]),
-        np.concatenate([first.word_mask, second.word_mask]),
-        np.concatenate([first.sentence, second.sentence]),
-        graphs,
+        tuple(caption for part in parts for caption in part.ids),
+        with_room([part.words for part in parts]),
+        with_room([part.word_mask for part in parts]),
+        np.concatenate([part.sentence for part in parts]),
+        graphs if all(part.graphs is not None for part in parts) else None,
     )
 
 
-def _with_room(texts: TextFeatures, words: int) -> TextFeatures:
-    missing = words - texts.words.shape[1]
-    if not missing:
-        return texts
-    return replace(
-        texts,
-        words=np.pad(texts.words, ((0, 0), (0, missing), (0, 0))),
-        word_mask=np.pad(texts.word_mask, ((0, 0), (0, missing))),
-    )
+def with_room(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """(q, W, ...) words of captions, or their masks, as one (Q, W, ...) with the room of the widest, zero where free.
+
+    >>> with_room([np.ones((1, 1)), np.ones((1, 2))]).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    widest = max(part.shape[1] for part in parts)
+    shape = (sum(map(len, parts)), widest, *parts[0].shape[2:])
+    whole, row = np.zeros(shape, np.result_type(*{part.dtype for part in parts})), 0
+    for part in parts:
+        whole[row : row + len(part), : part.shape[1]] = part
+        row += len(part)
+    return whole

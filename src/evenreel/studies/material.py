@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import EncodeTexts
+from evenreel.adaptation.stream import EncodeTexts, taken
 from evenreel.audits.frame_order import OrderStage
 from evenreel.audits.result import AuditSettings
 from evenreel.checkpoint import Pretrained
@@ -293,9 +295,7 @@ def texts_of(texts: TextFeatures, ids: tuple[str, ...]) -> TextFeatures:
     """Features of some captions, by their ids; nothing is copied where these are all."""
     if ids == texts.ids:
         return texts
-    rows = _rows(texts.ids, ids)
-    graphs = None if texts.graphs is None else tuple(texts.graphs[row] for row in rows)
-    return TextFeatures(ids, texts.words[rows], texts.word_mask[rows], texts.sentence[rows], graphs)
+    return taken(texts, _rows(texts.ids, ids))
 
 
 def videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
@@ -316,9 +316,9 @@ def videos_of(videos: VideoFeatures, ids: tuple[str, ...]) -> VideoFeatures:
     )
 
 
-def _rows(ids: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _rows(ids: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
     place = {one: row for row, one in enumerate(ids)}
-    return [place[one] for one in wanted]
+    return np.array([place[one] for one in wanted], np.int64)
 
 
 def groups_in(corpus: Corpus) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.aids import RememberingTagger, aids_of, reads_captions
+from evenreel.adaptation.aids import RememberingReader, RememberingTagger, aids_of, reads_captions
 from evenreel.adaptation.balance import balance
 from evenreel.adaptation.causal import CausalCorrection
 from evenreel.adaptation.learning import learnable
@@ -216,37 +216,6 @@ def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
     other = copy.deepcopy(correction)
     other.settings = replace(correction.settings, **row.correction)
     return other
-
-
-class RememberingReader:
-    """Reads each sentence once, however many rows ask for it."""
-
-    def __init__(self, read: EncodeTexts) -> None:
-        self._read, self._known = read, dict[str, TextFeatures]()
-
-    def __call__(self, sentences: Sequence[str]) -> TextFeatures:
-        """Features of the sentences, with ids of any kind."""
-        new = [one for one in dict.fromkeys(sentences) if one not in self._known]
-        if new:
-            read = self._read(new)
-            for row, one in enumerate(new):
-                alone = taken(read, np.array([row]))
-                mask = alone.word_mask[0]
-                self._known[one] = replace(alone, words=alone.words[:, mask], word_mask=alone.word_mask[:, mask])
-        return _stacked([self._known[one] for one in sentences])
-
-
-def _stacked(each: Sequence[TextFeatures]) -> TextFeatures:
-    """Captions that were read one by one, with room for the longest."""
-    width = max(one.words.shape[1] for one in each)
-    words = np.zeros((len(each), width, each[0].words.shape[2]), each[0].words.dtype)
-    mask = np.zeros((len(each), width), np.bool_)
-    for row, one in enumerate(each):
-        words[row, : one.words.shape[1]] = one.words[0]
-        mask[row, : one.words.shape[1]] = True
-    graphs = None if each[0].graphs is None else tuple(graph for one in each for graph in one.graphs or ())
-    ids = tuple(f"read {row}" for row in range(len(each)))
-    return TextFeatures(ids, words, mask, np.concatenate([one.sentence for one in each]), graphs)
 
 
 def _measured(target: Target, scores: ScoreBlocks) -> PerQuery:
