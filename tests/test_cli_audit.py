@@ -336,7 +336,8 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     found[::2, 6:8] += 9
     scores = Scores(found, asked, [*REAL, *MADE])
     texts = {one: f"a {('dog', 'horse')[row % 2]} in a field" for row, one in enumerate(asked)}
-    known = SimpleNamespace(caption_ids=asked, video_ids=scores.video_ids, block=scores.block, texts=texts)
+    files = {"v6": "/v/tram ride.mp4", "v0": "/v/boat.mp4"}
+    known = SimpleNamespace(caption_ids=asked, video_ids=REAL + MADE, block=scores.block, texts=texts, names=files)
     opened = Opened(Corpus(corpus.clips, corpus.captions.clear()))
     monkeypatch.setattr(opened, "audit_inputs", lambda queries, **_: (opened.corpus, known))
     monkeypatch.setattr(library_module, "open_library", lambda path: opened)
@@ -344,3 +345,5 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     assert done.exit_code == 0, done.output
     assert "Queries with 'dog' have more hubs among their first clips than others." in done.stdout
     assert "Nobody says which clip answers which query" in done.stdout
+    assert "'v5' is there for 40 of 40 queries" in done.stdout  # no file has it any more
+    assert "/v/tram ride.mp4 " in done.stdout and "v6" not in done.stdout

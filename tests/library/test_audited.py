@@ -47,6 +47,8 @@ def test_scores_are_those_of_the_search(library: Library, neutral: bool) -> None
     assert list(scores.caption_ids) == ["q1", "q2", "q3", "q4"]
     read = [" ".join(query.split()) for query in QUERIES]
     assert getattr(scores, "texts", None) == dict(zip(scores.caption_ids, read, strict=True))
+    found = library.search("a dog", k=100).hits
+    assert getattr(scores, "names", None) == {hit.clip_id: hit.path for hit in found if "source" in hit.metadata}
     whole = scores.block(slice(0, 4), slice(0, 2 * PAIRS))
     assert whole.shape == (4, 2 * PAIRS)
     for row, query in enumerate(QUERIES):

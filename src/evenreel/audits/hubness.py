@@ -28,7 +28,8 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
     The effect is the skewness of how often each clip is among the first 10 (of fewer in a small gallery).
 
     Args:
-        scores: of captions and clips; their `texts`, by caption id, are words that the corpus does not have.
+        scores: of captions and clips; their `texts`, by caption id, are words that the corpus does not have, and their
+            `names`, by clip id, what clips are called.
         corpus: says which clip a caption describes, and its words; it may have no caption.
         settings: confidence, how much is read at once, and the seed of the queries whose words are looked at.
 

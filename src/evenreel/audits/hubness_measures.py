@@ -103,6 +103,7 @@ class HubnessMeasures:
 
     Attributes:
         clip_ids: V.
+        names: (V,) what a report calls them: a library's clips by their files, others by their ids.
         clusters: (Q,) numbers, equal for captions of one clip, which are no independent evidence.
         occurrences: one for each of `DEPTHS` below the gallery's size.
         asked: (V,) how many of the queries each clip answers; None where nobody knows of any.
@@ -111,6 +112,7 @@ class HubnessMeasures:
     """
 
     clip_ids: Sequence[str]
+    names: Sequence[str]
     clusters: Places
     occurrences: tuple[Occurrence, ...]
     asked: Places | None
@@ -136,7 +138,7 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     """How often clips are shown, and which are hubs.
 
     Args:
-        scores: of Q captions and V clips.
+        scores: of Q captions and V clips; their `names`, by clip id, are what these are called (a library's).
         corpus: says which clip a caption describes; captions that it does not know are of none.
         settings: confidence, and how much is read at once.
 
@@ -165,7 +167,9 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         Occurrence(depth, len(own), count, answered, skew, uneven) for depth, count, answered, skew, uneven in columns
     )
     asked = np.bincount(own[own >= 0], minlength=videos) if (own >= 0).any() else None
-    return HubnessMeasures(checked.video_ids, clusters, occurrences, asked, hubs, hub_places)
+    called = getattr(scores, "names", {})
+    names = [called.get(clip, clip) for clip in checked.video_ids]
+    return HubnessMeasures(checked.video_ids, names, clusters, occurrences, asked, hubs, hub_places)
 
 
 @dataclass(frozen=True, eq=False)

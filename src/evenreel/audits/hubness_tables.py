@@ -73,7 +73,7 @@ def _most_table(measured: HubnessMeasures) -> AuditTable:
 def _most_row(measured: HubnessMeasures, clip: int, *, several: bool) -> Row:
     main, first = measured.main, measured.occurrences[0]
     known = measured.asked is not None
-    row: list[Cell] = [measured.clip_ids[clip], _whole(main.counts[clip]), float(main.counts[clip] / main.expected)]
+    row: list[Cell] = [measured.names[clip], _whole(main.counts[clip]), float(main.counts[clip] / main.expected)]
     row += [_whole(main.own[clip])] * known
     row += [_whole(first.counts[clip])] * several
     row += [_whole(first.own[clip])] * (several and known)

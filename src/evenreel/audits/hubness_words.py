@@ -23,7 +23,7 @@ def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: f
     return (
         f"{few}{_lead(measured)}: the skewness of how often a clip is among the first {main.depth} is "
         f"{effect.value:.2f}{interval_words(effect, confidence)}, where rankings at random give {effect.neutral:.2f}. "
-        f"{measured.clip_ids[top]!r} is there for {main.counts[top]:,.0f} of {main.queries:,} queries, by chance for "
+        f"{measured.names[top]!r} is there for {main.counts[top]:,.0f} of {main.queries:,} queries, by chance for "
         f"{main.expected:,.1f}; {main.never:.1f}% of the clips never are, by chance {main.chance_never:.1f}%."
         f"{_hub_words(measured)}{_word_words(words)}{_advice(measured)}"
     )

@@ -283,6 +283,12 @@ class Watched:
         known: Mapping[str, str] = getattr(self.scores, "texts", {})
         return known
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What clips are called, by their ids, where that is not their id."""
+        known: Mapping[str, str] = getattr(self.scores, "names", {})
+        return known
+
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The scores of some rows and columns."""
         values = self.scores.block(captions, videos)

@@ -39,6 +39,7 @@ class BestFrames:
         counts: (V,) how many it has.
         notices: sentences on what was left out, which an audit passes on.
         texts: the queries in words, by their ids.
+        names: the files of the clips, as a search shows them, by their ids; one that has no file any more is not there.
     """
 
     caption_ids: Sequence[str]
@@ -49,6 +50,7 @@ class BestFrames:
     counts: Rows
     notices: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
@@ -115,6 +117,7 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
         counts=gallery.counts[rows],
         notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
         texts=dict(zip(ids, asked.texts, strict=False)),
+        names={gallery.clip_ids[row]: path for row in rows if (path := sources.paths[row])},
     )
     return _corpus(library, sources, rows), scores
 
