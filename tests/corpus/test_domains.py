@@ -220,6 +220,11 @@ def test_nothing_is_tested_that_was_learned_from(tmp_path: Path) -> None:
         load_target(tmp_path / "a", "val", "val")
     pair = pair_domains(load_source(tmp_path / "a"), load_target(tmp_path / "a"))  # another split of the same corpus
     assert pair.corpus.clips["domain"].to_list() == ["source", "source", "source", "target"]
+    save_corpus(corpus({"a": "target_val", "b": "train"}), tmp_path / "pair")  # such as one made before
+    with pytest.raises(CorpusError, match="both clips of the source and of the target would be the split 'target_val'"):
+        pair_domains(
+            load_source(tmp_path / "pair", ["train", "target_val"]), load_target(tmp_path / "a", "test", "val")
+        )
     save_corpus(corpus({"a": None}), tmp_path / "b")
     with pytest.raises(CorpusError, match="Source and target are both all of"):
         pair_domains(load_source(tmp_path / "b"), load_target(tmp_path / "b"))
@@ -230,6 +235,8 @@ def test_what_cannot_be_joined_is_one_sentence() -> None:
         CorpusError, match=r"The source has no split 'training'; it has: train, val, test. Name one with"
     ):
         pair_domains(*sides(source={"training": "train"}))
+    with pytest.raises(CorpusError, match="target has no split 'dev'; it has: test, val, train. .* --target-val"):
+        pair_domains(*sides(target={"test": "test", "dev": "target_val"}))
     unlike = corpus({"a": "test"}, duration_s=[["long"]])
     with pytest.raises(CorpusError, match=r"columns of one name that hold different things \(duration_s\)"):
         pair_domains(sides()[0], Side("target", unlike, {"test": "test"}))

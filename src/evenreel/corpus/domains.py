@@ -193,6 +193,11 @@ def _refuse_overlap(source: Side, target: Side) -> None:
             f"Source and target are both {part} of {source.folder}; a model would be tested on what it learned from. "
             "Name two splits, or two corpora."
         )
+    if mixed := sorted(set(source.splits.values()) & set(target.splits.values())):
+        raise CorpusError(
+            f"In the pair both clips of the source and of the target would be the split {mixed[0]!r}; take another "
+            "split of the source (--source-split)."
+        )
 
 
 def _is_unsplit(side: Side) -> bool:
@@ -219,9 +224,9 @@ def _part(side: Side) -> Side:
     else:
         there = clips["split"].drop_nulls().unique(maintain_order=True).to_list()
         if missing := [name for name in side.splits if name not in there]:
+            option = "--target-val" if side.splits[missing[0]] == TARGET_VAL else f"--{side.domain}-split"
             raise CorpusError(
-                f"The {side.domain} has no split {missing[0]!r}; it has: {', '.join(there)}. Name one with "
-                f"--{side.domain}-split."
+                f"The {side.domain} has no split {missing[0]!r}; it has: {', '.join(there)}. Name one with {option}."
             )
         kept = clips.filter(pl.col("split").is_in(list(side.splits)))
         clips = kept.with_columns(pl.col("split").replace_strict(dict(side.splits), return_dtype=pl.String))

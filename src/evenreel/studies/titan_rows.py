@@ -94,7 +94,8 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
         "target amplification alone": Row(corrected, {"source_debias": False, "target_amplification": True}),
     }
     for match in MATCHES:
-        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=replace(settings.matching, match=match)))
+        matching = replace(settings.matching, match=match)
+        rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=matching))
     for learns in LEARNERS:
         rows[f"{BOTH}, {learns} alone"] = Row(replace(settings, learns=learns))
     return rows
