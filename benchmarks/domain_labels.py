@@ -1,0 +1,104 @@
+"""How right pseudo-labels are on planted domains, step by step, and whose choice among likely clips is right."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
+from benchmarks.planted import Split, showing
+from evenreel.adaptation.adapted import gallery_of
+from evenreel.adaptation.causal_training import choose, fit_target
+from evenreel.adaptation.matching import MatchSettings, one_way, rematch
+from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.titan import likeliest, scored, vectors_of
+from evenreel.matchers.matcher import Matcher
+
+RIGHT, COVERED = "labels right, %", "coverage, %"
+CHOICE = "choice: "
+"""Before the names of rows that have the share of right labels alone."""
+
+
+def by_step(name: str, number: int) -> str:
+    """The name of a figure of one step."""
+    return f"{name}, step {number}"
+
+
+def right_of(labels: Sequence[tuple[str, str]], split: Split) -> Figures:
+    """Of pairs of a caption and a clip."""
+    rows, columns = ({one: n for n, one in enumerate(ids)} for ids in (split.texts.ids, split.videos.ids))
+    right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
+    hits = [right[rows[query], columns[clip]] for query, clip in labels]
+    return {RIGHT: 100 * float(np.mean(hits)), COVERED: 100 * len({clip for _, clip in labels}) / len(columns)}
+
+
+def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
+    """How many captions get a clip that shows what they name, by different ways to choose one for them.
+
+    All but the first two choose among the `eta` clips that the model scores highest.
+    """
+    gallery = gallery_of(model, split.videos)
+    scores, q, v = scored(model, split.texts, gallery.encoded), vectors_of(model, split.texts), gallery.vectors
+    candidates = likeliest(scores, one_way(scores), eta)
+    cosines = np.take_along_axis((q @ v.T).numpy(), candidates, axis=1)
+    assert prepared.correction is not None
+    source, target = prepared.correction, copy.deepcopy(prepared.correction)
+    fit_target(target, q, v, candidates, prepared.target_confounders(split.videos))
+    right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
+    rows, chosen = (
+        np.arange(len(scores)),
+        {
+            "the model's first clip": candidates[:, 0],
+            "rematched": rematch(scores, MatchSettings()),
+            "cosine of the vectors that the correction judges by": candidates[
+                np.arange(len(scores)), cosines.argmax(1)
+            ],
+            "correction, source stage": choose(source, q, v, candidates).columns,
+            "correction, both stages": choose(target, q, v, candidates).columns,
+            "ranks of correction and model": choose(target, q, v, candidates, "ranks").columns,
+        },
+    )
+    found: Rows = {CHOICE + name: {RIGHT: 100 * float(right[rows, columns].mean())} for name, columns in chosen.items()}
+    best = np.take_along_axis(right, candidates, axis=1).any(axis=1).mean()
+    return found | {f"{CHOICE}best of {eta}": {RIGHT: 100 * float(best)}}
+
+
+def steps_table(figures: Mapping[str, Sequence[Figures]]) -> str:
+    """Right labels and coverage of each step, in Markdown; empty where no row has steps."""
+    numbers = range(1, 1 + max((steps_of(own) for own in figures.values()), default=0))
+    rows = [name for name, own in figures.items() if steps_of(own)]
+    if not rows:
+        return ""
+    lines = [
+        "| " + " | ".join([name, *(step_words(figures[name], number) for number in numbers)]) + " |" for name in rows
+    ]
+    head = "| " + " | ".join(["", *map(str, numbers)]) + " |"
+    return "\n".join(
+        ["labels right / clips that have one, %, by step", "", head, "|" + "---|" * (1 + len(numbers)), *lines]
+    )
+
+
+def steps_of(seeds: Sequence[Figures]) -> int:
+    """Steps that all seeds have."""
+    number = 0
+    while all(by_step(RIGHT, number + 1) in one for one in seeds):
+        number += 1
+    return number
+
+
+def step_words(seeds: Sequence[Figures], number: int) -> str:
+    """Means of a step."""
+    if number > steps_of(seeds):
+        return ""
+    return " / ".join(f"{mean(seeds, by_step(name, number)):.1f}" for name in (RIGHT, COVERED))
+
+
+def choices_table(figures: Mapping[str, Sequence[Figures]]) -> str:
+    """Whose choice is right, in Markdown; empty where nobody asked."""
+    rows = {name.removeprefix(CHOICE): own for name, own in figures.items() if name.startswith(CHOICE)}
+    if not rows:
+        return ""
+    lines = [f"| {name} | {words(gap_of(np.array([one[RIGHT] for one in own])))} |" for name, own in rows.items()]
+    return "\n".join([f"| choice | {RIGHT} |", "|---|---|", *lines])
