@@ -161,6 +161,36 @@ def test_corrected_scores_say_so(place: Path) -> None:
     assert system["directions"]["v2t"]["summary"]["MeanR"]["value"] == pytest.approx(ranks(turned).mean())
 
 
+@pytest.mark.parametrize(
+    ("word", "direction", "uses"),
+    [
+        ("csls", "t2v", ["other queries"]),
+        ("dsl", "v2t", ["other queries", "a correction for videos' searches alone"]),
+        ("qb-norm", "t2v", ["a bank of 150 captions", "a correction for captions' searches alone"]),
+    ],
+)
+def test_corrected_scores_are_kept_with_what_they_use(
+    place: Path, tmp_path: Path, word: str, direction: str, uses: list[str]
+) -> None:
+    out, how = tmp_path / "new" / "corrected.npz", ["--direction", direction, "--rescore", word]
+    bank = ["--bank", place / "bank.npz"] if word == "qb-norm" else []
+    before = figures(place, "old.npz", *how, *bank, "--save-scores", out)["systems"][0]
+    after = figures(place, out, "--direction", direction)["systems"][0]
+    assert after["directions"] == before["directions"]
+    assert after["uses"] == uses
+    (notice,) = figures(place, "old.npz", "--against", out)["comparison"]["notices"]
+    assert all(use in notice for use in uses)
+    audited = here("audit", "hubness", "--scores", out, "--corpus", place / "corpus", "--split", "test", "--json")
+    assert printed_json(audited)["audits"][0]["notices"][0].startswith(f"These scores use {' and '.join(uses)}:")
+
+
+def test_corrected_lists_serve_the_side_that_they_belong_to(place: Path, tmp_path: Path) -> None:
+    """CSLS makes one matrix for both directions, but what a run of captions leaves out is no video's answer."""
+    evaluate(place, "short.run", "--rescore", "csls", "--save-scores", tmp_path / "c.npz")
+    system = figures(place, tmp_path / "c.npz")["systems"][0]
+    assert system["uses"] == ["other queries", "a correction for captions' searches alone"]
+
+
 @pytest.mark.parametrize("word", ["qb-norm", "nnn"])
 def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
     system = figures(place, "old.npz", "--rescore", word, "--bank", place / "bank.npz")["systems"][0]
@@ -226,6 +256,11 @@ def test_what_is_wrong_is_said_in_a_sentence(
         ("--per-query corpus.csv", "cannot be written (it is a folder)"),
         ("--per-query table.json", "ends neither in .csv nor in .parquet"),
         ("--run x.run --qrels x.run", "Two of the files to write are one"),
+        ("--save-scores x.npz", "--save-scores keeps corrected scores; name the correction with --rescore"),
+        ("--rescore csls --save-scores x.npy", "x.npy does not end in .npz"),
+        ("--rescore csls --save-scores old.npz", "old.npz is one of the files to read; give what is written another"),
+        ("--against new.npz --run new.npz", "new.npz is one of the files to read"),
+        ("--rescore nnn --bank new.npz --run ./new.npz", "new.npz is one of the files to read"),
         ("--against new.npz --resamples 0", "at least one resample"),
         ("--against missing.npz", "There is no file"),
         ("--rescore magic", "'magic' is no re-scoring"),

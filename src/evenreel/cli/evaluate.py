@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_trec
+from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_ranked
 from evenreel.cli.options import JsonOption
 from evenreel.errors import ScoresError, UsageError
 
@@ -27,6 +27,7 @@ METRIC_HELP = (
 )
 DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
 RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
+SAVE_HELP = "Also write the corrected scores of SCORES, of the first direction (.npz): for --rescore."
 QRELS_HELP = "Also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100."
 
 
@@ -59,6 +60,7 @@ def evaluate(
         Path | None, typer.Option(help="Also write the best 1,000 of SCORES as a TREC run, of the first direction.")
     ] = None,
     qrels: Annotated[Path | None, typer.Option(help=QRELS_HELP)] = None,
+    save_scores: Annotated[Path | None, typer.Option("--save-scores", help=SAVE_HELP)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
@@ -77,11 +79,13 @@ def evaluate(
         confidence=confidence,
         partial=partial,
     )
-    files = Files(html, per_query, run, qrels)
+    files = Files(html, per_query, run, qrels, save_scores)
     paths = system_names([scores, *(against or [])])
     _check(paths, settings, relevance)
     _check_correction(rescore, bank, direction or (), alone=not against)
-    files.check()
+    if save_scores and not rescore:
+        raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
+    files.check([*paths.values(), *([bank] if bank else [])])
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
     job = _Job(part, settings, relevance, rescore, bank, asked=bool(direction))
@@ -92,9 +96,9 @@ def evaluate(
         write_html(html, evaluations, part, comparison, settings)
     if per_query:
         write_per_query(per_query, evaluations)
-    if run or qrels:
+    if run or qrels or save_scores:
         first = next(iter(next(iter(evaluations.values())).directions))
-        write_trec(files, job.scores_of(scores, first), part, job.relevance, first)
+        write_ranked(files, job.scores_of(scores, first), part, job.relevance, first)
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
@@ -175,13 +179,16 @@ class _Job:
         return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
 
     def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
-        """The scores of one file as they are ranked in one direction."""
-        from evenreel.evaluation.rescoring import rescore
+        """The scores of one file as they are ranked in one direction; corrected ones say where they serve it alone."""
+        from evenreel.evaluation.rescoring import ALONE, RESCORINGS, rescore
 
         scores = self._load(path, lambda _: None)
         if self._rescoring is None:
             return scores
-        return rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
+        corrected = rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
+        if RESCORINGS[self._rescoring].serves_both and getattr(scores, "complete", True):
+            return corrected
+        return replace(corrected, uses=tuple(dict.fromkeys((*corrected.uses, ALONE[direction]))))
 
     def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
         from evenreel.evaluation import load_scores

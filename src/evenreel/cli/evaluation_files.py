@@ -1,9 +1,9 @@
-"""Files of `evenreel evaluate`: the scores by name, the page, every query's columns, a run and judgements."""
+"""Files of `evenreel evaluate`: the scores by name, the page, every query's columns, a run, judgements, scores."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,19 +25,29 @@ class Files:
     per_query: Path | None
     run: Path | None
     qrels: Path | None
+    scores: Path | None
 
-    def check(self) -> None:
+    def check(self, read: Iterable[Path]) -> None:
         """Find out that a file cannot be written before hours are spent on what belongs in it.
+
+        Args:
+            read: files that must stay what they are.
 
         Raises:
             ScoresError: it cannot be written.
-            UsageError: two files are one, or the name of the table says no format.
+            UsageError: two files are one, or a name says no format, or not the right one.
         """
-        asked = [path for path in (self.html, self.per_query, self.run, self.qrels) if path]
-        if len({path.resolve() for path in asked}) < len(asked):
+        asked = [path for path in (self.html, self.per_query, self.run, self.qrels, self.scores) if path]
+        places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
+        if len(set(places)) < len(places):
             raise UsageError("Two of the files to write are one; give each a name of its own.")
+        for path, place in zip(asked, places, strict=True):
+            if place in taken:
+                raise UsageError(f"{path} is one of the files to read; give what is written another name.")
         if self.per_query and self.per_query.suffix.lower() not in (".csv", ".parquet"):
             raise UsageError(f"{self.per_query} ends neither in .csv nor in .parquet; --per-query writes those two.")
+        if self.scores and self.scores.suffix != ".npz":
+            raise UsageError(f"{self.scores} does not end in .npz, which says what the scores use; name it so.")
         for path in asked:
             check_place(path)
 
@@ -108,15 +118,17 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
             table.write_parquet(part)
 
 
-def write_trec(
+def write_ranked(
     files: Files, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceName, direction: Direction
 ) -> None:
-    """The run of one direction, and what is relevant in it."""
-    from evenreel.evaluation import RELEVANCE
+    """What was ranked in one direction, as a run or whole, and what is relevant in it."""
+    from evenreel.evaluation import RELEVANCE, save_scores
     from evenreel.evaluation.trec import write_qrels, write_run
 
     if files.run:
         write_run(scores, files.run, direction=direction)
+    if files.scores:
+        save_scores(scores, files.scores)
     if files.qrels:
         judged = RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
         write_qrels(judged, scores.caption_ids, scores.video_ids, files.qrels, direction=direction)

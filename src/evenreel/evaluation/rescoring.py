@@ -31,6 +31,12 @@ Vector = NDArray[np.float64]
 
 OTHER_QUERIES = "other queries"
 
+ALONE: dict[Direction, str] = {
+    "t2v": "a correction for captions' searches alone",
+    "v2t": "a correction for videos' searches alone",
+}
+"""What corrected scores that are kept say as well where their figures in the other direction mean nothing."""
+
 _SLAB_BYTES = 32 * 2**20
 
 
@@ -43,12 +49,14 @@ class Rescoring:
         apply: from the scores, the direction and the bank, if one is needed.
         needs_bank: whether it is given scores of other queries against the same gallery.
         directions: it is defined for.
+        serves_both: whether the result of one direction is that of the other too.
     """
 
     name: str
     apply: Callable[[Scores, Direction, Matrix | None], Scores]
     needs_bank: bool = False
     directions: tuple[Direction, ...] = ("t2v", "v2t")
+    serves_both: bool = False
 
 
 def rescore(word: str, scores: ScoreBlocks, direction: Direction, bank: Matrix | None = None) -> Scores:
@@ -203,9 +211,11 @@ def _with_bank(function: Callable[..., Scores]) -> Callable[[Scores, Direction, 
 
 RESCORINGS: dict[str, Rescoring] = {
     "dsl": Rescoring("dual softmax", lambda scores, direction, _: dual_softmax(scores, direction)),
-    "dsl-double": Rescoring("dual softmax, EgoVLP's form", lambda scores, _, __: double_softmax(scores)),
+    "dsl-double": Rescoring(
+        "dual softmax, EgoVLP's form", lambda scores, _, __: double_softmax(scores), serves_both=True
+    ),
     "inverted": Rescoring("inverted softmax", lambda scores, direction, _: inverted_softmax(scores, direction)),
-    "csls": Rescoring("CSLS", lambda scores, _, __: csls(scores)),
+    "csls": Rescoring("CSLS", lambda scores, _, __: csls(scores), serves_both=True),
     "qb-norm": Rescoring("QB-Norm", _with_bank(lambda scores, bank, _: querybank_norm(scores, bank)), True, ("t2v",)),
     "nnn": Rescoring("NNN", _with_bank(nearest_neighbour_norm), True),
 }
