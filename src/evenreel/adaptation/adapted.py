@@ -17,7 +17,7 @@ from evenreel.adaptation.learning import Learner, learnable
 from evenreel.adaptation.quality import Quality, Verdict, compared, of_both, quality
 from evenreel.adaptation.report import Step
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import Rows, Stream, joined, taken
+from evenreel.adaptation.stream import Rows, Stream, check_sentences, joined, taken
 from evenreel.adaptation.titan import Aids, Gallery, PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
 from evenreel.adaptation.vectors import video_vectors
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
@@ -42,7 +42,7 @@ class TestTimeMatcher(nn.Module):
         aids: what that takes.
 
     Raises:
-        UsageError: an aid is missing, or nothing of the matcher may learn.
+        UsageError: an aid is missing, or nothing of the matcher may learn, or nothing that the objective moves.
     """
 
     __test__ = False
@@ -53,10 +53,10 @@ class TestTimeMatcher(nn.Module):
         super().__init__()
         settings, aids = settings or AdaptSettings(), aids or Aids()
         aids.check(settings)
-        learnable(matcher, settings.learns)
+        learnable(matcher, settings.learns, settings.objective)
         self.settings, self._aids, self._videos = settings, aids, videos
         self.source: Any = _frozen(matcher)
-        self._at_source = _gallery(self.source, videos)
+        self._at_source = gallery_of(self.source, videos)
         self.reset()
 
     def reset(self) -> None:
@@ -72,6 +72,11 @@ class TestTimeMatcher(nn.Module):
         self.drift: Drift | None = None
         self.trusted = not safety.roll_back
         self.steps: list[Step] = []
+
+    @property
+    def clip_ids(self) -> tuple[str, ...]:
+        """Of the gallery."""
+        return self._videos.ids
 
     @property
     def limits(self) -> Any:
@@ -91,14 +96,14 @@ class TestTimeMatcher(nn.Module):
 
     @property
     def learned(self) -> bool:
-        """Whether anything was learned from."""
-        return any(step.pairs or step.loss for step in self.steps)
+        """Whether any step of the optimiser was taken."""
+        return any(step.loss for step in self.steps)
 
     @property
     def gallery(self) -> Gallery:
         """The clips as the adapted model keeps them; encoded anew once it has learned."""
         if self._gallery is None:
-            self._gallery = _gallery(self.teacher, self._videos)
+            self._gallery = gallery_of(self.teacher, self._videos)
         return self._gallery
 
     def encode_text(self, text: TextBatch) -> Any:
@@ -128,7 +133,11 @@ class TestTimeMatcher(nn.Module):
 
         Returns:
             (B, V) scores, by the model after the batch or before it (`settings.predict`).
+
+        Raises:
+            UsageError: there is no query, or there are not as many sentences as features.
         """
+        check_sentences(texts, sentences)
         before = self.ranked(texts) if self.settings.predict == "before" else None
         own = self._remember(texts, tuple(sentences))
         assert self._seen is not None
@@ -143,8 +152,8 @@ class TestTimeMatcher(nn.Module):
         for done, rows in enumerate(rounds, start=1):
             self._step(_part(stream, rows), np.arange(len(rows)), None)
             progress(done / len(rounds))
-        if len(held) and self.learned:
-            verdict = self._judged(_part(stream, held), np.arange(len(held)))
+        for rows in _chunks(held, self.settings.bank) if self.learned else []:
+            verdict = self._judged(_part(stream, rows), np.arange(len(rows)))
             self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
@@ -190,12 +199,18 @@ class TestTimeMatcher(nn.Module):
 
     def _follow(self) -> None:
         """Bring the moving average of the weights up to date, after each step of the optimiser."""
-        self._gallery = None
+        if not self._clips_stay:
+            self._gallery = None
         if self.teacher is self.student:
             return
         with torch.no_grad():
             for kept, new in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
                 kept.lerp_(new, 1 - self.settings.safety.teacher)
+
+    @property
+    def _clips_stay(self) -> bool:
+        """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
+        return self.settings.learns == "text" and (self._videos.windows is None or not self.limits.windows)
 
     def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Rows:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""
@@ -229,7 +244,7 @@ class TestTimeMatcher(nn.Module):
         return verdict
 
     def _may_learn(self, seen: Seen) -> bool:
-        """Whether the stream differs from the source, once for all; also where nobody knows or asks."""
+        """Whether the stream differs from the source, asked of each batch until one does; also where nobody knows."""
         statistics = self._aids.statistics
         if not self.settings.safety.drift or statistics is None:
             return True
@@ -241,7 +256,7 @@ class TestTimeMatcher(nn.Module):
         return self.drift.found
 
 
-def _gallery(matcher: Any, videos: VideoFeatures) -> Gallery:
+def gallery_of(matcher: Any, videos: VideoFeatures) -> Gallery:
     """The clips as a matcher keeps them, in main memory."""
     starts = range(0, len(videos.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):

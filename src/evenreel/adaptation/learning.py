@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.adaptation.settings import AdaptSettings, Learns
+from evenreel.adaptation.settings import AdaptSettings, Learns, Objective
 from evenreel.adaptation.stream import Rows
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
@@ -27,17 +27,23 @@ class UnpairedLoss(Protocol):
         """Named terms, each with its weight."""
 
 
-def learnable(matcher: Any, learns: Learns) -> list[nn.Parameter]:
+def learnable(matcher: Any, learns: Learns, objective: Objective = "pseudo_labels") -> list[nn.Parameter]:
     """The weights that may change, in a fixed order. The temperature is not among them, for it orders nothing.
 
     Raises:
-        UsageError: the matcher has none of this kind.
+        UsageError: the matcher has none of this kind, or none that the objective moves.
     """
     named = {name: weight for name, weight in matcher.named_parameters() if name.split(".")[-1] != "logit_scale"}
-    kept = [weight for name, weight in named.items() if name in _names(matcher, learns, set(named))]
+    kept = _names(matcher, learns, set(named))
     if not kept:
         raise UsageError(_NOTHING[learns])
-    return kept
+    if objective != "pseudo_labels" and not kept & _names(matcher, "heads", set(named)):
+        raise UsageError(
+            f"The objective {objective} moves nothing but the adapter in front of the matcher, and here that is not "
+            "there or may not learn; train the matcher with an adapter, let that learn (learns: heads), or adapt by "
+            "pseudo-labels."
+        )
+    return [weight for name, weight in named.items() if name in kept]
 
 
 _NO_WEIGHTS = "The matcher has no weights that could learn; put an adapter in front of it."
@@ -86,7 +92,7 @@ class Learner:
         stepped: Callable[[], None] = lambda: None,
     ) -> None:
         self._matcher, self._settings, self._unpaired, self._after = matcher, settings, unpaired, stepped
-        self._weights = learnable(matcher, settings.learns)
+        self._weights = learnable(matcher, settings.learns, settings.objective)
         for weight in matcher.parameters():
             weight.requires_grad_(False)
         for weight in self._weights:

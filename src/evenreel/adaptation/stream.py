@@ -36,10 +36,7 @@ class Stream:
     videos: VideoFeatures
 
     def __post_init__(self) -> None:
-        if len(self.sentences) != len(self.texts.ids):
-            raise UsageError(
-                f"{len(self.sentences):,} sentences came with features of {len(self.texts.ids):,} queries."
-            )
+        check_sentences(self.texts, self.sentences)
         if min(len(self.sentences), len(self.videos.ids)) < 2:
             raise UsageError(
                 f"There are {len(self.sentences):,} queries and {len(self.videos.ids):,} clips; a model can learn from "
@@ -53,6 +50,19 @@ class Stream:
             del starts[-2]
         for start, stop in pairwise(starts):
             yield np.arange(start, stop)
+
+
+def check_sentences(texts: TextFeatures, sentences: Sequence[str]) -> None:
+    """Hold queries as they are written to their features.
+
+    Raises:
+        UsageError: there are none, or not equally many.
+    """
+    if not sentences or len(sentences) != len(texts.ids):
+        raise UsageError(
+            f"{len(sentences):,} sentences came with features of {len(texts.ids):,} queries; give the sentence of "
+            "each, and one query at least."
+        )
 
 
 def taken(texts: TextFeatures, rows: Rows) -> TextFeatures:

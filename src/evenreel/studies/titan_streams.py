@@ -159,7 +159,7 @@ class Target:
         """
         if row.settings is not None:
             self.aids(row).check(row.settings)
-            learnable(self.matcher, row.settings.learns)
+            learnable(self.matcher, row.settings.learns, row.settings.objective)
 
     def model(self, row: Row) -> TestTimeMatcher:
         """The matcher around the source that learns in the way of a row.
