@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from torch.nn import functional as F
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import MatchSettings
+from evenreel.adaptation.quality import Change, Quality, Verdict, compared
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
 from evenreel.adaptation.stream import Stream, joined, taken
-from evenreel.adaptation.titan import Aids
+from evenreel.adaptation.titan import Aids, Seen, pseudo_pairs, scored
 from evenreel.errors import UsageError
 from evenreel.language.pattern import PatternTagger
 from evenreel.losses import info_nce
@@ -26,6 +28,7 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.types import TextFeatures, VideoFeatures
 
 D = 8
@@ -141,19 +144,34 @@ def test_before_learning_a_batch_gets_the_ranking_of_the_model_as_it_was() -> No
     for predict in ("before", "after"):
         model = model_of(stream, replace(PLAIN, protocol="online", predict=predict))
         asked[predict] = model.see(texts, sentences)
-        np.testing.assert_array_equal(
-            model.ranked(texts), asked["after"] if predict == "after" else model.ranked(texts)
-        )
+        learned = model.ranked(texts)
+    np.testing.assert_array_equal(asked["after"], learned)
     np.testing.assert_array_equal(asked["before"], model.ranked_by_source(texts))
     assert not np.array_equal(asked["before"], asked["after"])
 
 
 def test_with_maps_of_captions_alone_clips_stay_as_they_are_encoded() -> None:
     stream = stream_of(7)
-    model = model_of(stream, replace(PLAIN, learns="text"))
+    model = model_of(stream, replace(PLAIN, learns="text", protocol="online"))
     adapt(model, stream)
-    assert torch.equal(model.gallery.vectors, model._at_source.vectors)
+    assert model.gallery is model._at_source  # nothing was encoded again
+    anew = matcher_scores(model.served, stream.texts, stream.videos).score_all().values
+    np.testing.assert_array_equal(model.ranked(stream.texts), anew)
     assert not np.array_equal(model.ranked(stream.texts), model.ranked_by_source(stream.texts))
+
+
+def test_the_map_of_captions_maps_what_stands_on_screen_too() -> None:
+    stream, rng = stream_of(7), np.random.default_rng(7)
+    windows, mask = unit(rng, 12, 2, D), np.ones((12, 2), np.bool_)
+    videos = replace(stream.videos, windows=windows, window_mask=mask)
+    stream, settings = replace(stream, videos=videos), replace(PLAIN, learns="text", protocol="online")
+    reads = Adapted(MeanPool(D, MeanPoolSettings(0.1)), D, AdapterSettings(windows=True))
+    for matcher, stays in ((reads, False), (source(), True)):
+        model = TestTimeMatcher(matcher, videos, settings)
+        adapt(model, stream)
+        anew = matcher_scores(model.served, stream.texts, videos).score_all().values
+        np.testing.assert_array_equal(model.ranked(stream.texts), anew)
+        assert (model.gallery is model._at_source) == stays
 
 
 @pytest.mark.parametrize(
@@ -169,6 +187,21 @@ def test_a_matcher_of_which_nothing_may_learn_is_refused(learns: Any, matcher: A
     stream = stream_of(8)
     with pytest.raises(UsageError, match=word):
         TestTimeMatcher(matcher, stream.videos, replace(PLAIN, learns=learns))
+
+
+@pytest.mark.parametrize("objective", ["ttt", "ttt_flow"])
+def test_an_objective_that_moves_the_adapter_takes_one_that_may_learn(objective: Any) -> None:
+    """Refused when the model is made, not at the first batch."""
+    stream, aids = stream_of(8), Aids(objective=lambda: lambda matcher, text, video: {})
+    settings = replace(PLAIN, objective=objective)
+    for learns in ("all", "auto"):
+        with pytest.raises(UsageError, match=f"The objective {objective} moves nothing but the adapter"):
+            TestTimeMatcher(Wti(D, WtiSettings()), stream.videos, replace(settings, learns=learns), aids)
+    behind = Adapted(Wti(D, WtiSettings()), D, AdapterSettings(kind="none", windows=True))
+    with pytest.raises(UsageError, match="moves nothing but the adapter"):
+        TestTimeMatcher(behind, stream.videos, settings, aids)
+    for learns in ("all", "auto", "heads", "text"):
+        TestTimeMatcher(source(), stream.videos, replace(settings, learns=learns), aids)
 
 
 def test_ranks_are_counted_among_all_that_were_seen_or_in_the_batch() -> None:
@@ -223,10 +256,35 @@ def test_mutual_neighbours_leave_queries_out() -> None:
     assert 0 < report.steps[0].pairs == len(report.steps[0].labels) <= 12
 
 
-def test_of_the_labels_the_surest_are_kept() -> None:
+def test_of_the_labels_those_are_kept_whose_query_and_clip_rank_each_other_highest() -> None:
     stream = stream_of(13)
     settings = replace(PLAIN, safety=replace(UNSAFE, keep=0.5))
     assert adapt(model_of(stream, settings), stream).report.steps[0].pairs == 15
+    model, seen = model_of(stream), Seen(stream.texts, stream.sentences)
+    pairs = pseudo_pairs(model.source, seen, np.arange(30), model.gallery, PLAIN, Aids().fresh())
+    scores = model.ranked_by_source(stream.texts)
+    doubt = []
+    for row, clip in enumerate(pairs.columns):
+        better_clips = sum(other > scores[row, clip] for other in scores[row])
+        better_queries = sum(other > scores[row, clip] for other in scores[:, clip])
+        doubt.append(2 + better_clips + better_queries)
+    assert pairs.doubt.tolist() == doubt and len(set(doubt)) > 4
+    surest = sorted(sorted(range(30), key=lambda row: doubt[row])[:15])  # sorting keeps the first of equals
+    kept = pairs.kept(0.5)
+    assert kept.texts.ids == tuple(f"q{row}" for row in surest) and kept.queries == 15
+    assert kept.columns.tolist() == [int(pairs.columns[row]) for row in surest]
+
+
+def test_a_single_pair_is_nothing_to_learn_from() -> None:
+    """There is no other to tell it from: no step is taken, and nothing is called adapted."""
+    stream = stream_of(13)
+    few = replace(stream, texts=taken(stream.texts, np.arange(2)), sentences=stream.sentences[:2])
+    hub = np.tile(few.texts.sentence[:1], (2, 1)) + np.array([[0], [0.1]], np.float32) * few.texts.sentence[1:]
+    few = replace(few, texts=replace(few.texts, sentence=hub / np.linalg.norm(hub, axis=1, keepdims=True)))
+    found = adapt(model_of(few, replace(PLAIN, matching=MatchSettings(match="mutual_nn"))), few)
+    assert [step.pairs for step in found.report.steps] == [1] and not found.report.steps[0].loss
+    assert not found.report.kept and found.report.moved == 0
+    assert found.report.sentence == "Left as it was: there was nothing to learn from."
 
 
 def test_without_proof_of_a_rise_the_source_is_served() -> None:
@@ -236,6 +294,47 @@ def test_without_proof_of_a_rise_the_source_is_served() -> None:
         found = adapt(model_of(stream, settings), stream, keep=True)
         assert not found.report.kept and found.report.sentence.startswith("Left as it was")
         assert equal(weights(found.matcher), weights(source())) and found.report.first_changed == 0
+
+
+def test_online_the_source_answers_again_where_the_adapted_model_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers as soon as it is better and for as long; it learns all the while."""
+    said = iter([False, True, False])
+    judged: list[int] = []
+
+    def verdict(new: Quality, old: Quality, confidence: float) -> Verdict:
+        judged.append(len(new.agreement))
+        assert len(old.agreement) == len(new.agreement) and confidence == 0.95
+        return replace(compared(new, old, confidence), better=next(said))
+
+    monkeypatch.setattr("evenreel.adaptation.adapted.compared", verdict)
+    stream = stream_of(14, queries=40)
+    model = model_of(stream, replace(PLAIN, protocol="online", safety=SafetySettings(drift=False)))
+    moved = [weights(model.teacher)]
+    answers = []
+    for rows in stream.batches(10):
+        texts = taken(stream.texts, rows)
+        found = model.see(texts, [stream.sentences[row] for row in rows])
+        answers.append(bool(np.array_equal(found, model.ranked_by_source(texts))))
+        moved.append(weights(model.teacher))
+    assert [step.served for step in model.steps] == ["source", "source", "adapted", "source"]
+    assert answers == [True, True, False, True]
+    assert judged == [10, 20, 30]  # all that came after the first batch was learned from, each before it was
+    assert not any(equal(one, other) for one, other in pairwise(moved))
+
+
+def test_held_out_queries_are_ranked_a_bank_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(matcher: Any, texts: TextFeatures, videos: Any) -> Any:
+        asked.append(len(texts.ids))
+        return scored(matcher, texts, videos)
+
+    monkeypatch.setattr("evenreel.adaptation.adapted.scored", counted)
+    stream = stream_of(14, queries=40)
+    model = model_of(stream, replace(PLAIN, bank=12, safety=SafetySettings(drift=False, held_out=0.5)))
+    model.learn(stream)
+    assert asked == [10] * 4  # 20 held out, in two parts, by both models
+    assert model.steps[-1].verdict is not None and [step.verdict for step in model.steps[:-1]] == [None]
 
 
 def test_a_teacher_is_the_moving_average_of_what_learns() -> None:
@@ -260,6 +359,13 @@ def test_streams_are_refused_that_have_nothing_to_learn_from() -> None:
         Stream(taken(stream.texts, np.arange(1)), stream.sentences[:1], stream.videos)
     with pytest.raises(UsageError, match="29 sentences"):
         Stream(stream.texts, stream.sentences[:29], stream.videos)
+    model = model_of(stream)
+    for count in (29, 0):
+        with pytest.raises(UsageError, match=f"^{count} sentences came with features of 30 queries"):
+            model.see(stream.texts, stream.sentences[:count])
+    others = replace(stream.videos, ids=stream.videos.ids[::-1])
+    with pytest.raises(UsageError, match="The 12 clips of the stream are not the 12 that the model was made with"):
+        adapt(model, replace(stream, videos=others))
     with pytest.raises(UsageError, match="held_out is 0"):
         SafetySettings(held_out=0.0)
     with pytest.raises(UsageError, match="batch_size"):
@@ -278,6 +384,10 @@ def test_captions_of_two_lengths_stand_together() -> None:
     first, second = captions(rng, 2), captions(rng, 3, 2)
     short = replace(first, words=first.words[:, :2], word_mask=first.word_mask[:, :2])
     both = joined(short, second)
+    again = joined(second, short, first)
+    assert again.ids == ("q2", "q3", "q4", "q0", "q1", "q0", "q1") and again.words.dtype == np.float32
+    np.testing.assert_array_equal(again.words[3:5, :2], short.words)
+    np.testing.assert_array_equal(again.word_mask[5:], first.word_mask)
     assert both.ids == ("q0", "q1", "q2", "q3", "q4") and both.words.shape == (5, 3, D)
     assert not both.word_mask[:2, 2].any() and not both.words[:2, 2].any()
     np.testing.assert_array_equal(both.words[2:], second.words)
@@ -289,3 +399,49 @@ def test_without_rolling_back_the_adapted_model_is_served_whatever_is_measured()
     found = adapt(model_of(stream, settings), stream)
     assert found.report.kept and found.report.steps[-1].verdict is not None
     assert found.report.sentence.startswith("Adapted: ")
+
+
+CHANCE, UP, DOWN = Change(-0.01, -0.03, 0.01), Change(0.02, 0.01, 0.03), Change(-0.02, -0.03, -0.01)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "coverage", "entropy", "words"),
+    [
+        (UP, CHANCE, CHANCE, "rose by 0.020 (0.010 to 0.030)."),
+        (UP, DOWN, CHANCE, "rose by 0.020 (0.010 to 0.030), but coverage fell."),
+        (UP, DOWN, UP, "rose by 0.020 (0.010 to 0.030), but coverage fell and entropy rose."),
+        (DOWN, UP, DOWN, "fell by 0.020 (0.010 to 0.030)."),
+        (DOWN, CHANCE, UP, "fell by 0.020 (0.010 to 0.030), and entropy rose."),
+        (CHANCE, CHANCE, CHANCE, "did not rise for sure: by -0.010 (-0.030 to +0.010)."),
+        (Change(0.5, -np.inf, np.inf), UP, CHANCE, "did not rise for sure: by +0.500 (one query, so no interval)."),
+    ],
+)
+def test_the_sentence_says_which_way_agreement_went(
+    monkeypatch: pytest.MonkeyPatch, agreement: Change, coverage: Change, entropy: Change, words: str
+) -> None:
+    changes = {"agreement": agreement, "coverage": coverage, "entropy": entropy}
+    for better, decision in ((False, "Left as it was"), (True, "Adapted")):
+        verdict = Verdict(better, changes)
+        monkeypatch.setattr("evenreel.adaptation.adapted.compared", lambda *_, verdict=verdict: verdict)
+        stream = stream_of(19)
+        report = adapt(model_of(stream, replace(PLAIN, safety=SafetySettings(drift=False))), stream).report
+        start = f"{decision}: on queries that it had not learned from, agreement with their first clips "
+        assert report.sentence == start + words
+
+
+def test_offline_each_query_is_ranked_once_for_all_that_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, asked = stream_of(20), dict.fromkeys(("ranked", "ranked_by_source"), 0)
+    model = model_of(stream)
+    for name in asked:
+        rank = getattr(model, name)
+
+        def counted(texts: TextFeatures, name: str = name, rank: Any = rank) -> Any:
+            asked[name] += len(texts.ids)
+            return rank(texts)
+
+        monkeypatch.setattr(model, name, counted)
+    found = adapt(model, stream)
+    assert asked == {"ranked": 30, "ranked_by_source": 30}
+    assert found.changes is not None and found.report.first_changed == found.changes.first_changed
+    firsts = [rank(stream.texts).argmax(1) for rank in (model.ranked, model.ranked_by_source)]
+    assert found.report.first_changed == np.mean(firsts[0] != firsts[1]) > 0

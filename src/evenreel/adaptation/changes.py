@@ -104,7 +104,9 @@ def changes_of(model: TestTimeMatcher, stream: Stream, tagger: Tagger | None = N
     scale = float(model.source.logit_scale.detach().exp())
     for rows in stream.batches(BAND):
         texts = taken(stream.texts, rows)
-        for which, scores in enumerate((model.ranked_by_source(texts), model.ranked(texts))):
+        by_source = model.ranked_by_source(texts)
+        given = by_source if model.served is model.source else model.ranked(texts)
+        for which, scores in enumerate((by_source, given)):
             firsts[which].append(scores.argmax(axis=1))
             counts[which] += np.bincount(_first(scores, places).ravel(), minlength=len(ids))
             if len(qualities) < 2:

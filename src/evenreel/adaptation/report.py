@@ -48,8 +48,9 @@ class AdaptReport:
         sentence: what was decided, and why.
         steps: in order.
         drift: how captions and clips differ from the source's; None where nobody measured.
-        moved: length of the change of the weights, as a share of their own length.
-        first_changed: share of the queries whose first clip is another than the source's.
+        moved: length of the change of the weights that learned, as a share of the length of all weights.
+        first_changed: share of the queries whose first clip is another than the source's: online as each batch was
+            answered, offline by the model that is given.
     """
 
     kept: bool

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.changes import Changes, changes_of
+from evenreel.adaptation.quality import Change, Verdict
 from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.stream import Stream, taken
+from evenreel.errors import UsageError
+from evenreel.language.tokens import Tagger
 from evenreel.types import FloatArray, Scores
-
-BAND = 1024
-"""Queries that are ranked at a time where first clips are compared."""
 
 
 class Adaptation(NamedTuple):
@@ -25,11 +27,13 @@ class Adaptation(NamedTuple):
         report: what was done.
         scores: (Q, V) as they were given when each batch came, of the online protocol where they were asked for; None
             elsewhere, where the matcher scores.
+        changes: of the offline protocol, whose report takes them; None of the online one, see `changes_of`.
     """
 
     matcher: Any
     report: AdaptReport
     scores: Scores | None = None
+    changes: Changes | None = None
 
 
 def adapt(
@@ -38,6 +42,7 @@ def adapt(
     progress: Callable[[float], None] = lambda share: None,
     *,
     keep: bool = False,
+    tagger: Tagger | None = None,
 ) -> Adaptation:
     """Let a model learn from a stream, from the source's weights on.
 
@@ -46,26 +51,32 @@ def adapt(
         stream: queries in their order.
         progress: called with the share that is done.
         keep: online, keep the scores of each batch, Q x V numbers.
+        tagger: finds over-attended words for the changes; None for none.
+
+    Raises:
+        UsageError: the clips of the stream are not those that the model was made with.
     """
+    if stream.videos.ids != model.clip_ids:
+        raise UsageError(
+            f"The {len(stream.videos.ids):,} clips of the stream are not the {len(model.clip_ids):,} that the model was"
+            " made with, or in another order; make a TestTimeMatcher with the clips of the stream."
+        )
     model.reset()
+    if not model.settings.online:
+        model.learn(stream, progress)
+        changes = changes_of(model, stream, tagger)
+        return Adaptation(model.served, _report(model, changes.first_changed), changes=changes)
     rows: list[FloatArray] = []
     changed = 0
-    if model.settings.online:
-        for batch in stream.batches(model.settings.batch_size):
-            texts = taken(stream.texts, batch)
-            found = model.see(texts, [stream.sentences[row] for row in batch])
-            changed += _differ(found, model.ranked_by_source(texts))
-            if keep:
-                rows.append(found)
-            progress((batch[-1] + 1) / len(stream.sentences))
-    else:
-        model.learn(stream, progress)
-        for batch in stream.batches(BAND):
-            texts = taken(stream.texts, batch)
-            changed += _differ(model.ranked(texts), model.ranked_by_source(texts))
-    report = _report(model, changed / len(stream.sentences))
+    for batch in stream.batches(model.settings.batch_size):
+        texts = taken(stream.texts, batch)
+        found = model.see(texts, [stream.sentences[row] for row in batch])
+        changed += _differ(found, model.ranked_by_source(texts))
+        if keep:
+            rows.append(found)
+        progress((batch[-1] + 1) / len(stream.sentences))
     scores = Scores(np.concatenate(rows), stream.texts.ids, stream.videos.ids) if rows else None
-    return Adaptation(model.served, report, scores)
+    return Adaptation(model.served, _report(model, changed / len(stream.sentences)), scores)
 
 
 def _differ(found: FloatArray, other: FloatArray) -> int:
@@ -79,7 +90,7 @@ def _report(model: TestTimeMatcher, changed: float) -> AdaptReport:
 
 
 def moved(model: TestTimeMatcher) -> float:
-    """How far the weights went that may change, as a share of their length at the start."""
+    """How far the weights went that learned, as a share of the length of all weights at the start."""
     with torch.no_grad():
         pairs = list(zip(model.teacher.parameters(), model.source.parameters(), strict=True))
         far = sum(float((new - old).square().sum()) for new, old in pairs)
@@ -100,11 +111,30 @@ def _sentence(model: TestTimeMatcher, kept: bool) -> str:
         return (
             "Adapted; whether it is better was not asked." if kept else "Left as it was: no query was left to judge by."
         )
+    decision = "Adapted" if kept else "Left as it was"
+    return f"{decision}: on queries that it had not learned from, {_evidence(verdict)}."
+
+
+def _evidence(verdict: Verdict) -> str:
+    """What became of agreement, and what speaks against the adapted model."""
+    harm = ["coverage fell"] if verdict.changes["coverage"].high < 0 else []
+    harm += ["entropy rose"] if verdict.changes["entropy"].low > 0 else []
     rise = verdict.changes["agreement"]
-    shown = f"agreement of queries with their first clip rose by {rise.mean:.3f} ({rise.low:.3f} to {rise.high:.3f})"
-    if kept:
-        return f"Adapted: on queries that it had not learned from, {shown}."
-    fell = [name for name in ("coverage",) if verdict.changes[name].high < 0]
-    fell += ["decidedness"] if verdict.changes["entropy"].low > 0 else []
-    why = f", and {' and '.join(fell)} fell" if fell else ""
-    return f"Left as it was: on queries that it had not learned from, {shown}{why}."
+    more = f", {'but' if rise.low > 0 else 'and'} {' and '.join(harm)}" if harm else ""
+    return f"agreement with their first clips {_went(rise)}{more}"
+
+
+def _went(change: Change) -> str:
+    """Up, down, or not for sure, with the interval.
+
+    >>> _went(Change(0.02, 0.01, 0.03)), _went(Change(-0.02, -0.03, -0.01))
+    ('rose by 0.020 (0.010 to 0.030)', 'fell by 0.020 (0.010 to 0.030)')
+    >>> _went(Change(-0.01, -0.03, 0.01))
+    'did not rise for sure: by -0.010 (-0.030 to +0.010)'
+    """
+    if change.low > 0:
+        return f"rose by {change.mean:.3f} ({change.low:.3f} to {change.high:.3f})"
+    if change.high < 0:
+        return f"fell by {-change.mean:.3f} ({-change.high:.3f} to {-change.low:.3f})"
+    ends = f"{change.low:+.3f} to {change.high:+.3f}" if isfinite(change.low) else "one query, so no interval"
+    return f"did not rise for sure: by {change.mean:+.3f} ({ends})"
