@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -111,6 +111,22 @@ def test_the_source_stage_tells_pairs_of_clips_it_has_not_seen(learned: CausalCo
     assert firsts.corrected == np.mean(choose(learned, *fresh, nearest(fresh)).columns == np.arange(300))
 
 
+def test_the_nearest_clips_are_found_some_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of all captions by all clips would take gigabytes of a large split."""
+    asked, one = list[int](), domain(30, 7, shift=0)
+    correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
+    whole, sort = first_clips(correction, *one, one_each(30)), Tensor.sort
+
+    def counting(values: Tensor, **how: Any) -> Any:
+        asked.append(len(values))
+        return sort(values, **how)
+
+    monkeypatch.setattr(Tensor, "sort", counting)
+    monkeypatch.setattr(causal_training, "CHUNK_BYTES", 7 * 16 * 30)
+    assert first_clips(correction, *one, one_each(30)) == whole
+    assert asked == [7, 7, 7, 7, 2]
+
+
 def test_what_is_told_is_counted_by_hand() -> None:
     """Two captions of clip 0 and one of clip 1: others can only be (0, 1), (1, 1) and (2, 0)."""
     q = F.normalize(torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), dim=-1)
@@ -159,7 +175,7 @@ def test_each_pair_comes_once_before_any_comes_again() -> None:
 
 def test_a_source_without_others_is_refused() -> None:
     correction = new_correction(2, torch.eye(2), CausalSettings(), 0)
-    with pytest.raises(UsageError, match="Every caption describes every clip"):
+    with pytest.raises(UsageError, match="In the source every caption describes every clip"):
         fit_source(correction, torch.eye(2), torch.eye(2)[:1], pairs_of([0, 0]))
 
 

@@ -222,15 +222,18 @@ def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows)
     queries, clips = torch.arange(len(candidates)).repeat_interleave(eta), torch.from_numpy(candidates).flatten()
     with torch.no_grad():
         parts = [
-            correction.target_logits(q[queries[start : start + size]], v[clips[start : start + size]]).double().cpu()
+            correction.target_logits(q[queries[start : start + size]], v[clips[start : start + size]]).cpu().double()
             for start in range(0, len(clips), size)
         ]
     logits = torch.cat(parts) if parts else torch.empty(0, dtype=torch.float64)
     return logits.reshape(len(candidates), eta).numpy()
 
 
-def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0) -> Told:
+def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source") -> Told:
     """How well pairs of the source are told from others, on a drawn sample; arguments as `fit_source` has.
+
+    Args:
+        of: what a sentence calls the place that the pairs are from.
 
     Raises:
         UsageError: no caption has a clip that it does not describe.
@@ -241,13 +244,13 @@ def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed:
     for part in torch.split(rows, 256):  # among so many, as in training, the other clip is drawn
         queries, clips, truth = _source_batch(pairs, part, generator)
         with torch.no_grad():
-            logits.append(correction.source_logits(q[queries], v[clips]).double().cpu())
+            logits.append(correction.source_logits(q[queries], v[clips]).cpu().double())
         labels.append(truth.double())
     found, truth = torch.cat(logits), torch.cat(labels)
     if not (truth == 0).any():
         raise UsageError(
-            "Every caption describes every clip, or there is one clip, so pairs cannot be told from others; give a "
-            "corpus of several clips."
+            f"In the {of} every caption describes every clip, or there is one clip, so pairs cannot be told from "
+            "others; take one of several clips."
         )
     weights = torch.where(truth > 0, 0.5 / (truth > 0).sum(), 0.5 / (truth == 0).sum())
     bce = (weights * F.binary_cross_entropy_with_logits(found, truth, reduction="none")).sum()
@@ -258,13 +261,19 @@ def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed:
 def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> FirstClips:
     """How often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source` has."""
     rows = np.arange(len(pairs))[:MEASURED_PAIRS]
-    eta = min(correction.settings.eta, len(v))
+    asked, eta = q[torch.from_numpy(pairs.captions[rows])], min(correction.settings.eta, len(v))
+    size = max(1, CHUNK_BYTES // (16 * len(v)))  # cosines, sorted cosines and 8 bytes for the place of each
     with torch.no_grad():
-        cosines = q[torch.from_numpy(pairs.captions[rows])] @ v.T
-        candidates = cosines.sort(dim=1, descending=True, stable=True).indices[:, :eta].cpu().numpy()
-    corrected = choose(correction, q[torch.from_numpy(pairs.captions[rows])], v, candidates).columns
+        parts = [_nearest(some, v, eta) for some in asked.split(size)]
+    candidates = torch.cat(parts).cpu().numpy()
+    corrected = choose(correction, asked, v, candidates).columns
     own = pairs.clips[rows]
     return FirstClips(float((candidates[:, 0] == own).mean()), float((corrected == own).mean()), len(rows))
+
+
+def _nearest(q: Tensor, v: Tensor, count: int) -> Tensor:
+    """(Q, count) the clips of the largest cosine, of equal ones the first; without what else was sorted."""
+    return (q @ v.T).sort(dim=1, descending=True, stable=True).indices[:, :count].clone()
 
 
 def _source_batch(pairs: Pairs, rows: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
