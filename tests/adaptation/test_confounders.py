@@ -89,6 +89,9 @@ def test_centres_are_where_frames_are() -> None:
 def test_centres_are_seeded_and_no_more_than_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     few = videos(np.repeat(unit(2, 1, D), 3, axis=1))
     assert len(frame_confounders(few, 256)) == 2
+    still = videos(np.repeat(unit(3, 1, D), 50, axis=1))  # far more frames than distinct ones
+    found = frame_confounders(still, 10)
+    assert sorted((found @ still.frames[:, 0].T).argmax(1)) == [0, 1, 2]
     monkeypatch.setattr(confounders, "MOST_FRAMES", 30)
     many = videos(unit(20, 4, D))
     one, other, third = (frame_confounders(many, 5, seed) for seed in (0, 0, 1))

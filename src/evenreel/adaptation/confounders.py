@@ -123,9 +123,18 @@ def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) 
         drawn = np.sort(np.random.default_rng(seed).choice(len(clips), MOST_FRAMES, replace=False))
         clips, places = clips[drawn], places[drawn]
     frames = _unit(videos.frames[clips, places], "of the frames")
-    distinct = len(np.unique(frames, axis=0)) if len(frames) <= 4 * count else count
-    fitted = MiniBatchKMeans(min(count, distinct), batch_size=1024, n_init=3, random_state=seed).fit(frames)
+    fitted = MiniBatchKMeans(_distinct(frames, count), batch_size=1024, n_init=3, random_state=seed).fit(frames)
     return _unit(fitted.cluster_centers_, "of the centres")
+
+
+def _distinct(rows: FloatArray, most: int) -> int:
+    """How many rows differ; `most` if these are as many or more."""
+    seen = set[bytes]()
+    for row in rows:
+        seen.add(row.tobytes())
+        if len(seen) == most:
+            break
+    return len(seen)
 
 
 def _table(path: Path) -> NDArray[Any]:
