@@ -104,6 +104,12 @@ def test_a_fit_on_few_vectors_is_no_worse_on_others_than_where_it_starts() -> No
     assert kept < start + 0.1
 
 
+def test_two_vectors_are_left_to_learn_from_however_many_are_held_out() -> None:
+    flow = fit_flow(source_vectors(3, 0), replace(QUICK, steps=3, held_out=0.9))
+    assert flow.scale.isfinite().all()
+    assert flow.log_prob(source_vectors(4, 1)).isfinite().all()
+
+
 def test_noise_keeps_a_sphere_from_being_all_that_counts() -> None:
     """A vector a little off the sphere is about as likely as one on it, and without noise it is not."""
     source = source_vectors(1500, 0)[:, :4]

@@ -151,7 +151,7 @@ class FlowSettings:
         noise: standard deviation of what is added to the standardised numbers while fitting. Unit vectors lie on a
             sphere, which has no volume: without noise a flow is the better the thinner a shell it puts around it, and
             a small move off it would then cost more than any shift of domain.
-        held_out: share of the vectors that the fit is judged by; the best step is kept.
+        held_out: share of the vectors that the fit is judged by; the best step is kept. Two at least are learned from.
         seed: of weights, batches, noise and what is held out.
     """
 
@@ -190,7 +190,7 @@ def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
         torch.manual_seed(settings.seed)
         flow = Flow(vectors.shape[1], settings.layers, settings.hidden).to(vectors.device)
     order = torch.randperm(len(vectors), generator=generator).to(vectors.device)
-    held = vectors[order[: int(settings.held_out * len(vectors))]]
+    held = vectors[order[: min(int(settings.held_out * len(vectors)), len(vectors) - 2)]]
     learned = vectors[order[len(held) :]]
     flow.mean.copy_(learned.mean(0))
     spread = learned.std(0)
