@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel.adaptation.prepared import load_prepared
-from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
 from evenreel.checkpoint.architecture import build
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, select
@@ -96,6 +96,24 @@ def test_a_person_reads_what_was_fitted(place: Place) -> None:
     assert end < start
 
 
+def test_a_split_is_not_measured_on_itself(place: Place) -> None:
+    done = place.prepare("--split", "val", "--steps", 1, "--confounders", "kmeans", "--count", 3, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["validation"] is None
+    assert "validation_accuracy" not in told["figures"]
+
+
+def test_a_matcher_without_an_adapter_is_prepared_and_what_it_cannot_do_is_said(place: Place, tmp_path: Path) -> None:
+    about, bare = load_matcher(place.checkpoint).about, MatcherSpec("mean_pool")
+    save_pretrained(tmp_path / "bare", Pretrained(build(bare, about.encoder.dimension), bare, about))
+    words = ("--steps", 1, "--confounders", "kmeans", "--count", 3)
+    done = place.prepare(*words, checkpoint=tmp_path / "bare")
+    assert done.exit_code == 0, done.output
+    assert "no adapter in front: TTT++ and TTTFlow cannot adapt it" in done.stdout
+    assert "no adapter" not in place.prepare(*words).stdout
+
+
 def test_confounders_of_ones_own(place: Place, tmp_path: Path) -> None:
     np.save(tmp_path / "detected.npy", np.random.default_rng(0).normal(size=(5, 24)))
     done = place.prepare("--steps", 2, "--confounders", tmp_path / "detected.npy")
@@ -115,6 +133,7 @@ def test_what_cannot_be_prepared_is_refused_and_nothing_is_lost(place: Place, tm
         (("--confounders", tmp_path), None, FeaturesError, "There is no scene dictionary in"),
         (("--split", "dev"), None, CorpusError, "split 'dev'"),
         (("--validation", "dev"), None, CorpusError, "split 'dev'"),
+        (("--validation", "train"), None, UsageError, "--validation is train, which is prepared from; name another"),
     ):
         done = place.prepare(*words, checkpoint=checkpoint)
         assert isinstance(done.exception, kind), done.output

@@ -21,6 +21,7 @@ from evenreel.adaptation.ttt import source_statistics
 from evenreel.adaptation.ttt_flow import FlowSettings, fit_flow
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
+from evenreel.checkpoint.config_file import read_config
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary
@@ -160,6 +161,10 @@ def unknown_setting(place: Path) -> None:
     edit(place, lambda record: record | {"correction": {"dimension": 16, "settings": {"spin": 1}}})
 
 
+def no_dictionary(place: Path) -> None:
+    edit(place, lambda record: record | {"dictionary": ["dog"]})
+
+
 def edit(place: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
     path = place / "config.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
@@ -175,6 +180,7 @@ def edit(place: Path, change: Callable[[dict[str, object]], dict[str, object]]) 
         (no_digest, "has no prepared_sha256"),
         (other_settings, r"is damaged or was edited \(RuntimeError"),
         (unknown_setting, r"is damaged or was edited \(TypeError"),
+        (no_dictionary, r"is damaged or was edited \(AttributeError"),
     ],
 )
 def test_what_cannot_be_trusted_is_refused(
@@ -199,6 +205,16 @@ def test_there_must_be_a_checkpoint_and_a_write_that_fails_leaves_the_old(
     assert not list(folder.glob(".source*"))
 
 
+def test_a_checkpoint_that_was_replaced_meanwhile_keeps_nothing_of_other_weights(
+    prepared: Prepared, folder: Path
+) -> None:
+    weights = read_config(folder / "config.json").weights_sha256
+    save_prepared(folder, prepared, weights)
+    with pytest.raises(CheckpointError, match="has other weights than those that were prepared; prepare it again"):
+        save_prepared(folder, replace(prepared, note=Note("other")), "00" * 32)
+    assert load_prepared(folder).note.corpus == "msrvtt"
+
+
 def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepared) -> None:
     videos = part(8, 6).videos
     phrases = prepared.target_confounders(videos)
@@ -210,6 +226,8 @@ def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepare
     assert from_file.target_confounders(videos, np.eye(3, dtype=np.float32)).equal(torch.eye(3))
     with pytest.raises(UsageError, match="were read from a file, and those of the target cannot be found the same way"):
         from_file.target_confounders(videos)
+    with pytest.raises(UsageError, match="have 3 numbers each and the source's 7; take both by one method"):
+        replace(from_file, correction=prepared.correction).target_confounders(videos, np.eye(3, dtype=np.float32))
 
 
 def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,3 +258,13 @@ def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
     torch.testing.assert_close(mean, vectors.q.mean(0))
     torch.testing.assert_close(torch.linalg.norm(made[0].correction.source, dim=1), torch.ones(4))
     assert F.cosine_similarity(mean[None], vectors.q).mean() > 0
+
+
+def test_a_split_that_nothing_can_be_measured_on_is_refused_before_anything_is_fitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("evenreel.adaptation.preparing.fit_source", lambda *_: pytest.fail("it was fitted"))
+    source = part(20, 10)
+    found = confounders_of(source.videos, None, 4)
+    with pytest.raises(UsageError, match="In the validation split every caption describes every clip"):
+        prepare(trained(SPEC).matcher, source, found, validation=part(3, 1, seed=8))

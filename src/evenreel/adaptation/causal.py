@@ -11,6 +11,8 @@ It sees unit vectors (`evenreel.adaptation.vectors`) and no matcher. Where the p
   and a network that starts at random are made for these, and products of two unit vectors are 1 / D in size.
 - `w1`, `w2`, `w4`, `w5` start as the identity and `w3` at zero; the network starts as `COSINE_SCALE` times the cosine
   of query and clip, and nothing else in it counts. So the correction begins with the order of the cosine.
+- The detectors' features "initialize" the confounders; here confounders stay as they were found, and only what maps
+  them learns.
 - `.` in equation 10 is the element-wise product of equation 9. The softmax of equation 11 is called scaled and has no
   scale; `scaled` says whether the square root of D divides. The products of equation 13 have the same scale.
 - `S_t` of equation 12 lacks its sigmoid, without which the logarithms of equation 14 have no meaning.
@@ -32,6 +34,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.losses.mutual_information import gaussian_log_likelihood, info_nce_bound
 from evenreel.matchers.ranges import AT_LEAST_0, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
+from evenreel.types import FloatArray
 
 Aggregate = Literal["sigmoid_mean", "sigmoid"]
 Mutual = Literal["vid", "info_nce", "none"]
@@ -199,11 +202,7 @@ class CausalCorrection(nn.Module):
         return terms
 
     def _confounder(self, q: Tensor, clips: Tensor, confounders: Tensor) -> Tensor:
-        if confounders.shape[-1] != self.source.shape[1]:
-            raise UsageError(
-                f"The target's confounders have {confounders.shape[-1]:,} numbers each and the source's "
-                f"{self.source.shape[1]:,}; take both by one method and one encoder."
-            )
+        check_length(confounders, self.source)
         target = self._entries(self.project(F.normalize(confounders, dim=-1)))
         asked = self.w4(clips) + self.w5(self._entries(q))
         found: Tensor = (asked @ target.T * self._scale).sigmoid() @ target
@@ -248,6 +247,19 @@ def _judge(dimension: int, hidden: int) -> nn.Sequential:
         last.weight[0, :2] = torch.tensor([COSINE_SCALE, -COSINE_SCALE])
         nn.init.zeros_(last.bias)
     return nn.Sequential(first, nn.ReLU(), last)
+
+
+def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
+    """Hold the target's confounders (N_ct, d) to the length of the source's.
+
+    Raises:
+        UsageError: they have another.
+    """
+    if target.shape[-1] != source.shape[1]:
+        raise UsageError(
+            f"The target's confounders have {target.shape[-1]:,} numbers each and the source's {source.shape[1]:,}; "
+            "take both by one method and one encoder."
+        )
 
 
 def check_rows(confounders: Tensor) -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from evenreel import __version__
-from evenreel.adaptation.causal import CausalCorrection, CausalSettings
+from evenreel.adaptation.causal import CausalCorrection, CausalSettings, check_length
 from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.ttt import SourceStatistics, statistics_of
 from evenreel.adaptation.ttt_flow import Flow, flow_of
@@ -102,9 +102,12 @@ class Prepared:
             given: confounders of a file (`evenreel.adaptation.confounders.read_confounders`) in place of those.
 
         Raises:
-            UsageError: the source's were read from a file, and none is given for the target.
+            UsageError: the source's were read from a file, and none is given for the target; or those that are given
+                are of another length.
         """
         if given is not None:
+            if self.correction is not None:
+                check_length(given, self.correction.source)
             return torch.from_numpy(given)
         if self.note.confounders == "file":
             raise UsageError(
@@ -117,23 +120,27 @@ class Prepared:
         return torch.from_numpy(frame_confounders(videos, count, self.note.seed))
 
 
-def save_prepared(folder: str | Path, prepared: Prepared) -> Path:
+def save_prepared(folder: str | Path, prepared: Prepared, weights_sha256: str | None = None) -> Path:
     """Keep what was prepared with the checkpoint that it belongs to, in place of what is there.
 
     Args:
         folder: of the checkpoint whose matcher it was prepared with.
         prepared: see there.
+        weights_sha256: that `config.json` had when the matcher was loaded, since preparing takes long; None for that
+            which it has now.
 
     Returns:
         The folder `source` in it.
 
     Raises:
-        CheckpointError: there is no checkpoint, or the disk refuses.
+        CheckpointError: there is no checkpoint, it has other weights meanwhile, or the disk refuses.
     """
     from safetensors.torch import save
 
     place = Path(folder) / SOURCE
     weights = read_config(Path(folder) / CONFIG).weights_sha256
+    if weights_sha256 not in (None, weights):
+        raise CheckpointError(f"{folder} has other weights than those that were prepared; prepare it again.")
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in _tensors(prepared)}
     payload = save(tensors, metadata={"format": "pt"})
     record = _record(prepared) | {"weights_sha256": weights, "prepared_sha256": hashlib.sha256(payload).hexdigest()}
@@ -165,7 +172,7 @@ def load_prepared(folder: str | Path) -> Prepared | None:
     try:
         with torch.random.fork_rng(devices=[]):  # networks draw numbers for weights that are then replaced
             return _prepared(record, tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, UsageError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError, UsageError) as error:
         raise CheckpointError(
             f"{place} is damaged or was edited ({type(error).__name__}: {error}); {AGAIN}."
         ) from error

@@ -121,19 +121,22 @@ def prepare(
 
     Raises:
         UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there
-            are too few.
+            are too few, or of one clip only.
     """
     settings = settings or PrepareSettings()
+    measured = None if validation is None else vectors_of(matcher, validation, bar)
     vectors = vectors_of(matcher, source, bar)
     statistics = source_statistics(vectors.q, vectors.v)
     seed, device = settings.fit.seed, vectors.q.device
     correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
+    if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
+        told(correction.to(device), *measured, validation.pairs, of="validation split")
     with bar("learning to tell pairs apart") as progress:
         figures = fit_source(correction.to(device), *vectors, source.pairs, settings.fit, progress)
     flows, more = _flows(vectors, replace(settings.flow, seed=seed), bar)
     figures |= more
-    if validation is not None:
-        figures |= _measured(correction, vectors_of(matcher, validation, bar), validation.pairs)
+    if validation is not None and measured is not None:
+        figures |= _measured(correction, measured, validation.pairs)
     note = Note(
         captions=len(source.texts.ids),
         clips=len(source.videos.ids),

@@ -106,7 +106,7 @@ def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> Moments:
     """
     count, total, products = 0, torch.zeros(()), torch.zeros(())
     for batch in [batches] if isinstance(batches, Tensor) else batches:
-        wide = batch.detach().double()
+        wide = batch.detach().cpu().double()
         count, total, products = count + len(wide), total + wide.sum(0), products + wide.T @ wide
     if count < 2:
         raise UsageError(

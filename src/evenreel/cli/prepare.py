@@ -56,23 +56,27 @@ def prepare(
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.adaptation.preparing import prepare as prepare_source
     from evenreel.checkpoint import load_matcher
+    from evenreel.checkpoint.config_file import CONFIG, read_config
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
 
     folder = _own_folder(checkpoint)
+    weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
     whole = load_corpus(corpus)
     read = _Reader(pretrained, whole, features, seen)
     source, aside = read.part(split)
-    measured = _validation(whole, validation)
+    measured = _validation(whole, validation, split)
     checked = None if measured is None else read.part(measured)[0]
     found = _confounders(confounders, (folder, pretrained, features, device), source.videos, count, seed)
     prepared = prepare_source(
         pretrained.matcher, source, found, _settings(steps, seed), validation=checked, bar=share_bar
     )
     prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
-    place = save_prepared(folder, prepared)
+    place = save_prepared(folder, prepared, weights)
     _show(place, prepared, measured, aside, as_json)
+    if not as_json:
+        _say_what_cannot_be_done(pretrained)
     if aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -116,11 +120,17 @@ def _own_folder(name: str) -> Path:
     raise CheckpointError(f"{name!r} is no folder of a checkpoint; `evenreel train` makes one.")
 
 
-def _validation(corpus: Corpus, asked: str | None) -> str | None:
-    """The split to measure on; None where none is asked for and the corpus has not the usual one."""
+def _validation(corpus: Corpus, asked: str | None, split: str) -> str | None:
+    """The split to measure on; None where none is asked for and the corpus has not the usual one, or it is `split`.
+
+    Raises:
+        UsageError: what is prepared from was asked to be measured on, which says nothing of other clips.
+    """
+    if asked == split:
+        raise UsageError(f"--validation is {split}, which is prepared from; name another split, or leave it out.")
     if asked is not None:
         return asked
-    return VALIDATION if VALIDATION in corpus.clips["split"].to_list() else None
+    return VALIDATION if split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
 
 
 def _settings(steps: int, seed: int) -> PrepareSettings:
@@ -205,6 +215,14 @@ def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[Cl
     if aside:
         out.print(f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]")
     list_clips_aside(out, aside[:MANY])
+
+
+def _say_what_cannot_be_done(pretrained: Pretrained) -> None:
+    from evenreel.cli.show import console
+    from evenreel.matchers.adapter import Adapted
+
+    if not isinstance(pretrained.matcher, Adapted):
+        console().print("  no adapter in front: TTT++ and TTTFlow cannot adapt it, pseudo-labels can")
 
 
 def _lines(note: Note, confounders: int, measured: str | None) -> list[str]:
