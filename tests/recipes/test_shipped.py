@@ -22,8 +22,9 @@ from .conftest import Miniatures
 from .tiny_benchmarks import BENCHMARKS, MIRRORED
 
 RECIPES = list(shipped_recipes())
-TOWERS = [name for name in RECIPES if not name.startswith("length/")]
-"""Recipes that train towers; the others are of frame-length bias, on features that others computed (test_length.py)."""
+TOWERS = [name for name in RECIPES if not name.startswith(("length/", "video2gif/"))]
+"""Recipes that train towers on a benchmark; the others are of frame-length bias, on features that others computed
+(test_length.py), and of a pair of benchmarks (test_video2gif.py)."""
 
 MATCHERS_TRAINED = [name for name in TOWERS if not name.startswith(MIRRORED)]
 """Recipes of matchers; the others are of what is done about a preference for generated clips."""
