@@ -75,6 +75,22 @@ def test_two_queries_by_hand(
     assert rematch(np.array(scores), MatchSettings(alpha=alpha)).tolist() == matches
 
 
+@pytest.mark.parametrize(
+    ("scores", "of_videos", "of_queries"),
+    [
+        ([[0.9, 0.8], [0.8, 0.1]], [[1, 2], [1, 2]], [[1, 1], [2, 2]]),
+        ([[0.9, 0.8], [0.85, 0.84]], [[1, 2], [1, 2]], [[1, 2], [2, 1]]),
+    ],
+)
+def test_both_ranks_of_two_queries_by_hand(
+    scores: list[list[float]], of_videos: list[list[int]], of_queries: list[list[int]]
+) -> None:
+    table = np.array(scores)
+    assert rank_sums(table, 0.0).tolist() == of_videos
+    assert (rank_sums(table, 1.0) - rank_sums(table, 0.0)).tolist() == of_queries
+    assert rank_sums(table.T, 0.0).T.tolist() == of_queries
+
+
 def test_sums_that_are_equal_but_for_rounding_are_equal() -> None:
     """1 + 0.1 x 14 is more than 2 + 0.1 x 4 to a computer; the last query has these ranks for its two videos."""
     scores = np.full((14, 2), -1.0)
@@ -176,6 +192,18 @@ def test_a_transport_has_equal_shares_of_queries_and_of_videos() -> None:
     np.testing.assert_allclose(minor, np.diff(np.diff(scores, axis=0), axis=1), atol=1e-9)
 
 
+@given(SIZES, st.sampled_from([0.2, 1.0, 5.0]))
+def test_shares_of_a_transport_are_equal_whatever_the_scores(sizes: tuple[int, int, int], temperature: float) -> None:
+    queries, videos, seed = sizes
+    plan = transport_plan(np.random.default_rng(seed).normal(size=(queries, videos)), temperature, 20_000)
+    assert plan.min() >= 0
+    np.testing.assert_allclose(plan.sum(axis=1), 1 / queries)
+    if queries >= videos:
+        np.testing.assert_allclose(plan.sum(axis=0), 1 / videos, rtol=1e-5)
+    else:
+        assert plan.sum(axis=0).max() <= (1 + 1e-5) / queries
+
+
 def test_a_transport_of_few_queries_spreads_none_of_them() -> None:
     """Two queries and five videos: equal shares of videos would be 0.2 each, and 2.5 of them a query."""
     scores = np.array([[5.0, 4.0, 0.0, 0.0, 0.0], [5.0, 0.0, 0.0, 0.0, 0.0]])
@@ -197,7 +225,7 @@ def test_a_cold_transport_is_an_assignment() -> None:
         if sums[-1] - sums[-2] < 0.1:
             continue
         tried += 1
-        cold = MatchSettings("sinkhorn", temperature=0.005, iterations=5000)
+        cold = MatchSettings("sinkhorn", temperature=0.005, iterations=500)
         assert rematch(scores, cold).tolist() == rematch(scores, MatchSettings("hungarian", capacity=1)).tolist()
 
 

@@ -82,6 +82,7 @@ def test_counts_are_those_of_loops(seed: int, band_bytes: int) -> None:
         np.testing.assert_allclose(one.counts, chances.sum(axis=0), atol=1e-9)
         of_own = [sum(chances[row, clip] for row, mine in enumerate(own) if mine == clip) for clip in range(12)]
         np.testing.assert_allclose(one.own, of_own, atol=1e-9)
+        assert one.skewness.value == pytest.approx(slow_skewness(chances.sum(axis=0).tolist()), abs=1e-6, nan_ok=True)
     hubs = np.isin(np.arange(12), found.hubs)
     np.testing.assert_allclose(found.hub_places, chances[:, hubs].sum(axis=1), atol=1e-9)
     limit = one.counts.mean() + 2 * one.counts.std()
@@ -92,6 +93,13 @@ def slow_chance(row: Table, clip: int, depth: int) -> float:
     """Of a clip to be among the first where equals are in random order."""
     above, equal = (row > row[clip]).sum(), (row == row[clip]).sum()
     return 0.0 if row[clip] == NONE else min(1.0, max(0.0, (depth - above) / equal))
+
+
+def slow_skewness(counts: list[float]) -> float:
+    """Of N_k as the paper on hubs has it: the mean cube of what a count is above the mean, over sigma cubed."""
+    mean = sum(counts) / len(counts)
+    second, third = (sum((one - mean) ** power for one in counts) / len(counts) for power in (2, 3))
+    return third / second**1.5 if second > 1e-12 else float("nan")
 
 
 def planted(queries: int, clips: int, seed: int, hub: int | None = None, taken: int = 0) -> Table:
