@@ -11,7 +11,7 @@ from evenreel.adaptation.changes import Changes
 from evenreel.adaptation.quality import Change
 from evenreel.adaptation.report import AdaptReport, Step
 from evenreel.report.figures import COLOURS, axes, panels, wrapped
-from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.page import Chart, Page, Picture, Section, Table, Text
 
 MOST_STEPS = 50
 """Rows of the table of steps, the last; the chart has all."""
@@ -24,7 +24,12 @@ _MEASURES = {
 
 
 def adaptation_page(
-    title: str, report: AdaptReport, changes: Changes, settings: str, names: Mapping[str, str] | None = None
+    title: str,
+    report: AdaptReport,
+    changes: Changes,
+    settings: str,
+    names: Mapping[str, str] | None = None,
+    pictures: Mapping[str, bytes] | None = None,
 ) -> Page:
     """The page of one stream.
 
@@ -34,10 +39,11 @@ def adaptation_page(
         changes: what came of it.
         settings: in YAML.
         names: what clips are called, by id; those without a name are shown by their ids.
+        pictures: small ones (JPEG) of clips that examples name, by id; clips without one are named alone.
     """
     called = _Names(names or {})
     sections = [
-        Section("What changed", list(_changed(report, changes, called))),
+        Section("What changed", list(_changed(report, changes, called, pictures or {}))),
         Section("Hubs: clips that many queries find", list(_hubs(changes, called))),
         Section("Step by step", list(_steps(report.steps))),
         Section("How far captions and clips are from those of the source", [_drift(report)]),
@@ -57,7 +63,9 @@ class _Names:
         return name if len(name) <= 48 else f"{name[:24]} ... {name[-20:]}"
 
 
-def _changed(report: AdaptReport, changes: Changes, names: _Names) -> Iterator[Text | Table]:
+def _changed(
+    report: AdaptReport, changes: Changes, names: _Names, pictures: Mapping[str, bytes]
+) -> Iterator[Text | Table]:
     if not report.kept:
         yield Text("The weights are those of the source, so no ranking of the model changed.")
     else:
@@ -76,8 +84,13 @@ def _changed(report: AdaptReport, changes: Changes, names: _Names) -> Iterator[T
     yield Table(["measure", "what it is", "source", "given model"], rows, title="Quality, as far as it shows", left=2)
     yield Text(note, "note")
     if changes.examples:
-        told = [[one.query, names[one.before], names[one.after]] for one in changes.examples]
+        shown = {clip: Picture(jpeg, names[clip]) for clip, jpeg in pictures.items()}
+        told = [
+            [one.query, *(shown.get(clip, names[clip]) for clip in (one.before, one.after))] for one in changes.examples
+        ]
         yield Table(["query", "first clip before", "after"], told, title="Queries with another first clip", left=3)
+        if shown:
+            yield Text("Each picture is from the middle of its clip.", "note")
 
 
 def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
@@ -122,8 +135,8 @@ def _steps(steps: Sequence[Step]) -> Iterator[Text | Table | Chart]:
     shown = steps[-MOST_STEPS:]
     if len(shown) < len(steps):
         yield Text(f"The last {len(shown):,} of {len(steps):,} steps:", "note")
-    columns = ["step", "answers", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss", "agreement"]
-    yield Table(columns, [_row(step) for step in shown], left=2)
+    columns = ["step, answered by", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss"]
+    yield Table([*columns, "change of agreement"], [_row(step) for step in shown])
 
 
 def _row(step: Step) -> list[str]:
@@ -131,8 +144,7 @@ def _row(step: Step) -> list[str]:
     numbers = [step.queries, step.pairs, step.counterfactual]
     change = None if step.verdict is None else step.verdict.changes["agreement"]
     return [
-        str(step.number),
-        step.served,
+        f"{step.number}, {step.served}",
         *(f"{number:,}" for number in numbers),
         *(_figure(value) for value in (step.coverage, step.gini, loss)),
         "" if change is None else told(change),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -25,15 +26,28 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A small picture in a cell of a table, and the words below it. The page holds all of its bytes.
+
+    Attributes:
+        jpeg: the file.
+        words: what it shows.
+    """
+
+    jpeg: bytes
+    words: str
+
+
+@dataclass(frozen=True)
 class Table:
-    """Rows of words, as many in each as there are columns.
+    """Rows of words, and of small pictures, as many in each as there are columns.
 
     The title stands above it and keeps its place where a narrow screen scrolls the table; the caption moves with it.
     The first `left` columns hold words and are set left; the others hold numbers.
     """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Picture]]
     caption: str = ""
     title: str = ""
     left: int = 1
@@ -121,7 +135,7 @@ def _table(table: Table) -> str:
         f'<th scope="col"{kind}>{escape(word)}</th>' for kind, word in zip(kinds, table.columns, strict=True)
     )
     rows = "\n".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(word)}</td>" for kind, word in zip(kinds, row, strict=True)) + "</tr>"
+        "<tr>" + "".join(f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
         for row in table.rows
     )
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
@@ -129,6 +143,14 @@ def _table(table: Table) -> str:
         f'{_heading(table.title)}<div class="scroll" tabindex="0"><table>{caption}\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def _cell(cell: str | Picture) -> str:
+    if isinstance(cell, str):
+        return escape(cell)
+    data = base64.b64encode(cell.jpeg).decode()
+    image = f'<img src="data:image/jpeg;base64,{data}" alt="">'
+    return f"<figure>{image}<figcaption>{escape(cell.words)}</figcaption></figure>"
 
 
 def _scripts(charts: Sequence[str]) -> str:
