@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import evenreel
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
-from evenreel.checkpoint import EncoderNote
+from evenreel.checkpoint import EncoderNote, Inputs
 from evenreel.cli.text_lines import queries_of
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library
@@ -39,6 +40,7 @@ def place(tmp_path: Path) -> Path:
     for clip_id, seen in SEEN.items():
         made.add_clip(clip_id, seen)
         made.add_file(f"/v/{clip_id}.mp4", clip_id)
+    made.add_track("short", "bus")
     made.add_clip("blind")
     made.add_file("/v/blind.mp4", "blind")
     finish_on_disk(made)
@@ -54,7 +56,7 @@ def library(place: Path) -> Iterator[Library]:
 
 def test_queries_once_and_clips_with_frames(library: Library) -> None:
     found = library_stream(library, QUERIES)
-    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain") and found.asked == len(QUERIES)
+    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain") and found.asked == 5
     np.testing.assert_array_equal(
         found.stream.texts.sentence, np.stack([encode(text) for text in found.stream.sentences])
     )
@@ -96,13 +98,27 @@ def test_zero_shot_scores_as_the_mean_frame(library: Library) -> None:
         np.testing.assert_allclose(scores[:, column], cosines, atol=1e-5)
 
 
+def test_on_screen_text_where_the_matcher_reads_it(library: Library) -> None:
+    """The one frame of the clip with a sign stands for both windows."""
+    plain = library_stream(library, QUERIES)
+    assert plain.stream.videos.windows is None
+    about = replace(plain.pretrained.about, inputs=Inputs(frames=FRAMES, windows=2))
+    videos = library_stream(library, QUERIES, replace(plain.pretrained, about=about)).stream.videos
+    assert videos.windows is not None and videos.window_mask is not None and videos.window_confidence is not None
+    assert videos.window_mask.tolist() == [[False, False], [True, True], [False, False]]
+    np.testing.assert_array_equal(videos.window_confidence, np.where(videos.window_mask, 1.0, 0.0))
+    expected = np.zeros((3, 2, DIMENSION))
+    expected[1] = encode("There are scene texts: bus in this frame.")
+    np.testing.assert_allclose(videos.windows, expected, atol=1e-3)
+
+
 def test_counterfactual_captions_are_read_by_the_model_of_the_library(library: Library) -> None:
     read = library_stream(library, QUERIES).encode(["a beach"])
     np.testing.assert_array_equal(read.sentence[0], encode("a beach"))
 
 
 def test_what_nothing_can_be_learned_from(place: Path, library: Library) -> None:
-    with pytest.raises(UsageError, match="There are 1 different queries and 3 clips with frames"):
+    with pytest.raises(UsageError, match=r"there are fewer \(queries: 1, clips: 3\)"):
         library_stream(library, ["red bus", " red  bus"])
     with (
         evenreel.open_library(place, vision=False) as blind,
@@ -119,6 +135,11 @@ def test_files_of_queries(tmp_path: Path) -> None:
     assert queries_of(tmp_path / "lines.txt") == ["red bus", "dog"]
     (tmp_path / "log.jsonl").write_text('{"query": "red bus", "user": 1}\n\n{"query": "dog"}\n')
     assert queries_of(tmp_path / "log.jsonl") == ["red bus", "dog"]
+    (tmp_path / "log.NDJSON").write_text('{"query": "red\u2028bus"}\r\n{"query": "  "}\r\n{"query": ""}\r\n', "utf-8")
+    assert queries_of(tmp_path / "log.NDJSON") == ["red\u2028bus"]
+    (tmp_path / "blank.jsonl").write_text('{"query": ""}\n{"query": " "}\n')
+    with pytest.raises(UsageError, match="holds no query: all of its 2 fields 'query' are empty"):
+        queries_of(tmp_path / "blank.jsonl")
     for words, sentence in (("red bus\n", "is no JSON"), ('{"text": "dog"}\n', "has no text in a field 'query'")):
         (tmp_path / "log.jsonl").write_text(words)
         with pytest.raises(UsageError, match=sentence):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from evenreel.errors import UsageError
 
+LOGS = (".jsonl", ".ndjson")
+"""How the names of search logs end."""
+
 
 def lines_of(path: Path, what: str) -> list[str]:
     """The lines of a text file, without empty ones and those that begin with `#`.
@@ -24,23 +27,27 @@ def lines_of(path: Path, what: str) -> list[str]:
         raise UsageError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8, a {what} a line.") from error
-    stripped = [line.strip() for line in words.splitlines()]
+    stripped = [line.strip() for line in words.split("\n")]  # other marks of a line's end can stand in a JSON string
     if lines := [line for line in stripped if line and not line.startswith("#")]:
         return lines
     raise UsageError(f"{path} holds no {what}; write one a line.")
 
 
 def queries_of(path: Path) -> list[str]:
-    """What people searched for: a query a line, or, in a `.jsonl`, a search log whose lines have a field `query`.
+    """What people searched for: a query a line, or a search log (`LOGS`) whose lines have a field `query`.
 
     Args:
-        path: of the file; empty lines are passed over.
+        path: of the file; empty lines are passed over, and so are empty queries.
 
     Raises:
         UsageError: it cannot be read, holds none, or a line of a log has no query.
     """
     lines = lines_of(path, "query")
-    return [_logged(line, path) for line in lines] if path.suffix == ".jsonl" else lines
+    if path.suffix.lower() not in LOGS:
+        return lines
+    if queries := [query for line in lines if (query := _logged(line, path).strip())]:
+        return queries
+    raise UsageError(f"{path} holds no query: all of its {len(lines):,} fields 'query' are empty.")
 
 
 def _logged(line: str, path: Path) -> str:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from evenreel.library.library import Library
 
 
+WINDOWS = ("windows", "window_mask", "window_confidence")
+"""What a clip has beside its frames for a matcher that reads on-screen text."""
+
+
 class LibraryStream(NamedTuple):
     """What a matcher learns from in a library.
 
@@ -36,7 +40,7 @@ class LibraryStream(NamedTuple):
         stream: queries and clips.
         encode: the library's model, which reads counterfactual captions.
         names: of the clips' files, by clip id.
-        asked: queries that were given, with those that came again.
+        asked: queries that were given, with those that came again and without empty ones.
     """
 
     pretrained: Pretrained
@@ -83,18 +87,21 @@ def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
 def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
     """Clips and queries of a library at one moment, for the matcher that is to learn; see `library_stream`."""
     inputs = pretrained.about.inputs
-    distinct = tuple(dict.fromkeys(text for query in queries if (text := readable(query))))
+    read = {query: readable(query) for query in dict.fromkeys(queries)}
+    distinct = tuple(dict.fromkeys(filter(None, read.values())))
     if min(len(distinct), len(library.gallery.clip_ids)) < 2:
         raise UsageError(
-            f"There are {len(distinct):,} different queries and {len(library.gallery.clip_ids):,} clips with frames; a "
-            "model can learn from two of each or more."
+            "A model can learn from two different queries and two clips with frames or more; there are fewer (queries: "
+            f"{len(distinct):,}, clips: {len(library.gallery.clip_ids):,})."
         )
     encode = text_reader(encoder, pretrained.matcher, inputs.words)
     stream = Stream(encode(distinct), distinct, read_clips(library, inputs, encoder))
     names = library.connection.execute(
         "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
     )
-    return LibraryStream(pretrained, stream, encode, dict(names.fetchall()), len(queries))
+    return LibraryStream(
+        pretrained, stream, encode, dict(names.fetchall()), sum(read[query] != "" for query in queries)
+    )
 
 
 def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
@@ -112,14 +119,13 @@ def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatur
         "frame_mask": np.zeros((len(gallery.clip_ids), most), np.bool_),
         "times_s": np.zeros((len(gallery.clip_ids), most)),
     }
-    windows: list[VideoFeatures] = []
+    windows: dict[str, list[Any]] = {name: [] for name in WINDOWS} if inputs.windows is not None else {}
     for row, clip_id in enumerate(gallery.clip_ids):
         clip = as_given(read(clip_id), inputs, encoder)
         for name, array in whole.items():
             given = getattr(clip, name)[0]
             array[row, : len(given)] = given
-        if inputs.windows is not None:
-            windows.append(clip)
-    for name in ("windows", "window_mask", "window_confidence") if windows else ():
-        whole[name] = np.concatenate([getattr(clip, name) for clip in windows])
+        for name, arrays in windows.items():
+            arrays.append(getattr(clip, name))
+    whole |= {name: np.concatenate(arrays) for name, arrays in windows.items()}
     return VideoFeatures(tuple(gallery.clip_ids), **whole)
