@@ -13,6 +13,8 @@ import torch
 from torch.nn import functional as F
 
 from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.causal import CausalSettings
+from evenreel.adaptation.causal_training import new_correction
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.quality import Change, Quality, Verdict, compared
@@ -20,6 +22,7 @@ from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
 from evenreel.adaptation.stream import Stream, joined, taken
 from evenreel.adaptation.titan import Aids, Seen, pseudo_pairs, scored
+from evenreel.adaptation.ttt import TTTObjective, TTTSettings, source_statistics
 from evenreel.errors import UsageError
 from evenreel.language.pattern import PatternTagger
 from evenreel.losses import info_nce
@@ -87,19 +90,47 @@ def test_the_source_stays_as_it_is(protocol: Any) -> None:
     assert not equal(before, weights(found.matcher)) and found.report.kept and found.report.moved > 0
 
 
+def all_aids() -> Aids:
+    """A reader, a tagger, a correction that chooses at random, and queues that remember."""
+    rows = np.random.default_rng(0)
+    statistics = source_statistics(*(torch.from_numpy(unit(rows, 40, D)) for _ in range(2)))
+    return Aids(
+        encode=lambda texts: captions(np.random.default_rng(len(texts)), len(texts), 100),
+        tagger=PatternTagger(),
+        correction=new_correction(D, torch.from_numpy(unit(rows, 5, D)), CausalSettings(eta=4), 0),
+        confounders=torch.from_numpy(unit(rows, 6, D)),
+        statistics=statistics,
+        objective=lambda: TTTObjective(statistics, TTTSettings(queue=20), torch.Generator().manual_seed(0)),
+    )
+
+
+EVERY_PART = {
+    "plain": {"safety": replace(UNSAFE, teacher=0.5)},
+    "titan": {
+        "causal": True,
+        "counterfactuals": CounterfactualSettings(beta=2, theta=0.9),
+        "safety": SafetySettings(drift=False),
+    },
+    "ttt": {"objective": "ttt"},
+}
+
+
 @pytest.mark.parametrize("protocol", ["offline", "online"])
-def test_reset_makes_the_order_of_streams_irrelevant(protocol: Any) -> None:
+@pytest.mark.parametrize("parts", list(EVERY_PART))
+def test_reset_makes_the_order_of_streams_irrelevant(protocol: Any, parts: str) -> None:
     first, second = stream_of(1), stream_of(2)
     second = replace(second, videos=first.videos)
-    settings = replace(PLAIN, protocol=protocol, safety=replace(UNSAFE, teacher=0.5))
-    model = model_of(first, settings)
-    adapt(model, first)
+    settings, aids = replace(PLAIN, protocol=protocol, **EVERY_PART[parts]), all_aids()  # type: ignore[arg-type]
+    model = model_of(first, settings, aids)
+    assert adapt(model, first).report.moved > 0
     after_another = copy.deepcopy(adapt(model, second, keep=True))
-    alone = adapt(model_of(first, settings), second, keep=True)
+    alone = adapt(model_of(first, settings, all_aids()), second, keep=True)
+    assert after_another.report == alone.report
     assert equal(weights(after_another.matcher), weights(alone.matcher))
     if protocol == "online":
         assert np.array_equal(after_another.scores.values, alone.scores.values)  # type: ignore[union-attr]
-    assert after_another.report.steps == alone.report.steps
+    for name, weight in all_aids().correction.state_dict().items():  # type: ignore[union-attr]
+        assert torch.equal(aids.correction.state_dict()[name], weight)  # type: ignore[union-attr]
 
 
 def test_it_is_a_matcher_and_scores_as_the_model_that_is_served() -> None:
@@ -248,6 +279,20 @@ def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
     assert len(report.steps[0].labels) == 30
     with pytest.raises(UsageError, match="text tower"):
         model_of(stream, settings)
+
+
+def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one() -> None:
+    stream, settings = stream_of(11, queries=40), replace(PLAIN, causal=True)
+    model, seen, here = model_of(stream), Seen(stream.texts, stream.sentences), all_aids().fresh()
+    plain, corrected = (
+        pseudo_pairs(model.source, seen, np.arange(40), model.gallery, replace(settings, causal=causal), here).columns
+        for causal in (False, True)
+    )
+    scores = model.ranked_by_source(stream.texts)
+    for row, (before, after) in enumerate(zip(plain, corrected, strict=True)):
+        likeliest = sorted(range(12), key=lambda clip, row=row: -scores[row, clip])
+        assert after in {before, *[clip for clip in likeliest if clip != before][:3]}  # eta is 4
+    assert (plain != corrected).any() and (plain != scores.argmax(1)).any()
 
 
 def test_mutual_neighbours_leave_queries_out() -> None:

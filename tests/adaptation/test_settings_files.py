@@ -11,7 +11,7 @@ import yaml
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.matching import MatchSettings
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
+from evenreel.adaptation.settings import AdaptSettings, SafetySettings, naive
 from evenreel.adaptation.settings_files import load_settings, shipped_settings
 from evenreel.errors import UsageError
 from evenreel.matchers.wti import Wti, WtiSettings
@@ -19,9 +19,32 @@ from evenreel.training.recipe import RecipeError
 from evenreel.training.recipe_files import settings_text
 from tests.adaptation.shifted import SIZE, adapted
 
-PAPER = AdaptSettings(protocol="offline", predict="after", lr=1e-5, batch_size=128, safety=UNSAFE)
+UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, drift=False)
+PAPER = AdaptSettings(
+    objective="pseudo_labels",
+    protocol="offline",
+    predict="after",
+    learns="all",
+    lr=1e-5,
+    batch_size=128,
+    steps=1,
+    epochs=1,
+    bank=4096,
+    ranks="bank",
+    matching=MatchSettings("rank_sum", alpha=1.0),
+    counterfactuals=CounterfactualSettings(beta=30, theta=0.5, mask="removed"),
+    causal=True,
+    decides="correction",
+    safety=UNSAFE,
+)
 BASELINE = replace(PAPER, counterfactuals=None, causal=False)
-SAFE = AdaptSettings(lr=1e-4, learns="auto", causal=False, safety=SafetySettings())
+SAFE = replace(
+    PAPER,
+    lr=1e-4,
+    learns="auto",
+    causal=False,
+    safety=SafetySettings(keep=0.7, teacher=0.9, held_out=0.25, roll_back=True, drift=True, confidence=0.95),
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +52,7 @@ SAFE = AdaptSettings(lr=1e-4, learns="auto", causal=False, safety=SafetySettings
     [
         ("titan/offline", PAPER),
         ("titan/online", replace(PAPER, protocol="online")),
-        ("titan/naive", naive(PAPER)),
+        ("titan/naive", replace(BASELINE, matching=MatchSettings("one_way"))),
         ("titan/ttt", replace(BASELINE, objective="ttt")),
         ("titan/ttt-flow", replace(BASELINE, objective="ttt_flow")),
         ("safe", SAFE),
@@ -38,6 +61,10 @@ SAFE = AdaptSettings(lr=1e-4, learns="auto", causal=False, safety=SafetySettings
 )
 def test_what_comes_along(name: str, expected: AdaptSettings) -> None:
     assert load_settings(name) == expected
+
+
+def test_naive_settings_are_the_same_but_for_their_labels() -> None:
+    assert naive(replace(PAPER, lr=1e-3)) == replace(BASELINE, lr=1e-3, matching=MatchSettings("one_way"))
 
 
 def test_all_that_come_along_are_tested_and_settings_read_back(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ A_MEAN = 5
 class Shift(NamedTuple):
     """How far the mean of some vectors is from the source's.
 
-    `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both are
-    of one distribution.
+    `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both have
+    one mean.
     """
 
     distance: float
@@ -50,11 +50,10 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
     own = projected - projected.mean(0)
     pooled = ((count - 1) * torch.eye(axes, dtype=torch.float64) + own.T @ own) / (count + len(vectors) - 2)
     away = projected.mean(0)
-    squared = float(away @ torch.linalg.solve(pooled, away))
-    t2 = squared * count * len(vectors) / (count + len(vectors))
+    t2 = float(away @ torch.linalg.solve(pooled, away)) * count * len(vectors) / (count + len(vectors))
     freedom = count + len(vectors) - axes - 1
     ratio = t2 * freedom / (axes * (count + len(vectors) - 2))
-    return Shift(squared**0.5, float(fisher.sf(ratio, axes, freedom)))
+    return Shift(float(away.norm()), float(fisher.sf(ratio, axes, freedom)))
 
 
 def drift_of(captions: Shift, clips: Shift, confidence: float) -> Drift:

@@ -21,15 +21,19 @@ class SafetySettings:
     """What keeps an unhelpful stream from doing harm; nothing of it is in the paper.
 
     Attributes:
-        keep: share of the pseudo-labels that is learned from: those with the largest lead of the first clip over the
-            next. Above 0; 1 keeps all.
+        keep: share of the pseudo-labels that is learned from: those whose query and clip rank each other highest, by
+            the sum of both ranks; `causal` may choose another clip for such a query. Above 0; 1 keeps all.
         teacher: how much of the old weights stays in their moving average at each step of the optimiser (mean
             teacher, arXiv 1703.01780); the average labels and predicts. 0 for none: the learned weights do.
-        held_out: share of the queries that is never learned from; on these quality is measured.
-        roll_back: go back to the source's weights where quality, as far as it shows without labels, did not rise.
+        held_out: offline, share of the queries that is never learned from; on these quality is measured. Online it is
+            measured on each batch before that is learned from.
+        roll_back: give the source's ranking for as long as quality, as far as it shows without labels, has not risen.
+            Online it is measured over all batches until now, a model that falls after it was better is rolled back
+            too, and learning goes on from where it is.
         drift: leave the model as it is where captions and clips are like those of the source, as far as its stored
             statistics tell.
-        confidence: of the interval that quality has to rise beyond, and of the test for drift.
+        confidence: of the interval that quality has to rise beyond, and of the test for drift. Online each batch asks
+            anew, so that chance has more than one try at either.
 
     Raises:
         UsageError: a value is out of its range.
@@ -68,27 +72,28 @@ class AdaptSettings:
     """Test-time training of one stream.
 
     Attributes:
-        objective: what is minimised: the matcher's own loss on pseudo-labels (TITAN, and the naive baseline), or a
-            baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
+        objective: what is minimised: symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline), or a baseline
+            without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
         protocol: `offline`: learn from all queries, then predict all; `online`: batch by batch, in the order in which
             queries came.
         predict: of `online`, whether a batch is predicted after the model has learned from it, as in the paper, or
             before, which is what a user sees who asks the first question.
         learns: which weights may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts
-            of layer norms; `text`, the maps of captions alone, so that a gallery need not be encoded again;
-            `auto`, the heads where there are any, else all.
+            of layer norms; `text`, the map of captions alone, so that a gallery need not be encoded again (but where a
+            matcher reads on-screen text, which this maps too); `auto`, the heads where there are any, else all.
         lr: of Adam; the paper's.
         batch_size: queries of a batch; the paper's.
         steps: of the optimiser, online for each batch.
         epochs: offline, how often all is gone through, with new pseudo-labels each time.
-        bank: most queries that ranks are counted among, the latest; it bounds memory to `bank` x V.
+        bank: most queries that ranks are counted among, the latest (more where a batch is larger); it bounds memory to
+            a few tables of `bank` x V.
         ranks: whether the rank of a query for a clip is counted among all that were seen so far or in its batch alone.
         matching: how a query gets its pseudo clip; `one_way` is the naive first clip.
         counterfactuals: captions without their over-attended words are learned from too; None for none.
         causal: whether candidates are chosen among by the bias correction of the source checkpoint.
         decides: of `causal`: the correction alone, as in the paper, or its ranks of the candidates plus the matcher's.
         safety: see there.
-        seed: of all that is random.
+        seed: of batches, of what is held out, and of the views of `ttt`.
 
     Raises:
         UsageError: a value is out of its range.

@@ -120,8 +120,8 @@ class PseudoPairs(NamedTuple):
     Attributes:
         texts: of N captions: queries, then counterfactual ones.
         columns: (N,) clip of each, as a column of the gallery.
-        doubt: (N,) rank of the clip for the caption plus rank of the caption for the clip; 2 where each is the other's
-            first.
+        doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
+            other's first. The correction may have chosen another clip since.
         queries: how many are queries; the others are counterfactual.
         counterfactual: these, with their words.
     """
