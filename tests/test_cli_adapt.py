@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 from evenreel.adaptation.prepared import load_prepared
 from evenreel.adaptation.zero_shot import zero_shot
 from evenreel.checkpoint import EncoderNote, load_features_for, load_matcher, save_pretrained
 from evenreel.cli.app import app
+from evenreel.cli.clip_pictures import clip_pictures
+from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import CheckpointError, EvenreelError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features, read_manifest
+from evenreel.library import open_library
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.media import open_video
+from evenreel.media.sampling import EverySeconds
 from tests.test_cli import evenreel
 
 FAST = ("--device", "cpu")
@@ -29,6 +40,9 @@ LEARNS = (
     "--settings", "titan/offline", "--set", "causal=false", "--set", "lr=0.01", "--set", "batch_size=4",
     "--set", "counterfactuals.beta=1",
 )  # fmt: skip
+
+
+PREPARED = ("--confounders", "kmeans", "--count", "4", "--steps", "2", *FAST)
 
 
 def run(*words: object) -> Result:
@@ -43,7 +57,7 @@ def good(*words: object) -> str:
 
 
 class Place(NamedTuple):
-    """Rendered clips of a domain, and what was computed of those of the test split."""
+    """Rendered clips of a domain, and their features."""
 
     corpus: Path
 
@@ -65,8 +79,7 @@ def place(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Pla
     folder = tmp_path_factory.mktemp("adapt") / "corpus"
     good("planted", "domain", "--strength", "1", "--clips", "30", "--workers", "1", "--out", folder)
     settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=folder, workers=1)
-    test = select(load_corpus(folder), split="test")
-    compute_features(test, folder / "features", load_encoder("builtin", device="cpu"), settings)
+    compute_features(load_corpus(folder), folder / "features", load_encoder("builtin", device="cpu"), settings)
     return Place(folder)
 
 
@@ -77,9 +90,46 @@ def checkpoint(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest = read_manifest(place.features)
     note = EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension)
     save_pretrained(folder, zero_shot(note, seed=3))
-    how = ("--split", "test", "--validation", "test", "--confounders", "kmeans", "--count", "4", "--steps", "2", *FAST)
-    good("prepare", folder, place.corpus, "--features", place.features, *how)
+    good("prepare", folder, place.corpus, "--features", place.features, "--split", "test", *PREPARED)
     return folder
+
+
+class Shelf(NamedTuple):
+    """A library, the names of its clips' files, and what people search for in it, of which one came twice."""
+
+    folder: Path
+    clips: tuple[Path, ...]
+    queries: tuple[str, ...]
+
+    @property
+    def learned_from(self) -> tuple[str | Path, ...]:
+        """Options that name it."""
+        return ("--library", self.folder, "--queries", self.folder.parent / "queries.txt", *FAST)
+
+    def hits(self, checkpoint: Path) -> list[Any]:
+        """Clips and scores of a search that a matcher re-ranks."""
+        return hits(good(*self.search(checkpoint)))
+
+    def search(self, checkpoint: Path) -> list[str | Path]:
+        return ["search", self.queries[1], "--library", self.folder, "--rerank", checkpoint, "--json", *FAST]
+
+
+def hits(printed: str) -> list[Any]:
+    return [(hit["clip_id"], hit["scores"]) for hit in json.loads(printed)["hits"]]
+
+
+@pytest.fixture(scope="module")
+def shelf(place: Place, forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    folder = tmp_path_factory.mktemp("shelf")
+    part = select(load_corpus(place.corpus), split="test")
+    clips = tuple(folder / Path(path).name for path in part.clips["path"].to_list())
+    for path, clip in zip(part.clips["path"].to_list(), clips, strict=True):
+        shutil.copyfile(place.corpus / path, clip)
+    index = ("--library", folder / "library", "--model", "builtin", "--no-ocr", "--sample", "2 midpoints")
+    good("index", *clips, *index, "--workers", "1", *FAST)
+    texts = part.captions["text"].to_list()
+    (folder / "queries.txt").write_text("\n".join([*texts, texts[0]]) + "\n")
+    return Shelf(folder / "library", clips, tuple(texts))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -224,6 +274,13 @@ def test_what_was_prepared_is_used_and_goes_along(
         (["mean_pool", "CORPUS", "--features", "F", "--in-place"], "'mean_pool' is no folder"),
         (["mean_pool", "CORPUS", "--features", "F", "--dry-run", "--settings", "titn"], "There is no file of settings"),
         (["mean_pool", "CORPUS", "--features", "F", "--undo"], "with CHECKPOINT alone"),
+        (["mine", "--undo", "--set", "lr=1"], "with CHECKPOINT alone"),
+        (["mine", "--undo", "--settings", "titan/online"], "with CHECKPOINT alone"),
+        (
+            ["mean_pool", "--library", "L", "--queries", "Q", "--split", "test", "--dry-run"],
+            "--split is about a corpus",
+        ),
+        (["mean_pool", "--library", "L", "--queries", "Q", "--seen", "F", "--dry-run"], "--seen is about a corpus"),
         (["no/such/folder", "--undo"], "is no folder"),
     ],
 )
@@ -244,35 +301,97 @@ def test_what_is_missing_is_said(place: Place, tmp_path: Path) -> None:
     assert isinstance(done.exception, CheckpointError) and "holds other things (letter.txt)" in str(done.exception)
 
 
-def test_a_library_from_nothing(place: Place, forked_readers: None, tmp_path: Path) -> None:
+def test_a_place_that_takes_no_folder_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("dear")
+    words = ("adapt", "mean_pool", "no corpus", "--features", "none", "--out", tmp_path / "file" / "out")
+    assert "file/out cannot be written" in error(run(*words))
+
+
+def test_a_library_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
     """The whole way of someone without any training: index, queries in a file, adapt, search, adapt in place, undo."""
-    part = select(load_corpus(place.corpus), split="test")
-    for path in part.clips["path"].to_list():
-        shutil.copyfile(place.corpus / path, tmp_path / Path(path).name)
-    index = ("--library", tmp_path / "library", "--model", "builtin", "--no-ocr", "--sample", "2 midpoints")
-    clips = [tmp_path / Path(path).name for path in part.clips["path"].to_list()]
-    good("index", *clips, *index, "--workers", "1", *FAST)
-    texts = part.captions["text"].to_list()
-    (tmp_path / "queries.txt").write_text("\n".join([*texts, texts[0]]) + "\n")
-    asked = ("--library", tmp_path / "library", "--queries", tmp_path / "queries.txt", *LEARNS, *FAST)
-    done = evenreel("adapt", "mean_pool", *asked, "--out", tmp_path / "mine", "--json")
+    mine = tmp_path / "mine"
+    done = evenreel("adapt", "mean_pool", *shelf.learned_from, *LEARNS, "--out", mine, "--json")
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     printed = json.loads(done.stdout)
-    assert printed["learned_from"]["queries"] == len(set(texts)) and printed["kept"]
+    assert printed["learned_from"]["queries"] == len(set(shelf.queries)) and printed["kept"]
     shown = {name for one in printed["changes"]["examples"] for name in (one["before"], one["after"])}
-    assert shown and {printed["names"][clip] for clip in shown} <= {clip.name for clip in clips}
-    assert "asked again what others had" in printed["notices"][0]
+    assert shown and {printed["names"][clip] for clip in shown} <= {clip.name for clip in shelf.clips}
+    again = len(shelf.queries) + 1 - len(set(shelf.queries))
+    assert printed["notices"] == [f"{again} line{'s' * (again > 1)} of queries.txt asked again what others had."]
+    page = (mine / "adaptation" / "report.html").read_text()
+    assert set(re.findall(r"<figcaption>(.*?)</figcaption>", page)) == {printed["names"][clip] for clip in shown}
 
-    hits = hits_of(tmp_path, texts[1], tmp_path / "mine")
-    stored = files(tmp_path / "mine")
-    said = good("adapt", tmp_path / "mine", *asked, "--in-place")
+    found = shelf.hits(mine)
+    stored = files(mine)
+    said = good("adapt", mine, *shelf.learned_from, *LEARNS, "--in-place")
     assert "The adapted checkpoint, with its report in adaptation/, is" in said
-    assert hits_of(tmp_path, texts[1], tmp_path / "mine") != hits
-    good("adapt", tmp_path / "mine", "--undo")
-    assert files(tmp_path / "mine") == stored and hits_of(tmp_path, texts[1], tmp_path / "mine") == hits
+    assert shelf.hits(mine) != found
+    good("adapt", mine, "--undo")
+    assert files(mine) == stored and shelf.hits(mine) == found
 
 
-def hits_of(folder: Path, query: str, checkpoint: Path) -> list[Any]:
-    """Clips and scores of a search that a matcher re-ranks."""
-    found = good("search", query, "--library", folder / "library", "--rerank", checkpoint, "--json", *FAST)
-    return [(hit["clip_id"], hit["scores"]) for hit in json.loads(found)["hits"]]
+def test_pictures_of_clips(shelf: Shelf, forked_readers: None) -> None:
+    """Each shows what its own clip does at half its length; a file that is gone or was changed has none."""
+    with open_library(shelf.folder, vision=False) as library:
+        ids = {file.name: file.clip_id for file in library.files().files if file.clip_id is not None}
+    gone, changed, *rest = shelf.clips
+    stamp = changed.stat().st_mtime_ns
+    gone.rename(gone.with_suffix(".away"))
+    os.utime(changed, ns=(stamp, stamp + 1))
+    try:
+        found = clip_pictures(shelf.folder, [*ids.values(), "no such clip"])
+    finally:
+        gone.with_suffix(".away").rename(gone)
+        os.utime(changed, ns=(stamp, stamp))
+    assert found.keys() == {ids[clip.name] for clip in rest} and rest
+    assert clip_pictures(shelf.folder.parent / "no library", list(ids.values())) == {}
+    shown = {clip_id: Image.open(BytesIO(jpeg)).convert("RGB") for clip_id, jpeg in found.items()}
+    for clip in rest:
+        picture = shown[ids[clip.name]]
+        assert picture.width <= 160 and len(found[ids[clip.name]]) < 20_000
+        nearest = min(rest, key=lambda other: far(picture, middle_frame(other)))
+        assert nearest == clip
+
+
+@cache
+def middle_frame(clip: Path) -> Image.Image:
+    with open_video(str(clip), MediaLimits()) as video:
+        frames = [frame.pixels for frame in video.frames(EverySeconds(1 / 100))]
+    return Image.fromarray(frames[len(frames) // 2])
+
+
+def far(one: Image.Image, other: Image.Image) -> float:
+    return float(np.abs(np.asarray(one, np.float64) - np.asarray(other.resize(one.size), np.float64)).mean())
+
+
+def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, shelf: Shelf, tmp_path: Path) -> None:
+    """Train, prepare, adapt, search, adapt in place, undo, search as before."""
+    recipe = {
+        "name": "tests/small", "about": "Written for a test.",
+        "data": {"corpus": str(place.corpus), "features": str(place.features)},
+        "matcher": {"name": "wti"}, "adapter": {"kind": "linear"}, "optimiser": {"lr": 0.001},
+        "loop": {"batch_size": 8, "epochs": 1, "device": "cpu"}, "selection": {"metric": "MRR"},
+        "records": {"tensorboard": False},
+    }  # fmt: skip
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(recipe))
+    good("train", tmp_path / "small.yaml", "--out", tmp_path / "run")
+    trained = tmp_path / "run" / "checkpoint"
+    good("prepare", trained, place.corpus, "--features", place.features, *PREPARED)
+    before = files(trained)
+    learns = ("--settings", "titan/offline", "--set", "lr=0.01", "--set", "batch_size=4")
+
+    done = evenreel("adapt", trained, *shelf.learned_from, *learns, "--out", tmp_path / "mine", "--json")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert json.loads(done.stdout)["kept"] and load_prepared(tmp_path / "mine") is not None
+    assert files(trained) == before
+    searched = evenreel(*shelf.search(tmp_path / "mine"))
+    assert searched.returncode == 0, searched.stderr
+    asked = shelf.hits(trained)
+    assert hits(searched.stdout) != asked
+
+    in_place = evenreel("adapt", trained, *shelf.learned_from, *learns, "--in-place")
+    assert (in_place.returncode, in_place.stderr) == (0, ""), in_place.stderr
+    assert shelf.hits(trained) == hits(searched.stdout)
+    undone = evenreel("adapt", trained, "--undo")
+    assert (undone.returncode, undone.stdout) == (0, f"{trained} is as it was before it was adapted.\n")
+    assert files(trained) == before and shelf.hits(trained) == asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption
-from evenreel.errors import UsageError
+from evenreel.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
@@ -35,6 +36,7 @@ SCORES_HELP = "Also write the scores of the corpus (.npz): online as each batch 
 REPORT_HELP = "Also write the page of the report here; the checkpoint has it in adaptation/report.html."
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
 CONFOUNDERS_HELP = "Vectors of what the target's clips tend to show, in place of those that are looked for."
+DEFAULT = "safe"
 SOURCE, RESULT, CARE = "What it learns from", "What it writes", "How it learns"
 
 
@@ -74,7 +76,7 @@ def adapt(
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP, rich_help_panel=SOURCE)] = None,
     library: Annotated[Path | None, typer.Option("--library", "-l", help=LIBRARY_HELP, rich_help_panel=SOURCE)] = None,
     queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP, rich_help_panel=SOURCE)] = None,
-    settings: Annotated[str, typer.Option(help=SETTINGS_HELP, rich_help_panel=CARE)] = "safe",
+    settings: Annotated[str, typer.Option(help=SETTINGS_HELP, rich_help_panel=CARE)] = DEFAULT,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP, rich_help_panel=CARE)] = None,
     confounders: Annotated[Path | None, typer.Option(help=CONFOUNDERS_HELP, rich_help_panel=CARE)] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP, rich_help_panel=RESULT)] = None,
@@ -93,10 +95,12 @@ def adapt(
     """
     results = Results(out, in_place, dry_run, scores, report)
     if undo:
-        _undo(checkpoint, [corpus, features, split, seen, library, queries, *vars(results).values()], as_json)
+        others = (corpus, features, split, seen, library, queries, changes, confounders, *vars(results).values())
+        _undo(checkpoint, any(others) or settings != DEFAULT, as_json)
         return
     results.check()
-    _check_source(corpus, features, library, queries, scores)
+    of_corpus = {"--features": features, "--split": split, "--seen": seen, "--scores": scores}
+    _check_source(corpus, library, queries, {name for name, value in of_corpus.items() if value is not None})
     from evenreel.adaptation.settings_files import load_settings
     from evenreel.cli.adapt_inputs import CorpusSource, matcher_named, read_corpus, read_library
 
@@ -130,27 +134,32 @@ def _run(given: Given, settings: AdaptSettings, confounders: Path | None, result
     aids = aids_of(given.prepared, given.stream.videos, settings, given.encode, tagger, confounders=read)
     model = TestTimeMatcher(given.pretrained.matcher, given.stream.videos, settings, aids)
     with share_bar("adapting") as progress:
-        found = adapt_stream(model, given.stream, progress, keep=results.scores is not None)
-    outcome = Outcome(given, settings, found, changes_of(model, given.stream, aids.tagger))
+        found = adapt_stream(model, given.stream, progress, keep=results.scores is not None, tagger=aids.tagger)
+    changes = found.changes or changes_of(model, given.stream, aids.tagger)
+    outcome = Outcome(given, settings, found, changes)
     show(outcome, write(outcome, results), as_json)
 
 
-def _check_source(
-    corpus: Path | None, features: Path | None, library: Path | None, queries: Path | None, scores: Path | None
-) -> None:
-    """Refuse anything but a corpus with features, or a library with queries."""
+def _check_source(corpus: Path | None, library: Path | None, queries: Path | None, of_corpus: set[str]) -> None:
+    """Refuse anything but a corpus with features, or a library with queries.
+
+    Args:
+        corpus: folder of a corpus.
+        library: folder of a library.
+        queries: file of what people search for.
+        of_corpus: options that were given and say something of a corpus.
+    """
     if (corpus is None) == (library is None):
         raise UsageError(
             "Name what to learn from: a CORPUS with --features FOLDER, or --library FOLDER with --queries FILE."
         )
-    if library is not None and (features is not None or scores is not None):
-        option = "--features" if features is not None else "--scores"
-        raise UsageError(f"{option} is about a corpus, and a library has neither; leave it out.")
+    if library is not None and of_corpus:
+        raise UsageError(f"{min(of_corpus)} is about a corpus, not about a library; leave it out.")
     if library is not None and queries is None:
         raise UsageError("Give with --queries a file of what people search for in the library, a query a line.")
     if corpus is not None and queries is not None:
         raise UsageError("The queries of a corpus are its captions; leave --queries out, or name a --library.")
-    if corpus is not None and features is None:
+    if corpus is not None and "--features" not in of_corpus:
         raise UsageError("Give with --features the folder that `evenreel features` made of the corpus.")
 
 
@@ -161,11 +170,27 @@ def _check_places(checkpoint: str, results: Results) -> None:
 
     if results.out is not None:
         check_free(results.out)
+        _check_beside(results.out)
     if results.in_place:
-        _own_folder(checkpoint)
+        _check_beside(_own_folder(checkpoint))
     for path in (results.scores, results.report):
         if path is not None:
             check_place(path)
+
+
+def _check_beside(folder: Path) -> None:
+    """A folder is written beside its place and then put there, so what it lies in has to take another one.
+
+    Raises:
+        CheckpointError: it does not.
+    """
+    try:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.absolute().parent):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise CheckpointError(f"{folder} cannot be written ({why}); choose another place with --out.") from error
 
 
 def _own_folder(name: str) -> Path:
@@ -183,12 +208,12 @@ def _own_folder(name: str) -> Path:
     return folder
 
 
-def _undo(checkpoint: str, others: list[object], as_json: bool) -> None:
+def _undo(checkpoint: str, more: bool, as_json: bool) -> None:
     """Put a checkpoint back."""
     from evenreel.adaptation.keeping import undo
     from evenreel.cli.show import console, print_json, safe
 
-    if any(others):
+    if more:
         raise UsageError("--undo puts a checkpoint back and learns nothing; give it with CHECKPOINT alone.")
     folder = _own_folder(checkpoint)
     undo(folder)

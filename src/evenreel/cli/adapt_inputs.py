@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from evenreel.checkpoint.records import ENCODER
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.features import ClipAside
@@ -55,6 +56,7 @@ class Given:
         set_aside: clips that had been, with the reason.
         notices: sentences on what else a reader should know.
         uses: what went into the features (`CorpusFeatures.uses`).
+        pictures: makes small ones (JPEG) of clips, by id; None where their files are not known.
     """
 
     pretrained: Pretrained
@@ -67,6 +69,7 @@ class Given:
     set_aside: tuple[ClipAside, ...] = ()
     notices: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    pictures: Callable[[Sequence[str]], Mapping[str, bytes]] | None = None
 
 
 def matcher_named(name: str, features: Path | None, device: str) -> Named:
@@ -138,6 +141,7 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
         UsageError: the file holds no queries, or the library no clips to learn from.
         LibraryError: the matcher takes features of another model than the library's.
     """
+    from evenreel.cli.clip_pictures import clip_pictures
     from evenreel.cli.text_lines import queries_of
     from evenreel.library import open_library
     from evenreel.library.adapting import library_stream
@@ -146,7 +150,7 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
     asked = queries_of(queries)
     with open_library(library, device=device) as opened:
         found = library_stream(opened, asked, named.pretrained, device=device)
-    again = len(asked) - len(found.stream.sentences)
+    again = found.asked - len(found.stream.sentences)
     return Given(
         pretrained=found.pretrained,
         folder=named.folder,
@@ -156,6 +160,7 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
         encode=found.encode,
         names=found.names,
         notices=(f"{count(again, 'line')} of {queries.name} asked again what others had.",) if again else (),
+        pictures=partial(clip_pictures, library),
     )
 
 

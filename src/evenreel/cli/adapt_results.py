@@ -80,10 +80,12 @@ class Outcome:
         return {"learned_from": learned, **found, "notices": list(self.given.notices)}
 
     def page(self) -> Page:
-        """The page of the report."""
+        """The page of the report, with pictures of the clips that examples name where these can be had."""
         title = f"Adapted to {self.given.of}" if self.kept else f"Not adapted to {self.given.of}"
         settings, names = settings_text(self.settings), self.given.names
-        return adaptation_page(title, self.found.report, self.changes, settings, names)
+        shown = {clip: None for one in self.changes.examples for clip in (one.before, one.after)}
+        pictures = self.given.pictures(list(shown)) if shown and self.given.pictures is not None else {}
+        return adaptation_page(title, self.found.report, self.changes, settings, names, pictures)
 
 
 def write(outcome: Outcome, results: Results) -> Written:
@@ -94,15 +96,16 @@ def write(outcome: Outcome, results: Results) -> Written:
         ScoresError: the scores cannot.
     """
     given = outcome.given
-    if results.report is not None:
-        write_page(outcome.page(), results.report)
-    if results.scores is not None:
-        _write_scores(outcome, results.scores)
     place = given.folder if results.in_place else results.out
     if results.in_place and not outcome.kept:
         place = None
-    if place is not None:
-        records = {JSON: json.dumps(outcome.record(), indent=2, allow_nan=False) + "\n", PAGE: render(outcome.page())}
+    page = None if place is None and results.report is None else outcome.page()
+    if page is not None and results.report is not None:
+        write_page(page, results.report)
+    if results.scores is not None:
+        _write_scores(outcome, results.scores)
+    if page is not None and place is not None:
+        records = {JSON: json.dumps(outcome.record(), indent=2, allow_nan=False) + "\n", PAGE: render(page)}
         save_adapted(place, outcome.pretrained, records, source=given.folder, in_place=results.in_place)
     return Written(place, results.scores, results.report)
 
