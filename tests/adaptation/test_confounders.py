@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as torch_file
 
 from evenreel.adaptation import confounders
 from evenreel.adaptation.confounders import frame_confounders, phrase_confounders, read_confounders
@@ -108,6 +110,11 @@ def test_a_file_of_any_kind_is_read_and_brought_to_unit_length(tmp_path: Path) -
         found = read_confounders(tmp_path / f"a{suffix}", width=3)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, table / np.sqrt((table**2).sum(1))[:, None], atol=1e-6)
+
+
+def test_half_precision_that_numpy_has_not_is_read_too(tmp_path: Path) -> None:
+    torch_file({"c": torch.tensor([[3.0, 4.0]], dtype=torch.bfloat16)}, tmp_path / "a.safetensors")
+    np.testing.assert_allclose(read_confounders(tmp_path / "a.safetensors"), [[0.6, 0.8]], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -15,10 +16,11 @@ from evenreel.adaptation.prepared import load_prepared
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, load_matcher, save_pretrained
 from evenreel.checkpoint.architecture import build
 from evenreel.cli.app import app
-from evenreel.corpus import load_corpus, select
+from evenreel.corpus import load_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 from evenreel.features import FeatureSettings, compute_features
+from evenreel.types import Corpus
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
 
@@ -31,10 +33,10 @@ class Place(NamedTuple):
     def features(self) -> Path:
         return self.corpus / "features"
 
-    def prepare(self, *words: object, checkpoint: object = None) -> Result:
+    def prepare(self, *words: object, checkpoint: object = None, corpus: object = None) -> Result:
         """The command in this process, which has its imports behind it."""
         named = self.checkpoint if checkpoint is None else checkpoint
-        command = ["prepare", named, self.corpus, "--features", self.features, "--device", "cpu", *words]
+        command = ["prepare", named, corpus or self.corpus, "--features", self.features, "--device", "cpu", *words]
         return CliRunner().invoke(app, list(map(str, command)))
 
 
@@ -94,6 +96,15 @@ def test_a_person_reads_what_was_fitted(place: Place) -> None:
     assert lines[2] == f"  bias correction: cross-entropy of pairs {start:.3f}, {end:.3f} after 8 steps"
     assert f"{100 * figures['validation_accuracy']:.1f} %" in lines[3]
     assert end < start
+
+
+def test_a_split_without_captions_is_named(place: Place, tmp_path: Path) -> None:
+    whole = load_corpus(place.corpus)
+    clips = select(whole, split="val").clips["clip_id"].implode()
+    save_corpus(Corpus(whole.clips, whole.captions.filter(~pl.col("clip_id").is_in(clips))), tmp_path / "mute")
+    done = place.prepare("--confounders", "kmeans", corpus=tmp_path / "mute")
+    assert isinstance(done.exception, CorpusError), done.output
+    assert "No caption of the split val has a clip that can be used" in str(done.exception)
 
 
 def test_a_split_is_not_measured_on_itself(place: Place) -> None:

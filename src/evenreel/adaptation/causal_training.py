@@ -230,10 +230,7 @@ def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows)
 
 
 def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source") -> Told:
-    """How well pairs of the source are told from others, on a drawn sample; arguments as `fit_source` has.
-
-    Args:
-        of: what a sentence calls the place that the pairs are from.
+    """How well pairs are told from others, on a drawn sample; arguments as `fit_source` has, and where pairs are `of`.
 
     Raises:
         UsageError: no caption has a clip that it does not describe.

@@ -143,9 +143,13 @@ def _table(path: Path) -> NDArray[Any]:
         raise UsageError(f"{path} ends in none of {', '.join(SUFFIXES)}, so nobody knows how to read it.")
     try:
         if path.suffix == ".safetensors":
-            from safetensors.numpy import load
+            import torch
+            from safetensors.torch import load
 
-            held: dict[str, NDArray[Any]] = load(path.read_bytes())
+            tensors = load(path.read_bytes())  # numpy has no bfloat16
+            held: dict[str, NDArray[Any]] = {
+                name: (rows.float() if rows.dtype == torch.bfloat16 else rows).numpy() for name, rows in tensors.items()
+            }
         else:
             found = np.load(path, allow_pickle=False)
             if isinstance(found, np.ndarray):

@@ -10,7 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption
-from evenreel.errors import CheckpointError, FeaturesError, UsageError
+from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.adaptation.prepared import Note, Prepared
@@ -96,7 +96,12 @@ class _Reader:
 
         part = select(self._corpus, split=split)
         loaded = load_features_for(self._pretrained, self._features, part, seen=self._seen)
-        pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
+        try:
+            pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
+        except CorpusError as error:
+            raise CorpusError(
+                f"No caption of the split {split} has a clip that can be used; is it the right split?"
+            ) from error
         return Part(loaded.texts, loaded.videos, pairs), loaded.set_aside
 
 
