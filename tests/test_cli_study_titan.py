@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
 from evenreel.checkpoint.architecture import build
 from evenreel.cli.app import app
-from evenreel.corpus import load_corpus, select
+from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
-from evenreel.features import FeatureSettings, compute_features
+from evenreel.features import FeatureSettings, compute_features, load_text_features
+from evenreel.studies import caption_bank, find_study
+from evenreel.studies.loading import Sources, load_study_material
 from evenreel.training.recipe import RecipeError
+from evenreel.types import Corpus, TextFeatures
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
 QUICK = ("--seeds", 1, "--resamples", 20, "--device", "cpu")
@@ -72,6 +78,37 @@ def test_a_table_of_streams(place: Place, tmp_path: Path) -> None:
     assert labels["TITAN"][6] > 0 and labels["TITAN"][7] > 0  # captions lost words, and weights moved
     assert any("learning rate of 0.001" in one for one in found["method"])
     assert "How good the pseudo-labels were" in (tmp_path / "report.html").read_text()
+
+
+def test_training_captions_are_read_as_they_are_drawn(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them may be more than memory holds."""
+    train = select(load_corpus(place.corpus), split="train")
+    asked: list[int] = []
+
+    def counted(folder: Path, corpus: Corpus) -> TextFeatures:
+        asked.append(corpus.captions.height)
+        return load_text_features(folder, corpus)
+
+    monkeypatch.setattr(caption_bank, "load_text_features", counted)
+    sources = Sources(place.corpus, place.features, {"mine": str(place.checkpoint)})
+    bank = load_study_material(find_study("titan/t1"), sources).bank
+    assert bank is not None and (bank.count, asked) == (train.captions.height, [])
+    drawn = bank.drawn(0, 5)
+    assert asked == [5] and set(drawn.ids) <= set(train.captions["caption_id"])
+    whole = load_text_features(place.features, train)
+    rows = [whole.ids.index(one) for one in drawn.ids]
+    assert rows == sorted(rows) and np.array_equal(drawn.sentence, whole.sentence[rows])
+
+    whose = load_corpus(place.corpus)
+    learned = pl.col("clip_id").is_in(train.clips["clip_id"].implode())
+    other = pl.when(learned).then(pl.lit("that nobody has read")).otherwise("text").alias("text")
+    save_corpus(make_corpus(whose.clips, whose.captions.with_columns(other)), tmp_path)
+    found = load_study_material(find_study("titan/t1"), replace(sources, corpus=tmp_path))
+    assert found.bank is None
+    (told,) = [one for one in found.notices if one.startswith("Nothing is corrected by training captions: ")]
+    assert "that nobody has read" in told
 
 
 def test_phrases_of_a_caption(place: Place, tmp_path: Path) -> None:

@@ -40,13 +40,12 @@ def scores_of(rows: int, seed: int = 0) -> FloatArray:
 
 
 @pytest.mark.parametrize(("correct", "least"), [(qb_norm, 1), (nnn, TOP)])
-@pytest.mark.parametrize("with_batch", [False, True])
 def test_each_batch_has_the_queries_before_it_for_its_bank(
-    correct: Callable[[FloatArray, FloatArray], FloatArray], least: int, with_batch: bool
+    correct: Callable[[FloatArray, FloatArray], FloatArray], least: int
 ) -> None:
-    scores, norm, changed = scores_of(14), StreamNorm(correct, least=least, with_batch=with_batch), 0
+    scores, norm, changed = scores_of(14), StreamNorm(correct, least=least), 0
     for start, stop in ((0, 2), (2, 5), (5, 6), (6, 14)):
-        bank = scores[: stop if with_batch else start]
+        bank = scores[:start]
         expected = correct(scores[start:stop], bank) if len(bank) >= least else scores[start:stop]
         found = norm(scores[start:stop])
         np.testing.assert_array_equal(found, expected)

@@ -18,7 +18,10 @@ from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
+from evenreel.evaluation.rescoring import nearest_neighbour_norm
+from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.studies import CaptionBank, titan_streams
 from evenreel.studies.material import Model, part_of
 from evenreel.studies.titan_rows import (
     BOTH,
@@ -35,7 +38,8 @@ from evenreel.studies.titan_rows import (
     thresholds,
 )
 from evenreel.studies.titan_streams import Target, answered, diagnosed, switched
-from tests.studies.worded_clips import adapting, prepared, read, worded_material
+from evenreel.types import FloatArray, Scores
+from tests.studies.worded_clips import DIMENSION, adapting, prepared, read, worded_material, worded_part
 
 
 def target(**options: bool) -> Target:
@@ -119,12 +123,44 @@ def test_scores_are_corrected_by_a_bank_of_all_queries(trained: bool) -> None:
     one, settings = target(), adapting()
     found = answered(one, Row(norm=Norm("nnn", trained)), 5, quiet, settings=settings)
     assert one.bank is not None
-    asked = one.bank if trained else one.part.texts
+    asked = one.bank.read(np.arange(one.bank.count)) if trained else one.part.texts
     scores, bank = (
         matcher_scores(one.matcher, texts, one.part.videos).score_all().values for texts in (one.part.texts, asked)
     )
     rows = [[value - 0.75 * bank[:, column].mean() for column, value in enumerate(row)] for row in scores]
     assert found.per_query["R@1"].tolist() == in_order(first_hits(rows, one.part.texts.ids, one), one)
+
+
+def test_offline_the_bank_is_the_latest_of_the_stream_and_scores_are_corrected_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of more queries than `bank` holds; the whole table is never corrected at once."""
+    tables: list[int] = []
+
+    def noted(given: Scores, bank: FloatArray, *, top: int) -> Scores:
+        tables.append(len(given.values))
+        return nearest_neighbour_norm(given, bank, top=top)
+
+    monkeypatch.setattr(titan_streams, "nearest_neighbour_norm", noted)
+    monkeypatch.setattr(titan_streams, "AT_ONCE", 20)
+    one, settings = target(), adapting(bank=10)
+    found = answered(one, Row(norm=Norm("nnn")), 2, quiet, settings=settings)
+    stream = one.stream(2)
+    scores = matcher_scores(one.matcher, stream.texts, stream.videos).score_all().values
+    rows = [[value - 0.75 * scores[-10:, column].mean() for column, value in enumerate(row)] for row in scores]
+    assert found.per_query["R@1"].tolist() == in_order(first_hits(rows, stream.texts.ids, one), one)
+    assert tables == [20, 20, 5]
+
+
+def test_captions_of_a_bank_are_cut_to_what_the_matcher_takes() -> None:
+    """Training captions may be longer than those that are searched with."""
+    one, wordy = worded_part("test", 1.5, 0), read(["a red ball rolls over the blue cup", "the green tree falls"])
+    matcher = build_matcher("x_clip", DIMENSION, {"max_words": 3, "max_frames": 2, "temporal_layers": 0})
+    bank = CaptionBank(2, lambda rows: taken(wordy, rows))
+    found = answered(
+        Target(Model("mine", matcher, one), bank), Row(norm=Norm("nnn", True)), 0, quiet, settings=adapting()
+    )
+    assert len(found.per_query["R@1"]) == one.corpus.captions.height
 
 
 def test_what_a_report_says_is_held_to_the_labels() -> None:

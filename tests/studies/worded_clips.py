@@ -21,12 +21,13 @@ from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part as SourcePart
 from evenreel.adaptation.preparing import PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings
+from evenreel.adaptation.stream import taken
 from evenreel.adaptation.ttt_flow import FlowSettings
 from evenreel.audits.result import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.studies import Model, Part, StudyMaterial, StudySettings, part_of, study_recipe
+from evenreel.studies import CaptionBank, Model, Part, StudyMaterial, StudySettings, part_of, study_recipe
 from evenreel.training.pairs import pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
 
@@ -110,7 +111,8 @@ def worded_material(*, carries: bool = True, reads: bool = True) -> StudyMateria
     """
     test, train = worded_part("test", 1.5, 0), worded_part("train", 0.0, 1)
     model = Model("mine", source(), test, prepared() if carries else None, read if reads else None)
-    return StudyMaterial(test.corpus, (model,), bank=train.texts)
+    bank = CaptionBank(len(train.texts.ids), lambda rows: taken(train.texts, rows))
+    return StudyMaterial(test.corpus, (model,), bank=bank)
 
 
 def adapting(**changes: object) -> AdaptSettings:

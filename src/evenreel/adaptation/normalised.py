@@ -33,15 +33,13 @@ class StreamNorm:
     array([[ 0.625, -0.375]])
     """
 
-    def __init__(self, rescore: Rescore, *, least: int = 1, most: int = 4096, with_batch: bool = False) -> None:
+    def __init__(self, rescore: Rescore, *, least: int = 1, most: int = 4096) -> None:
         """Start with an empty bank.
 
         Args:
             rescore: the correction, `querybank_norm` or `nearest_neighbour_norm` for example.
             least: scores stay as they are until the bank has so many queries; NNN needs as many as its `top`.
             most: queries in the bank, the latest; it takes 4 x most x V bytes in float32.
-            with_batch: whether the queries of the batch itself are in the bank too, which asks that all of it is there
-                before any of it is answered.
 
         Raises:
             UsageError: `least` is below 1 or above `most`.
@@ -51,7 +49,7 @@ class StreamNorm:
                 f"A growing bank of queries was to correct scores from {least:,} queries on and to hold {most:,} at "
                 "most; the first must be at least 1 and no more than the second."
             )
-        self._rescore, self._least, self._most, self._with_batch = rescore, least, most, with_batch
+        self._rescore, self._least, self._most = rescore, least, most
         self._bank: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -75,8 +73,6 @@ class StreamNorm:
                 f"The bank has scores of {self._bank.shape[1]:,} clips and the batch of {scores.shape[1]:,}; start "
                 "a new bank for another gallery."
             )
-        before = scores[:0] if self._bank is None else self._bank
-        grown = np.concatenate([before, scores])[-self._most :]
-        bank = grown if self._with_batch else before
-        self._bank = grown
+        bank = scores[:0] if self._bank is None else self._bank
+        self._bank = np.concatenate([bank, scores])[-self._most :]
         return self._rescore(scores, bank) if len(bank) >= self._least else scores

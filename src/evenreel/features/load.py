@@ -109,10 +109,7 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     manifest = read_manifest(folder)
     if manifest.streams:
         return unread_captions(corpus)
-    texts = corpus.captions["text"].to_list()
-    places = find_texts(folder, texts, manifest.weights_hash, manifest.precision)
-    if missing := sorted(set(texts) - places.keys()):
-        raise FeaturesError(_missing(folder, "captions", missing, len(set(texts))))
+    texts, places = corpus.captions["text"].to_list(), _places(folder, manifest, corpus)
     mask = _mask([places[text].length for text in texts])
     words = np.zeros((*mask.shape, manifest.dimension), np.float16)
     sentence = np.zeros((len(texts), manifest.dimension), np.float16)
@@ -123,6 +120,23 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
             words[row, : place.length] = block.words_of(place.row)
             sentence[row] = block.sentence[place.row]
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
+
+
+def check_text_features(folder: str | Path, corpus: Corpus) -> None:
+    """Look whether all captions of a corpus have features, and read none of them.
+
+    Raises:
+        FeaturesError: a caption has none.
+    """
+    _places(Path(folder), read_manifest(Path(folder)), corpus)
+
+
+def _places(folder: Path, manifest: Manifest, corpus: Corpus) -> dict[str, Place]:
+    texts = corpus.captions["text"].to_list()
+    places = find_texts(folder, texts, manifest.weights_hash, manifest.precision)
+    if missing := sorted(set(texts) - places.keys()):
+        raise FeaturesError(_missing(folder, "captions", missing, len(set(texts))))
+    return places
 
 
 def pad_videos(

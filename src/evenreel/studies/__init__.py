@@ -1,5 +1,6 @@
 """Studies: each table and figure of a paper on a corpus of your own, as a function of material in memory."""
 
+from evenreel.studies.caption_bank import CaptionBank
 from evenreel.studies.fine_tuning import study_recipe
 from evenreel.studies.material import Model, Part, StudyMaterial, StudySettings, part_of
 from evenreel.studies.on_screen import ClipText, ScreenText, on_screen_of
@@ -8,6 +9,7 @@ from evenreel.studies.study import Study
 
 __all__ = [
     "STUDIES",
+    "CaptionBank",
     "ClipText",
     "Model",
     "Part",

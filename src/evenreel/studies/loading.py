@@ -27,6 +27,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
 from evenreel.features.settings import Words
 from evenreel.matchers import MATCHERS, Matcher
+from evenreel.studies.caption_bank import CaptionBank, caption_bank
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.on_screen import on_screen_of
 from evenreel.studies.study import Study
@@ -250,19 +251,18 @@ class _Reader:
         videos = self._sources.videos or Path(manifest.videos)
         return Looking(self._encoder, ClipPictures(self.test, videos, MediaLimits()).frames)
 
-    def bank(self, models: Sequence[Model]) -> TextFeatures | None:
+    def bank(self, models: Sequence[Model]) -> CaptionBank | None:
         """Captions of the training split, as the models take them; None where there are none with features."""
         name, features = self._sources.train_split, self._features()
         if name not in self.whole.clips["split"] or read_manifest(features).streams:
             return None
         train = select(self.whole, split=name)
+        graphs = any(model.matcher.limits.graphs for model in models)
         try:
-            texts = load_text_features(features, train)
+            return caption_bank(features, train, graphs=graphs) if train.captions.height else None
         except FeaturesError as error:
             self.notices.append(f"Nothing is corrected by training captions: {error}")
             return None
-        graphs = any(model.matcher.limits.graphs for model in models)
-        return (with_graphs(texts, train) if graphs else texts) if texts.ids else None
 
     @cached_property
     def _encoder(self) -> TowerEncoder:

@@ -25,6 +25,7 @@ from evenreel.features.facts import ClipFacts
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.studies.caption_bank import CaptionBank
 from evenreel.studies.on_screen import ScreenText
 from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, Pixels, ScoreBlocks, TextFeatures, VideoFeatures
@@ -162,7 +163,7 @@ class StudyMaterial:
     looking: Looking | None = None
     name: str = "own corpus"
     others: Mapping[str, Part] = field(default_factory=dict)
-    bank: TextFeatures | None = None
+    bank: CaptionBank | None = None
     set_aside: tuple[ClipAside, ...] = ()
     notices: tuple[str, ...] = ()
 

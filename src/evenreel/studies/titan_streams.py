@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,17 @@ from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
 from evenreel.language import load_tagger
 from evenreel.language.tokens import Tagged
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.studies.caption_bank import CaptionBank
 from evenreel.studies.material import Model
 from evenreel.studies.titan_rows import Norm, Row
-from evenreel.types import FloatArray, ScoreBlocks, Scores, TextFeatures
+from evenreel.types import FloatArray, ScoreBlocks, Scores
 
 METRICS = ("R@1", "R@5", "R@10", "MedR")
 NEIGHBOURS = 128
 """Queries of the bank that NNN looks at, as its authors' example does; all of a smaller bank."""
+
+AT_ONCE = 1024
+"""Queries whose scores are corrected at a time, where that does not hang on which came before."""
 
 Progress = Callable[[float], None]
 
@@ -92,10 +96,11 @@ class Target:
         bank: of training captions; None for none.
     """
 
-    def __init__(self, model: Model, bank: TextFeatures | None = None) -> None:
+    def __init__(self, model: Model, bank: CaptionBank | None = None) -> None:
         part = model.part.only(model.part.corpus)
         self.name, self.matcher, self.part, self.bank = model.name, model.matcher, part, bank
         self.prepared = model.prepared
+        self._drawn: tuple[tuple[int, int], FloatArray] | None = None
         self.sentences: tuple[str, ...] = tuple(part.corpus.captions["text"])
         self.own: tuple[str, ...] = tuple(part.corpus.captions["clip_id"])
         self.tagger = RememberingTagger(load_tagger())
@@ -130,6 +135,16 @@ class Target:
             return None
         found: FloatArray = self.prepared.target_confounders(self.part.videos).numpy()
         return found
+
+    def bank_scores(self, seed: int, most: int) -> FloatArray:
+        """(N, V) by the source model, of the training captions that the seed draws; those of the last draw are kept."""
+        assert self.bank is not None
+        if self._drawn is None or self._drawn[0] != (seed, most):
+            limits = self.matcher.limits
+            texts = self.bank.drawn(seed, most, None if limits.graphs else limits.words)
+            scores = matcher_scores(self.matcher, texts, self.part.videos)
+            self._drawn = (seed, most), scores.block(slice(0, len(texts.ids)), slice(0, len(self.part.videos.ids)))
+        return self._drawn[1]
 
     def stream(self, seed: int) -> Stream:
         """The captions in an order that the seed draws."""
@@ -230,17 +245,16 @@ def _measured(target: Target, scores: ScoreBlocks) -> PerQuery:
 def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) -> Scores:
     """The source model's scores, corrected by those of other queries."""
     stream, rescore = target.stream(seed), _rescoring(norm, target.part.videos.ids)
-    videos, matcher = stream.videos, target.matcher
-    whole = matcher_scores(matcher, stream.texts, videos)
-    columns = slice(0, len(videos.ids))
-    if norm.trained:
-        assert target.bank is not None
-        drawn = np.random.default_rng([seed, 3]).permutation(len(target.bank.ids))[: settings.bank]
-        bank = matcher_scores(matcher, taken(target.bank, np.sort(drawn)), videos).block(slice(0, len(drawn)), columns)
-        correct: Callable[[FloatArray], FloatArray] = lambda scores: rescore(scores, bank)  # noqa: E731
+    videos = stream.videos
+    correct: Callable[[FloatArray], FloatArray]
+    whole = matcher_scores(target.matcher, stream.texts, videos)
+    count, columns = len(stream.sentences), slice(0, len(videos.ids))
+    if settings.online and not norm.trained:
+        correct, size = StreamNorm(rescore, most=settings.bank), settings.batch_size
     else:
-        correct = StreamNorm(rescore, most=settings.bank, with_batch=not settings.online)
-    size = settings.batch_size if settings.online else len(stream.sentences)
+        latest = slice(max(0, count - settings.bank), count)
+        bank = target.bank_scores(seed, settings.bank) if norm.trained else whole.block(latest, columns)
+        correct, size = partial(rescore, bank=bank), AT_ONCE
     rows = [correct(whole.block(slice(int(one[0]), int(one[-1]) + 1), columns)) for one in stream.batches(size)]
     return Scores(np.concatenate(rows), stream.texts.ids, videos.ids)
 

@@ -34,8 +34,8 @@ PAPER_3 = (
 )
 ROWS_1 = (
     "QB-Norm and NNN learn nothing: they lower the scores of clips that many queries like, by the queries that came "
-    "before (online), by all (offline) or by training captions, of which as many are drawn as the bank holds; NNN by "
-    "the best 128 of them for a clip. "
+    "before (online), by all (offline) or by training captions; of the queries the latest, of training captions those "
+    "that are drawn, as many as the bank holds (4,096, or --set bank=...); NNN by the best 128 of them for a clip. "
     "TTT++ and TTTFlow are our forms of these methods for retrieval. With safety: only the surest labels are learned "
     "from, by an average of the weights, and the source's ranking is kept where nothing shows a gain. Predicted first: "
     "each batch is answered before the model learns from it."

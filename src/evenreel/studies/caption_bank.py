@@ -1,0 +1,58 @@
+"""Training captions that scores are corrected by, read as they are drawn: all of them may be more than memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.adaptation.aids import shortened
+from evenreel.adaptation.stream import Rows
+from evenreel.features import load_text_features
+from evenreel.features.graphs import with_graphs
+from evenreel.features.load import check_text_features
+from evenreel.types import Corpus, TextFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionBank:
+    """Captions that can be drawn from.
+
+    Attributes:
+        count: how many there are.
+        read: the features of some of them, by their places.
+    """
+
+    count: int
+    read: Callable[[Rows], TextFeatures]
+
+    def drawn(self, seed: int, most: int, words: int | None = None) -> TextFeatures:
+        """So many of them at most, in their order, each cut to so many words; None for all words."""
+        texts = self.read(np.sort(np.random.default_rng([seed, 3]).permutation(self.count)[:most]))
+        if words is None:
+            return texts
+        kept, mask = shortened(texts.words, texts.word_mask, words)
+        return replace(texts, words=kept, word_mask=mask)
+
+
+def caption_bank(folder: Path, corpus: Corpus, *, graphs: bool) -> CaptionBank:
+    """The captions of a corpus, none of which is read yet.
+
+    Args:
+        folder: of their features.
+        corpus: whose captions; select the split first.
+        graphs: whether their role graphs are read too.
+
+    Raises:
+        FeaturesError: a caption has no features.
+    """
+    check_text_features(folder, corpus)
+
+    def read(rows: Rows) -> TextFeatures:
+        some = Corpus(corpus.clips, corpus.captions[rows])
+        texts = load_text_features(folder, some)
+        return with_graphs(texts, some) if graphs else texts
+
+    return CaptionBank(corpus.captions.height, read)
