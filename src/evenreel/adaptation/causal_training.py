@@ -261,7 +261,7 @@ def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs
     asked, eta = q[torch.from_numpy(pairs.captions[rows])], min(correction.settings.eta, len(v))
     size = max(1, CHUNK_BYTES // (16 * len(v)))  # cosines, sorted cosines and 8 bytes for the place of each
     with torch.no_grad():
-        parts = [_nearest(some, v, eta) for some in asked.split(size)]
+        parts = [_nearest(some, v, eta) for some in torch.split(asked, size)]
     candidates = torch.cat(parts).cpu().numpy()
     corrected = choose(correction, asked, v, candidates).columns
     own = pairs.clips[rows]
