@@ -417,6 +417,12 @@ def test_streams_are_refused_that_have_nothing_to_learn_from() -> None:
         AdaptSettings(batch_size=1)
 
 
+def test_weights_that_are_no_numbers_any_more_are_no_model() -> None:
+    stream = stream_of(16)
+    with pytest.raises(UsageError, match=r"after a step with the learning rate 1e\+37; choose a smaller one"):
+        adapt(model_of(stream, replace(PLAIN, lr=1e37)), stream)
+
+
 def test_batches_have_every_query_once_and_none_alone() -> None:
     stream = stream_of(17, queries=21)
     rows = list(stream.batches(10))

@@ -82,6 +82,9 @@ class Learner:
         settings: which, how fast, and in batches of which size.
         unpaired: what `unpaired` minimises.
         stepped: called after each step of the optimiser.
+
+    Raises:
+        UsageError: none may change (`learnable`), or, from a step, they are no finite numbers any more.
     """
 
     def __init__(
@@ -155,6 +158,11 @@ class Learner:
         self._optimiser.zero_grad()
         torch.stack([term.float() for term in terms.values()]).sum().backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
+        if not all(bool(weight.isfinite().all()) for weight in self._weights):
+            raise UsageError(
+                f"Some weights are no finite numbers after a step with the learning rate {self._settings.lr:g}; choose "
+                "a smaller one (lr)."
+            )
         self._after()
         return {name: float(term.detach()) for name, term in terms.items()}
 
