@@ -100,6 +100,19 @@ def test_what_is_wrong_is_said(changes: list[str], sentence: str) -> None:
     assert sentence in str(raised.value)
 
 
+def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
+    """The file's alone, or with what was changed in it; the file of a name is nobody's business."""
+    with pytest.raises(RecipeError) as raised:
+        load_settings("safe", ["lr=1e-3", "bank=1"])
+    first, second = raised.value.args
+    assert first == "The file of settings safe, with lr=1e-3, bank=1, cannot be followed:"
+    assert second == "The setting bank of adaptation is 1; it must be a whole number, at least 2."
+    (tmp_path / "own.yaml").write_text("lrr: 1\n")
+    with pytest.raises(RecipeError) as raised:
+        load_settings(tmp_path / "own.yaml")
+    assert raised.value.args[0] == f"The file of settings {tmp_path / 'own.yaml'} cannot be followed:"
+
+
 def test_no_such_settings(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="no file of settings 'titn', neither a file nor one of the package: safe"):
         load_settings("titn")

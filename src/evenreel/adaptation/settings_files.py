@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.errors import UsageError
 from evenreel.training.recipe import RecipeError
 from evenreel.training.recipe_files import named_file, read_changed, read_settings, yaml_files
 
@@ -30,8 +29,7 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
             `matching.alpha=0.5`.
 
     Raises:
-        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type.
-        UsageError: a value is out of its range.
+        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or out of its range.
 
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
@@ -41,6 +39,5 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
     try:
         return read_settings(AdaptSettings, values)
     except RecipeError as error:
-        raise RecipeError(f"The {_WHAT} {path} cannot be followed:", *error.args) from error
-    except UsageError as error:
-        raise UsageError(f"The {_WHAT} {path} cannot be followed: {error}") from error
+        changed = f", with {', '.join(changes)}," if changes else ""
+        raise RecipeError(f"The {_WHAT} {name}{changed} cannot be followed:", *error.args) from error

@@ -155,7 +155,7 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
     except RecipeError:
         raise
     except (TypeError, ValueError, UsageError) as error:
-        raise RecipeError(f"{place or 'The recipe'}: {error}") from error
+        raise RecipeError(f"{place}: {error}" if place else str(error)) from error
 
 
 def _from_preset(presets: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
