@@ -29,7 +29,8 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
             `matching.alpha=0.5`.
 
     Raises:
-        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or out of its range.
+        RecipeError: there is no such file, it is no YAML, has a key that nothing has, or a value of another type or
+            out of its range.
 
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
