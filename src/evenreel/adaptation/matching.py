@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -61,14 +62,18 @@ class MatchSettings:
     def __post_init__(self) -> None:
         if self.match not in get_args(Match):
             raise UsageError(f"{self.match!r} is no way to match; there are: {', '.join(get_args(Match))}.")
-        if not (isfinite(self.alpha) and self.alpha >= 0):
-            raise UsageError(f"alpha is {self.alpha}; it must be a number from 0 on.")
-        if self.capacity is not None and self.capacity < 1:
-            raise UsageError(f"capacity is {self.capacity}; a video must be allowed 1 query or more.")
-        if not (isfinite(self.temperature) and self.temperature > 0):
-            raise UsageError(f"temperature is {self.temperature}; it must be a number above 0.")
-        if self.iterations < 1:
-            raise UsageError(f"iterations is {self.iterations}; it must be 1 or more.")
+        if not (_is_finite(self.alpha) and self.alpha >= 0):
+            raise UsageError(f"alpha is {self.alpha!r}; it must be a number from 0 on.")
+        if not (_is_finite(self.temperature) and self.temperature > 0):
+            raise UsageError(f"temperature is {self.temperature!r}; it must be a number above 0.")
+        for name in ("capacity", "iterations"):
+            count = getattr(self, name)
+            if not (isinstance(count, Integral) and count >= 1) and (name, count) != ("capacity", None):
+                raise UsageError(f"{name} is {count!r}; it must be a whole number from 1 on.")
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and isfinite(value)
 
 
 def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Places:
@@ -145,12 +150,14 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
     Raises:
         ScoresError: see `rematch`.
+        UsageError: alpha is no number from 0 on.
 
     >>> rank_sums(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist()
     [[2.0, 3.0], [3.0, 4.0]]
     >>> rank_sums(np.array([[0.9, 0.8], [0.85, 0.84]]), alpha=2.0).tolist()
     [[3.0, 6.0], [5.0, 4.0]]
     """
+    MatchSettings(alpha=alpha)  # refuses what is none
     worse = -_checked(scores)
     sums = np.asarray(rankdata(worse, axis=0), dtype=np.float64)
     sums *= alpha
@@ -178,10 +185,12 @@ def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) ->
 
     Raises:
         ScoresError: see `rematch`.
+        UsageError: temperature or iterations are out of their range.
 
     >>> transport_plan(np.array([[0.9, 0.8], [0.8, 0.1]]), 0.1, 100).round(3).tolist()  # (a / b)^2 = exp(-0.6 / 0.1)
     [[0.024, 0.476], [0.476, 0.024]]
     """
+    MatchSettings(temperature=temperature, iterations=iterations)  # refuses what is none
     table = _checked(scores)
     possible = table > -np.inf
     rows, columns = np.flatnonzero(possible.any(axis=1)), np.flatnonzero(possible.any(axis=0))
