@@ -246,7 +246,7 @@ def test_rows_beside_the_paper_have_its_settings_and_safety_apart() -> None:
     own = SafetySettings(keep=0.5)
     kept = offline(adapting(safety=own), False)
     assert kept["TITAN with safety"].settings == adapting(safety=own)
-    assert "QB-Norm, all queries" in kept and not any("training" in name or "predicted" in name for name in kept)
+    assert "QB-Norm, own queries" in kept and not any("training" in name or "predicted" in name for name in kept)
     assert "TITAN without correction" in offline(adapting(causal=False), False)
 
 

@@ -47,7 +47,7 @@ def rows_of(found: AuditResult, title: str) -> dict[str, dict[str, object]]:
 def test_the_rows_of_the_table_are_what_the_models_find(material: StudyMaterial, offline: AuditResult) -> None:
     means = rows_of(offline, "What each finds")
     assert list(means) == [
-        "source only", "QB-Norm, all queries", "QB-Norm, training captions", "NNN, all queries",
+        "source only", "QB-Norm, own queries", "QB-Norm, training captions", "NNN, own queries",
         "NNN, training captions", "naive pseudo-labels", "TTT++", "TTTFlow", "TITAN", "TITAN with safety",
     ]  # fmt: skip
     (model,) = material.models
@@ -78,7 +78,7 @@ def test_changes_are_those_of_the_figures(offline: AuditResult) -> None:
     assert medians["TITAN"] == pytest.approx(means["TITAN"]["MedR"] - means["source only"]["MedR"])  # type: ignore[operator]
     assert offline.effect.name == "Change of R@1: TITAN less source only"
     assert offline.effect.value == pytest.approx(means["TITAN"]["R@1"] - means["source only"]["R@1"])  # type: ignore[operator]
-    assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. QB-Norm, all queries: R@1 ")
+    assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. QB-Norm, own queries: R@1 ")
 
 
 def test_labels_are_judged_after_the_fact(material: StudyMaterial, offline: AuditResult) -> None:

@@ -34,8 +34,8 @@ class Norm(NamedTuple):
 
     Attributes:
         method: which.
-        trained: whether the bank is of training captions; else of the stream's own queries: online those that came
-            before, offline all of them.
+        trained: whether the bank is of training captions; else of the stream's own queries, the latest that it has
+            room for: online of those that came before, offline of all.
     """
 
     method: Literal["qb-norm", "nnn"]
@@ -149,7 +149,7 @@ def _methods(settings: AdaptSettings, bank: bool) -> Rows:
     plain, whole = replace(settings, safety=UNSAFE), name_of_whole(settings)
     careful = replace(settings, safety=SafetySettings()) if settings.safety == UNSAFE else settings
     bare = replace(plain, counterfactuals=None, causal=False)
-    own = "past queries" if settings.online else "all queries"
+    own = "past queries" if settings.online else "own queries"
     rows = {SOURCE: Row()}
     for method, name in NORMS.items():
         rows[f"{name}, {own}"] = Row(norm=Norm(method))
