@@ -8,6 +8,7 @@ after training; a queue of features of earlier batches makes moments of small ba
 hand is learned from. Their released code divides both distances by what batches of the source differ by.
 
 Chosen here, because they adapt a classifier of images and this is retrieval behind towers that stay as they are:
+- theirs is trained on the source with the contrastive task beside the labels; here the task begins at test time;
 - captions and clips have their own moments and their own contrastive task, and nothing says which belong together;
 - features are the unit vectors of `evenreel.adaptation.vectors`, so what learns is the adapter in front of the matcher;
   their second place of alignment, a head for the contrastive task, has to be trained with the source and is left out;
