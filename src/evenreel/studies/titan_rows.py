@@ -103,9 +103,9 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
 
 def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
     """Figure 4: when a clip is crowded, and which of its words are over-attended."""
-    if settings.counterfactuals is None:
+    own = by_labels(settings).counterfactuals
+    if own is None:
         raise UsageError("This study is about counterfactual captions, and they are set to null; leave that out.")
-    settings, own = by_labels(settings), settings.counterfactuals
     rows = {SOURCE: Row(), NO_WORDS: Row(replace(settings, counterfactuals=None))}
     for changed in swept(own).values():
         rows |= {name: Row(replace(settings, counterfactuals=how)) for name, how in changed.values()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,7 +254,7 @@ def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) 
     else:
         latest = slice(max(0, count - settings.bank), count)
         bank = target.bank_scores(seed, settings.bank) if norm.trained else whole.block(latest, columns)
-        correct, size = partial(rescore, bank=bank), AT_ONCE
+        correct, size = (lambda scores: rescore(scores, bank)), AT_ONCE
     rows = [correct(whole.block(slice(int(one[0]), int(one[-1]) + 1), columns)) for one in stream.batches(size)]
     return Scores(np.concatenate(rows), stream.texts.ids, videos.ids)
 
