@@ -16,6 +16,7 @@ source model then meets the captions of the test split in an order that the seed
 - choice: whose choice among the candidates of the source's scores is right, before anything was learned from it: the
   first clip, the rematched one, the cosine of the vectors that the correction judges by, the correction after each
   stage, its ranks with the matcher's; and what is learned if these ranks decide.
+- captions: whether clips of counterfactual captions show what the whole captions name, before anything was learned.
 - streams: source, TITAN and TITAN with safety on a stream without shift (source clips that were not learned from), and
   on queries of random words, after which the captions of the test are asked.
 
@@ -41,7 +42,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.domain_labels import COVERED, RIGHT, by_step, choices, choices_table, right_of, steps_table
+from benchmarks.domain_labels import (
+    COVERED,
+    RIGHT,
+    by_step,
+    choices,
+    choices_table,
+    right_of,
+    steps_table,
+    without_words,
+)
 from benchmarks.over_seeds import Figures, Rows, closed, difference, in_processes, known_runs, mean, note_run, words
 from benchmarks.planted import STRENGTH, Sizes, Split, showing, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
@@ -57,6 +67,7 @@ from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of,
 from evenreel.adaptation.run import Adaptation, adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
 from evenreel.adaptation.stream import Stream, taken
+from evenreel.adaptation.titan import Aids
 from evenreel.config import usable_cores
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
@@ -124,6 +135,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "t2": (*T2, *HALVES),
     "f4": tuple(F4),
     "choice": tuple(CHOICE),
+    "captions": (),
     "streams": (),
 }
 
@@ -248,6 +260,9 @@ def rows_of_run(run: Run, world: World) -> Rows:
     """All rows of a table."""
     if run.table == "streams":
         return of_streams(run, world)
+    if run.table == "captions":
+        aids = aids_for(run.settings, world, world.target)
+        return without_words(world.model, stream_of(world.target, run.seed), world.target, aids)
     changes = {"t1": T1, "t2": T2, "f4": F4, "choice": CHOICE}[run.table]
     rows = {name: adapted(change(run.settings), world, world.target) for name, change in changes.items()}
     if run.table == "t1":
@@ -277,9 +292,13 @@ def adapted(settings: AdaptSettings, world: World, split: Split) -> Figures:
 
 def model_of(settings: AdaptSettings, world: World, split: Split) -> TestTimeMatcher:
     """The source's model around the clips of a split."""
+    return TestTimeMatcher(world.model, split.videos, settings, aids_for(settings, world, split))
+
+
+def aids_for(settings: AdaptSettings, world: World, split: Split) -> Aids:
+    """What it takes to adapt to a split."""
     reader = text_reader(load_encoder("builtin"), world.model)
-    aids = aids_of(world.prepared, split.videos, settings, reader, load_tagger("pattern"))
-    return TestTimeMatcher(world.model, split.videos, settings, aids)
+    return aids_of(world.prepared, split.videos, settings, reader, load_tagger("pattern"))
 
 
 def order_of(split: Split, seed: int) -> np.ndarray[Any, Any]:
@@ -383,15 +402,16 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
     gap = difference(figures[ORACLE], figures[SOURCE], MAIN)
     parts = [f"{protocol}, {len(seeds)} seeds; gap of R@1: {words(gap)}"]
     holds = gap.low > 0
-    for table in dict.fromkeys(["t1", *tables]):
+    for table in dict.fromkeys(["t1", *(table for table in tables if TABLES[table] or table == "streams")]):
         names = [name for name in figures if name.startswith(("no shift", "random"))] if table == "streams" else []
         names = names or [SOURCE, ORACLE, *(name for name in TABLES[table] if name in figures)]
-        head = f"| | R@1 | mAP | gap closed, % | difference in R@1 | {RIGHT} | {COVERED} | {CHANGED} |"
-        parts.append("\n".join([table, "", head, "|" + "---|" * 8, *(line_of(name, figures) for name in names)]))
+        head = f"| | R@1 | mAP | gap closed, % | difference in R@1 | {RIGHT} | {COVERED} | {CHANGED} | {MADE} |"
+        parts.append("\n".join([table, "", head, "|" + "---|" * 9, *(line_of(name, figures) for name in names)]))
         for name in names:
             if name.endswith(SAFETY):
                 holds &= difference(figures[name], figures[base_of(name)], MAIN).high >= 0
-    parts += [table for table in (steps_table(figures), choices_table(figures)) if table]
+    stepped = {name: figures[name] for name in (*T1, *T2, *CHOICE) if name in figures}
+    parts += [table for table in (steps_table(stepped), choices_table(figures)) if table]
     return "\n\n".join(parts), holds
 
 
@@ -408,7 +428,9 @@ def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
         closed(own, figures[SOURCE], figures[ORACLE], MAIN) if base == SOURCE and name not in (SOURCE, ORACLE) else ""
     )
     less = "" if name == base else words(difference(own, figures[base], MAIN))
-    more = [f"{mean(own, one):.1f}" if all(one in seed for seed in own) else "" for one in (RIGHT, COVERED, CHANGED)]
+    more = [
+        f"{mean(own, one):.1f}" if all(one in seed for seed in own) else "" for one in (RIGHT, COVERED, CHANGED, MADE)
+    ]
     return f"| {name} | {mean(own, MAIN):.1f} | {mean(own, MAP):.1f} | {share} | {less} | " + " | ".join(more) + " |"
 
 

@@ -11,14 +11,18 @@ from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
 from benchmarks.planted import Split, showing
 from evenreel.adaptation.adapted import gallery_of
 from evenreel.adaptation.causal_training import choose, fit_target
+from evenreel.adaptation.counterfactuals import CounterfactualSettings, counterfactuals
 from evenreel.adaptation.matching import MatchSettings, one_way, rematch
 from evenreel.adaptation.prepared import Prepared
-from evenreel.adaptation.titan import likeliest, scored, vectors_of
+from evenreel.adaptation.stream import Stream
+from evenreel.adaptation.titan import Aids, likeliest, scored, vectors_of
 from evenreel.matchers.matcher import Matcher
 
 RIGHT, COVERED = "labels right, %", "coverage, %"
 CHOICE = "choice: "
 """Before the names of rows that have the share of right labels alone."""
+BETAS = (5, 20)
+"""Of counterfactual captions whose clips are looked at."""
 
 
 def by_step(name: str, number: int) -> str:
@@ -63,6 +67,23 @@ def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
     found: Rows = {CHOICE + name: {RIGHT: 100 * float(right[rows, columns].mean())} for name, columns in chosen.items()}
     best = np.take_along_axis(right, candidates, axis=1).any(axis=1).mean()
     return found | {f"{CHOICE}best of {eta}": {RIGHT: 100 * float(best)}}
+
+
+def without_words(model: Matcher, stream: Stream, split: Split, aids: Aids) -> Rows:
+    """How many counterfactual captions get a clip that shows what the whole caption names, and how many of these do."""
+    assert aids.encode is not None and aids.tagger is not None
+    gallery = gallery_of(model, split.videos)
+    scores, tagged = scored(model, stream.texts, gallery.encoded), aids.tagger.tag(stream.sentences)
+    right = showing(split.corpus, list(stream.texts.ids), list(split.videos.ids))
+    found: Rows = {}
+    for beta in BETAS:
+        made = counterfactuals(stream.sentences, tagged, one_way(scores), CounterfactualSettings(beta=beta))
+        less = scored(model, aids.encode([one.text for one in made]), gallery.encoded)
+        labels, queries = rematch(np.concatenate([scores, less]), MatchSettings()), [one.query for one in made]
+        for name, columns in (("whole", labels[queries]), ("without the word", labels[len(scores) :])):
+            share = 100 * float(right[queries, columns].mean())
+            found[f"{CHOICE}captions of clips with more than {beta} queries, {name}"] = {RIGHT: share}
+    return found
 
 
 def steps_table(figures: Mapping[str, Sequence[Figures]]) -> str:
