@@ -68,7 +68,7 @@ class MatchSettings:
             raise UsageError(f"temperature is {self.temperature!r}; it must be a number above 0.")
         for name in ("capacity", "iterations"):
             count = getattr(self, name)
-            if not (isinstance(count, Integral) and count >= 1) and (name, count) != ("capacity", None):
+            if not (isinstance(count, Integral) and int(count) >= 1) and (name, count) != ("capacity", None):
                 raise UsageError(f"{name} is {count!r}; it must be a whole number from 1 on.")
 
 
