@@ -16,6 +16,7 @@ from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.causal import CausalSettings
 from evenreel.adaptation.causal_training import new_correction
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.drift import Drift, Shift
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.quality import Change, Quality, Verdict, compared
 from evenreel.adaptation.run import adapt
@@ -78,6 +79,24 @@ def weights(matcher: Any) -> list[torch.Tensor]:
 
 def equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     return all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(("protocol", "times"), [("offline", [None]), ("online", [1, 2, 3])])
+def test_drift_is_asked_for_once_offline_and_each_time_more_strictly_online(
+    protocol: Any, times: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, asked = stream_of(5), []
+
+    def answer(captions: Shift, clips: Shift, confidence: float, time: int | None = None) -> Drift:
+        asked.append(time)
+        return Drift(captions, clips, found=False)
+
+    monkeypatch.setattr("evenreel.adaptation.adapted.drift_of", answer)
+    statistics = source_statistics(*(torch.from_numpy(unit(np.random.default_rng(0), 40, D)) for _ in range(2)))
+    settings = replace(PLAIN, protocol=protocol, batch_size=10, epochs=3, safety=SafetySettings())
+    report = adapt(model_of(stream, settings, Aids(statistics=statistics)), stream).report
+    assert asked == times
+    assert not report.kept and not any(step.pairs for step in report.steps)
 
 
 @pytest.mark.parametrize("protocol", ["offline", "online"])
@@ -464,7 +483,12 @@ CHANCE, UP, DOWN = Change(-0.01, -0.03, 0.01), Change(0.02, 0.01, 0.03), Change(
         (DOWN, UP, DOWN, "fell by 0.020 (0.010 to 0.030)."),
         (DOWN, CHANCE, UP, "fell by 0.020 (0.010 to 0.030), and entropy rose."),
         (CHANCE, CHANCE, CHANCE, "did not rise for sure: by -0.010 (-0.030 to +0.010)."),
-        (Change(0.5, -np.inf, np.inf), UP, CHANCE, "did not rise for sure: by +0.500 (one query, so no interval)."),
+        (
+            Change(0.5, -np.inf, np.inf),
+            UP,
+            CHANCE,
+            "did not rise for sure: by +0.500 (of fewer than 10 queries, so no interval).",
+        ),
     ],
 )
 def test_the_sentence_says_which_way_agreement_went(

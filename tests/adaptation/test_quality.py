@@ -80,3 +80,25 @@ def test_equal_means_are_told_apart_as_often_as_the_confidence_says() -> None:
     assert drift_of(alike, apart, 0.9).found and drift_of(apart, alike, 0.9).found
     assert not drift_of(alike, apart, 0.95).found
     assert mean_shift(stream + 1.0, 200, source.mean(0), torch.cov(source.T)).p < 1e-6
+
+
+def test_a_stream_like_the_source_is_left_alone_however_often_it_is_asked() -> None:
+    """At the n-th time p is below a number with the chance of that number: all of these chances are the error."""
+    apart = Shift(1.0, 0.0)
+    limits = []
+    for asked in range(1, 2000):
+        assert drift_of(apart, apart, 0.9, asked).found
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            found = drift_of(Shift(1.0, middle), Shift(1.0, 1.0), 0.9, asked).found
+            low, high = (middle, high) if found else (low, middle)
+        limits.append(low)
+    assert 2 * sum(limits) == pytest.approx(0.1, rel=1e-3) and 2 * sum(limits) < 0.1
+
+
+def test_a_few_queries_are_sure_of_nothing() -> None:
+    for count, better in ((2, False), (9, False), (10, True)):
+        old = Quality(np.full(count, 0.5), np.ones(count), np.ones(count))
+        new = Quality(np.full(count, 1.0), np.ones(count), np.ones(count))
+        assert compared(new, old, 0.95).better is better

@@ -70,6 +70,7 @@ class TestTimeMatcher(nn.Module):
         self._seen: Seen | None = None
         self._qualities: tuple[Quality, Quality] | None = None
         self.drift: Drift | None = None
+        self._asked = 0
         self.trusted = not safety.roll_back
         self.steps: list[Step] = []
 
@@ -244,15 +245,17 @@ class TestTimeMatcher(nn.Module):
         return verdict
 
     def _may_learn(self, seen: Seen) -> bool:
-        """Whether the stream differs from the source, asked of each batch until one does; also where nobody knows."""
-        statistics = self._aids.statistics
+        """Whether the stream differs from the source: offline asked once, online until it does; yes if nobody knows."""
+        statistics, online = self._aids.statistics, self.settings.online
         if not self.settings.safety.drift or statistics is None:
             return True
-        if self.drift is None or not self.drift.found:
+        if self.drift is None or (online and not self.drift.found):
             text, video = statistics
             captions = mean_shift(vectors_of(self.source, seen.texts), int(text.size), text.mean, text.covariance)
             clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
-            self.drift = drift_of(captions, clips, self.settings.safety.confidence)
+            self._asked += 1
+            confidence = self.settings.safety.confidence
+            self.drift = drift_of(captions, clips, confidence, self._asked if online else None)
         return self.drift.found
 
 

@@ -56,6 +56,15 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
     return Shift(float(away.norm()), float(fisher.sf(ratio, axes, freedom)))
 
 
-def drift_of(captions: Shift, clips: Shift, confidence: float) -> Drift:
-    """Both tests together, each at half the error (Bonferroni)."""
-    return Drift(captions, clips, min(captions.p, clips.p) < (1 - confidence) / 2)
+def drift_of(captions: Shift, clips: Shift, confidence: float, asked: int | None = None) -> Drift:
+    """Both tests together, each at half the error (Bonferroni).
+
+    Args:
+        captions: of these.
+        clips: of these.
+        confidence: that a stream like the source is left alone.
+        asked: of a stream that is asked again and again, which time this is, from 1: the n-th has 1 / (n (n + 1)) of
+            the error, so that all of them together have all of it. None for once.
+    """
+    error = 1 - confidence if asked is None else (1 - confidence) / (asked * (asked + 1))
+    return Drift(captions, clips, min(captions.p, clips.p) < error / 2)

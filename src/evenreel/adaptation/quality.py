@@ -17,6 +17,9 @@ from scipy.stats import t as student
 
 Vector = NDArray[np.float64]
 
+LEAST = 10
+"""Queries of which an interval is given: of two that rise alike Student's t would say that it is sure."""
+
 
 @dataclass(frozen=True, eq=False)
 class Quality:
@@ -84,7 +87,7 @@ def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None
 
 
 def compared(new: Quality, old: Quality, confidence: float) -> Verdict:
-    """Query by query, with intervals by Student's t."""
+    """Query by query, with intervals by Student's t, of fewer than `LEAST` queries without bounds."""
     changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
     return Verdict(changes["agreement"].low > 0 and not fell, changes)
@@ -97,7 +100,7 @@ def of_both(first: Quality, second: Quality) -> Quality:
 
 def _change(values: Vector, confidence: float) -> Change:
     mean = float(values.mean())
-    if len(values) < 2:
+    if len(values) < LEAST:
         return Change(mean, -np.inf, np.inf)
     half = float(student.ppf(0.5 + confidence / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return Change(mean, mean - half, mean + half)

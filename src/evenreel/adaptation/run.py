@@ -11,7 +11,7 @@ import torch
 
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.changes import Changes, changes_of
-from evenreel.adaptation.quality import Change, Verdict
+from evenreel.adaptation.quality import LEAST, Change, Verdict
 from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.stream import Stream, taken
 from evenreel.errors import UsageError
@@ -136,5 +136,9 @@ def _went(change: Change) -> str:
         return f"rose by {change.mean:.3f} ({change.low:.3f} to {change.high:.3f})"
     if change.high < 0:
         return f"fell by {-change.mean:.3f} ({-change.high:.3f} to {-change.low:.3f})"
-    ends = f"{change.low:+.3f} to {change.high:+.3f}" if isfinite(change.low) else "one query, so no interval"
+    ends = (
+        f"{change.low:+.3f} to {change.high:+.3f}"
+        if isfinite(change.low)
+        else f"of fewer than {LEAST} queries, so no interval"
+    )
     return f"did not rise for sure: by {change.mean:+.3f} ({ends})"
