@@ -147,6 +147,16 @@ def test_infonce_takes_the_place_of_vid() -> None:
     assert terms["query_information"].item() == pytest.approx(-0.1 * total / 4, abs=1e-9)
 
 
+def test_a_query_that_stands_there_with_two_clips_is_found_as_well_as_one_that_stands_there_once() -> None:
+    """Where what tells it is the query itself, each of four is told from the three others, and not from itself."""
+    correction = moved(CausalSettings(mutual="info_nce", lambda_mi=1.0))
+    q = torch.eye(D, dtype=torch.float64)[:4].repeat(2, 1)
+    correction._confounder = lambda query, clips, confounders: query  # type: ignore[method-assign]
+    terms = correction.target_terms(q, unit(8, D, 2), torch.ones(8, dtype=torch.float64), unit(3, D, 3))
+    best = 10 - math.log((math.exp(10) + 6) / 7)  # cosines of 1 and 0 at a temperature of 0.1, six others
+    assert terms["query_information"].item() == pytest.approx(-best, abs=1e-9)
+
+
 @given(st.integers(1, 20), st.integers(0, 5))
 def test_it_starts_with_the_order_of_the_cosine(rows: int, seed: int) -> None:
     correction = new_correction(D, unit(4, 3, seed), CausalSettings(), seed).double()

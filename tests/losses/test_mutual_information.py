@@ -52,6 +52,16 @@ def test_infonce_is_that_of_loops(rows: int, seed: int) -> None:
     assert bound <= math.log(rows) + 1e-12
 
 
+def test_infonce_holds_no_row_against_its_twin() -> None:
+    scores = torch.randn(6, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    value, total = [0, 1, 2, 0, 1, 3], 0.0
+    for i in range(6):
+        columns = [j for j in range(6) if j == i or value[j] != value[i]]
+        total += scores[i, i].item() - math.log(sum(math.exp(scores[i, j].item()) for j in columns) / len(columns))
+    told = torch.tensor(value)
+    assert info_nce_bound(scores, told[:, None] == told).item() == pytest.approx(total / 6, abs=1e-10)
+
+
 def test_vid_reaches_what_is_known_and_does_not_pass_it() -> None:
     """Fitted by gradient descent, from a start that tells nothing; the entropy of the values is known here."""
     values, told = correlated(20_000, 3, 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -43,13 +44,15 @@ def gaussian_log_likelihood(values: Tensor, means: Tensor, raw_variances: Tensor
     return -0.5 * (squares + variances.log() + math.log(2 * math.pi)).mean()
 
 
-def info_nce_bound(scores: Tensor) -> Tensor:
+def info_nce_bound(scores: Tensor, same: Tensor | None = None) -> Tensor:
     """`log B + mean_i log softmax_j(f_ij)_i`, in nats: how far each row finds its own column among all.
 
     It is at most `log B`, and at most the mutual information in the mean over batches, whatever the scores are.
 
     Args:
         scores: (B, B) logits `f(t_i, c_j)`, those of rows that belong together on the diagonal.
+        same: (B, B) bool, rows of one value: what belongs to one of them is not held against another, and `B` is the
+            number of the others and itself. None where all differ.
 
     Returns:
         A number, in the type of the scores.
@@ -59,5 +62,11 @@ def info_nce_bound(scores: Tensor) -> Tensor:
     1.3863
     >>> info_nce_bound(torch.zeros(4, 4)).item()
     0.0
+    >>> pairs = torch.tensor([0, 1, 0, 1])  # each value twice: two are left to tell apart, log 2 and a little
+    >>> round(info_nce_bound(100.0 * (pairs[:, None] == pairs), pairs[:, None] == pairs).item(), 4)
+    1.0986
     """
-    return math.log(len(scores)) + scores.log_softmax(1).diagonal().mean()
+    others = torch.zeros_like(scores, dtype=torch.bool) if same is None else same.clone().fill_diagonal_(False)
+    counts = (~others).sum(1).to(scores)
+    found = scores.masked_fill(others, -math.inf).log_softmax(1).diagonal()
+    return (counts.log() + found).mean()
