@@ -25,8 +25,9 @@ DEEDS = {
 """What is said instead of a verb, by its tag; of others it is `do something`."""
 
 _ARTICLES = frozenset({"a", "an", "the"})
-_AS_VOWEL = re.compile(r"(?!uni|use|usu|eu|one\b|once\b)[aeiou]|hour|honest|honou?r", re.IGNORECASE)
-_CLITIC = re.compile(r"['’]\w+")
+_AS_VOWEL = re.compile(r"(?!uni(?![dmn])|us[eu]|ut[ei]|uku|eu|one\b|once\b)[aeiou]|hour|honest|honou?r", re.IGNORECASE)
+_CLITIC = re.compile(r".['’]\w+|s['’]", re.IGNORECASE)
+"""With the last letter of its word: an apostrophe alone is one after s, else a quotation mark."""
 _OBJECT_TAGS = frozenset({"DT", "PDT", "PRP$", "CD"})
 
 
@@ -113,7 +114,7 @@ def _clitics(tokens: Tagged, words: Mapping[int, str], stretches: list[tuple[int
         for place, word in words.items()
         if not word
         and place + 1 < len(tokens)
-        and _CLITIC.fullmatch(tokens[place + 1].text)
+        and _CLITIC.fullmatch(tokens[place].text[-1] + tokens[place + 1].text)
         and stretches[place][1] == stretches[place + 1][0]
     }
 
