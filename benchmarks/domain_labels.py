@@ -21,7 +21,7 @@ from evenreel.matchers.matcher import Matcher
 RIGHT, COVERED = "labels right, %", "coverage, %"
 CHOICE = "choice: "
 """Before the names of rows that have the share of right labels alone."""
-BETAS = (5, 20)
+BETAS = (2, 5)
 """Of counterfactual captions whose clips are looked at."""
 
 
