@@ -472,6 +472,7 @@ def test_without_rolling_back_the_adapted_model_is_served_whatever_is_measured()
 
 
 CHANCE, UP, DOWN = Change(-0.01, -0.03, 0.01), Change(0.02, 0.01, 0.03), Change(-0.02, -0.03, -0.01)
+FEW = Change(0.5, -np.inf, np.inf)
 
 
 @pytest.mark.parametrize(
