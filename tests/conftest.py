@@ -61,9 +61,12 @@ def real_clips(shared_data: Path) -> Path:
     return shared_data / "videos"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def forked_readers() -> Iterator[None]:
-    """Reader processes that are forked, with their imports behind them, instead of a new Python for each."""
+    """Reader processes that are forked, with their imports behind them, instead of a new Python for each.
+
+    `tests/media` and the command line in a process of its own begin real ones.
+    """
     from evenreel.media import workers
     from tests.forked import FORKED_SUBPROCESS
 

@@ -22,8 +22,6 @@ from tests.test_cli import forked
 
 COUNT = 14
 
-pytestmark = pytest.mark.usefixtures("forked_readers")
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -106,7 +106,6 @@ def test_nothing_is_written_where_something_is_wrong(place: Path, tmp_path: Path
     assert "is one of the two corpora" in str(over)
 
 
-@pytest.mark.usefixtures("forked_readers")
 def test_two_planted_corpora_with_the_features_of_each(tmp_path: Path) -> None:
     """The recipe learns of the source's features, and the target's are scored; no feature is computed twice."""
     rule = ("--model", "builtin", "--rule", "2 midpoints", "--no-ocr", "--workers", 1)

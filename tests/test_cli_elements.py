@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, forked_readers: None) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Four clips, of which `d` is of the test split and `c` cannot be read; features by an encoder without a model."""
     folder = tmp_path_factory.mktemp("corpus")
     tables = corpus_of({"a": "train", "b": "train", "c": "train", "d": "test"})
@@ -77,7 +77,7 @@ def test_a_text_file_becomes_a_dictionary(tmp_path: Path) -> None:
     assert "not embedded: give --features or --model for that" in done.stdout
 
 
-def test_from_videos_to_tags_and_a_page(tmp_path: Path, forked_readers: None) -> None:
+def test_from_videos_to_tags_and_a_page(tmp_path: Path) -> None:
     """All in one real process, by the built-in model; the phrases are those of a loop over frames and phrases."""
     tables, encoder = corpus_of({"a": "train", "b": "train", "c": "test"}), load_encoder("builtin")
     for number, name in enumerate("abc"):

@@ -16,8 +16,6 @@ from tests.features.mirrors import write_mirrors
 from tests.features.pixel_encoder import PixelEncoder
 from tests.test_cli import forked
 
-pytestmark = pytest.mark.usefixtures("forked_readers")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

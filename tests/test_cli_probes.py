@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("probes")
     plain = write_corpus(folder)
     clips = plain.clips.with_columns(

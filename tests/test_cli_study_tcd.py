@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(clip_folder: Path, forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("signs")
     plan = plan_corpus("scene_text", 1.0, CLIPS, settings=PlantSettings(SCENES, group=2))
     write_corpus(plan, folder / "corpus", workers=1)

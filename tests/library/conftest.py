@@ -1,4 +1,4 @@
-"""Readers of these tests start in hundredths of a second, and where nothing hangs on the words, read at once."""
+"""Where nothing hangs on the words, they are read at once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from functools import partial
 import pytest
 
 from evenreel.library import ingest
-
-
-@pytest.fixture(autouse=True, scope="module")
-def readers(forked_readers: None) -> None:
-    """For every test of this folder."""
 
 
 @pytest.fixture

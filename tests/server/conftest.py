@@ -63,7 +63,7 @@ def served(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
 
 
 @pytest.fixture(scope="module")
-def client(served: Served, forked_readers: None) -> Iterator[TestClient]:
+def client(served: Served) -> Iterator[TestClient]:
     """A visitor of the served library, whose model is loaded."""
     with TestClient(make_app(served.library, served.settings), base_url="http://127.0.0.1:8765") as visitor:
         wait_for_model(visitor)

@@ -59,7 +59,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServeSettings:
 
 
 @pytest.fixture
-def pictures(settings: ServeSettings, forked_readers: None) -> Iterator[Pictures]:
+def pictures(settings: ServeSettings) -> Iterator[Pictures]:
     made = Pictures(settings)
     made.start()
     yield made
@@ -236,9 +236,7 @@ def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictur
     assert not list(pictures.preview_path("5" * 32, 2).parent.iterdir())
 
 
-def test_a_cache_that_cannot_be_written_costs_only_speed(
-    settings: ServeSettings, video: Path, tmp_path: Path, forked_readers: None
-) -> None:
+def test_a_cache_that_cannot_be_written_costs_only_speed(settings: ServeSettings, video: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     pictures = Pictures(replace(settings, cache=tmp_path / "file" / "cache"))
     pictures.start()
