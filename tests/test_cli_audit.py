@@ -22,7 +22,7 @@ from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.types import Corpus, ScoreBlocks, Scores
 from tests.audits.small_lengths import ranked_clips, ranking, training_clips
-from tests.test_cli import evenreel
+from tests.test_cli import evenreel, here
 
 PAIRS = 40
 REAL = [f"v{number}" for number in range(PAIRS)]
@@ -210,7 +210,7 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_lengths_are_held_against_those_of_the_training_part(lengths: Path, tmp_path: Path) -> None:
     words = ("--scores", lengths / "lean.npz", "--corpus", lengths / "corpus", "--split", "test", "--resamples", "50")
     more = ("--tail-classes", lengths / "tail.csv", "--report", tmp_path / "r.html")
-    done = evenreel("audit", "length", *words, *more, COLUMNS="120")
+    done = here("audit", "length", *words, *more, COLUMNS="120")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == "lean.npz: Does the ranking go by the length of clips?"
@@ -258,7 +258,6 @@ def run(*words: str | Path) -> Result:
     return done
 
 
-@pytest.mark.usefixtures("forked_readers")
 def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real_clips: Path, tmp_path: Path) -> None:
     corpus, features, scores = tmp_path / "corpus", tmp_path / "features", tmp_path / "zero.npz"
     run("corpus", "import", "table", real_clips / "manifest.csv", "--out", corpus)

@@ -13,7 +13,7 @@ from evenreel.corpus import save_corpus
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from tests.audits.small_edits import World, corpus, of
-from tests.test_cli import evenreel
+from tests.test_cli import here
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_the_sentence_the_effect_and_the_page(place: Path, tmp_path: Path) -> No
     words = ["--scores", place / "reads.npz", "--corpus", place / "corpus", "--report", tmp_path / "r.html"]
     for edit in ("background-swapped", "entity-swapped", "control"):
         words += ["--edited", f"{edit}={place}/reads{edit}.npz"]
-    done = evenreel("audit", "visual", *words, "--resamples", "100", COLUMNS="120")
+    done = here("audit", "visual", *words, "--resamples", "100", COLUMNS="120")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == "reads.npz: What in the picture does the ranking hang on?"

@@ -111,7 +111,7 @@ def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
-    done = evenreel("corpus", "import", "msvd", tmp_path, "--out", tmp_path / "out")
+    done = here("corpus", "import", "msvd", tmp_path, "--out", tmp_path / "out")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("evenreel: MSVD needs captions_msvd.json")
     assert done.stderr.count("\n") == 1

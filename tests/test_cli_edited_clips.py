@@ -19,7 +19,7 @@ from evenreel.media import open_video, parse_rule
 from evenreel.planted import write_clip, write_scene
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
 from evenreel.types import Encoder, FloatArray
-from tests.test_cli import evenreel
+from tests.test_cli import evenreel, here
 
 CIRCLES = 6
 
@@ -58,7 +58,7 @@ def test_the_built_in_encoder_takes_what_captions_name_out_of_files(tmp_path: Pa
     for name, more in {"gone": (), "control": ("--control",)}.items():
         corpora[name] = tmp_path / name
         words = ("--remove", "entity", "--place", "a meadow", "--share", "0.2", "--out", corpora[name], "--json", *more)
-        done = evenreel("corpus", "edit", tmp_path / "clean", "--model", "builtin", "--tagger", "pattern", *words)
+        done = here("corpus", "edit", tmp_path / "clean", "--model", "builtin", "--tagger", "pattern", *words)
         assert (done.returncode, done.stderr) == (0, "")
         assert json.loads(done.stdout)["written"] == CIRCLES
     clean, gone, control = (float(np.mean(seen(folder, encoder) @ red_circle)) for folder in corpora.values())

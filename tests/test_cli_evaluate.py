@@ -209,7 +209,7 @@ def test_the_page_is_written(place: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "status"), [("bad.npz", 1), ("old.npy", 2)])
 def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: str, status: int) -> None:
-    done = evenreel(*typed(place, name, *(["--ties", "mine"] if status == 2 else [])))
+    done = here(*typed(place, name, *(["--ties", "mine"] if status == 2 else [])))
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("evenreel: ")
     assert done.stderr.count("\n") == 1

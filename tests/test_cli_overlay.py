@@ -18,7 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.features import find_clips
 from evenreel.features.signs import sign_texts
 from evenreel.planted import write_clip
-from tests.test_cli import evenreel, here
+from tests.test_cli import here
 
 EDITS = {"clean": (), "overlay": ("--edit", "overlay"), "control": ("--edit", "overlay-control")}
 SHOWN = {"a": "BAKERY", "b": "LIBRARY", "c": "STATION"}
@@ -33,12 +33,12 @@ def done(*words: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def planted(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Planted clips, plain, with misleading signs and with signs that say nothing, and their scores by two systems."""
     place = tmp_path_factory.mktemp("planted")
     for name, edit in EDITS.items():
         corpus, made = place / name, place / f"{name}-features"
-        done("planted", "scene_text", "--strength", "1", "--clips", "60", "--workers", "1", *edit, "--out", corpus)
+        done("planted", "scene_text", "--strength", "1", "--clips", "40", "--workers", "1", *edit, "--out", corpus)
         reading = ("--words", "corpus", "--rule", "2 midpoints", "--workers", "1", "--out", made)
         done("features", corpus, "--model", "builtin", *reading)
         for system in ("bm25", "mean_pool"):
@@ -83,7 +83,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_words_that_are_written_on_clips_are_read_there(forked_readers: None, given: Path, tmp_path: Path) -> None:
+def test_words_that_are_written_on_clips_are_read_there(given: Path, tmp_path: Path) -> None:
     read: dict[str, dict[str, str]] = {}
     for name in ("overlay", "overlay-control"):
         command = ("corpus", "edit", given, "--edit", name, "--out", tmp_path / name)
@@ -124,6 +124,6 @@ def test_what_is_wrong_is_said_before_a_clip_is_read(given: Path, tmp_path: Path
 def test_a_corpus_of_one_clip_is_refused_in_a_sentence(tmp_path: Path) -> None:
     clips = pl.DataFrame({"clip_id": ["a"], "path": ["a.mp4"]})
     save_corpus(make_corpus(clips, pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a wall"]})), tmp_path)
-    run = evenreel("corpus", "edit", tmp_path, "--edit", "overlay", "--out", tmp_path / "new")
+    run = here("corpus", "edit", tmp_path, "--edit", "overlay", "--out", tmp_path / "new")
     assert (run.returncode, run.stdout) == (1, "")
     assert "No clip has words that could be put onto the clip 'a'" in run.stderr

@@ -19,7 +19,7 @@ from evenreel.features import FeatureSettings, compute_features
 from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
 from evenreel.types import Corpus, Scores
 from tests.features.pixel_encoder import PixelEncoder
-from tests.test_cli import evenreel
+from tests.test_cli import here
 
 SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
 CLIPS = 10
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("words")
     plan = plan_corpus("scene_text", 1.0, CLIPS, settings=PlantSettings(SCENES, val_share=0.2, group=2))
     write_corpus(plan, folder / "corpus", workers=1)
@@ -71,7 +71,7 @@ def told_apart(scores: Scores, corpus: Corpus) -> list[bool]:
 
 def test_the_words_on_screen_find_the_clips_that_captions_name(place: Place, tmp_path: Path) -> None:
     out = tmp_path / "new" / "bm25.npz"
-    done = evenreel(*place.command("--out", out, "--words", "corpus"))
+    done = here(*place.command("--out", out, "--words", "corpus"))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     corpus = place.loaded()

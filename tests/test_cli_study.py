@@ -29,7 +29,7 @@ from evenreel.studies import STUDIES
 from evenreel.studies.loading import OtherCorpus, Sources, load_study_material
 from evenreel.types import Scores
 from tests.studies.class_clips import QUICK, class_material
-from tests.test_cli import evenreel
+from tests.test_cli import evenreel, here
 from tests.tiny_checkpoints import WORDS
 from tests.training.conftest import clip_folder
 
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(clip_folder: Path, forked_readers: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("study")
     random = np.random.default_rng(2)
     real = [f"{split} r{number}" for split in ("train", "test") for number in range(PAIRS)]
@@ -181,7 +181,7 @@ def test_what_was_learned_from_one_corpus_is_searched_for_in_another(
     words += ["--set", f"matcher.settings.elements={dictionary}", "--set", "matcher.settings.decoder_layers=1"]
     words += ["--set", "matcher.settings.heads=1"]
     other = ["--other", f"theirs={place.corpus},{place.features},train"]
-    done = evenreel("study", "bima/t3", place.corpus, "--out", tmp_path / "out", *words, *other)
+    done = here("study", "bima/t3", place.corpus, "--out", tmp_path / "out", *words, *other)
     assert (done.returncode, done.stderr) == (3, "")
     name = place.corpus.name
     assert f"Learned from {name}: in theirs bima has R@1 T2V " in done.stdout and "What is found where" in done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from starlette.testclient import TestClient
 
 from evenreel.library import open_library
 from evenreel.server import make_app
+from tests.in_process import run_here
 from tests.server.conftest import Served, wait_for_model
 from tests.server.two_sources import PAIRS, QUERY, two_sources
 
@@ -86,8 +86,7 @@ def test_what_is_no_choice_is_refused(even: TestClient) -> None:
 
 def search(library: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """The command as a person types it."""
-    command = [sys.executable, "-m", "evenreel", "search", QUERY, "--neutral-source", "--library", str(library)]
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    return run_here("search", QUERY, "--neutral-source", "--library", library, *options, environment={})
 
 
 def test_the_command_says_and_shows_the_same(even: TestClient, place: Path) -> None:
