@@ -5,23 +5,28 @@ That is: an error in the console, an exception of a script, a page that crashes,
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+import uvicorn
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.media import open_video, parse_rule
-from tests.server.conftest import Served
+from evenreel.server import ServeSettings, serve
+from tests.server.conftest import PATIENCE_S, Served
 from tests.test_cli_serve import TOKEN, running, wait_for
 
 REAL = (
@@ -146,6 +151,33 @@ def _served(library: Path) -> Iterator[str]:
     with running(library) as (_, port):
         wait_for(port, "/api/health", "model", {"ready"})
         yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def serving_here(library: Path, settings: ServeSettings) -> Iterator[int]:
+    """Port of a server in a thread of this process, which has the imports of a model behind it; its model is loaded."""
+    servers: list[uvicorn.Server] = []
+    addresses: Queue[str] = Queue()
+
+    class Kept(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            servers.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uvicorn, "Server", Kept)
+        patch.setenv("XDG_CACHE_HOME", str(library.parent / "cache"))
+        thread = threading.Thread(target=serve, args=(library, replace(settings, port=0), addresses.put))
+        thread.start()
+        try:
+            port = urlsplit(addresses.get(timeout=PATIENCE_S)).port
+            assert port is not None
+            wait_for(port, "/api/health", "model", {"ready"})
+            yield port
+        finally:
+            for server in servers:
+                server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture(scope="module")

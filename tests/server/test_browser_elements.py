@@ -10,11 +10,10 @@ from playwright.sync_api import Browser, expect
 
 from evenreel.language.scene_dictionary import given
 from evenreel.library import tag_library
-from tests.server.browser import Look, Visits, browser, names, settled
+from tests.server.browser import Look, Visits, browser, names, serving_here, settled
 from tests.server.conftest import Served
 from tests.server.test_browser_states import WIDTHS, overflow, violations
 from tests.server.test_elements import PLACES, THINGS
-from tests.test_cli_serve import running, wait_for
 
 __all__ = ["browser"]
 
@@ -25,8 +24,7 @@ def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     library = tmp_path_factory.mktemp("elements") / "library"
     shutil.copytree(served.library, library)
     tag_library(library, given([*THINGS, *PLACES], []))
-    with running(library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
+    with serving_here(library, served.settings) as port:
         yield f"http://127.0.0.1:{port}"
 
 

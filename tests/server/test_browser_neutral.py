@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.server.browser import Look, Visits, browser, settled
+from tests.server.browser import Look, Visits, browser, serving_here, settled
 from tests.server.conftest import Served
 from tests.server.test_browser_states import WIDTHS, overflow, violations
 from tests.server.two_sources import PAIRS, QUERY, two_sources
-from tests.test_cli_serve import running, wait_for
 
 __all__ = ["browser"]
 
@@ -22,8 +21,7 @@ ASKED = f"/?q={QUERY.replace(' ', '+')}"
 def site(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a server of a library with clips of two sources."""
     library = two_sources(served, tmp_path_factory.mktemp("two_sources"))
-    with running(library) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
+    with serving_here(library, served.settings) as port:
         yield f"http://127.0.0.1:{port}"
 
 

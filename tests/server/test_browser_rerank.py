@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from evenreel.library.catalog import open_for_writing
-from tests.server.browser import Look, Visits, browser, settled
+from tests.server.browser import Look, Visits, browser, serving_here, settled
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
 from tests.server.test_browser_states import WIDTHS, overflow, violations
-from tests.test_cli_serve import get, running, wait_for
+from tests.test_cli_serve import get
 
 __all__ = ["browser"]
 
@@ -29,8 +30,7 @@ def port(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[i
     connection = open_for_writing(folder / "library")
     connection.execute("DELETE FROM tracks WHERE clip_id = (SELECT min(clip_id) FROM tracks)")
     connection.close()
-    with running(folder / "library", "--rerank", str(checkpoint)) as (_, port):
-        wait_for(port, "/api/health", "model", {"ready"})
+    with serving_here(folder / "library", replace(served.settings, rerank=str(checkpoint))) as port:
         yield port
 
 
