@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from evenreel.cli.app import app
 from evenreel.library import verify
 from evenreel.server import ServeSettings, make_app
-from tests.test_cli import evenreel
-from tests.trained_tcd import train_tcd
+from tests.server.reranked import save_tcd
+from tests.test_cli import evenreel, here
 
 GENERATED = {"cogvideox_1.mp4", "cogvideox_3.mp4"}
 
@@ -34,7 +34,7 @@ def library(real_clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def search(library: Path, *arguments: str) -> list[dict[str, Any]]:
-    done = evenreel("search", *arguments, "--library", library, "--json")
+    done = here("search", *arguments, "--library", library, "--json")
     assert done.returncode == 0, done.stderr
     hits: list[dict[str, Any]] = json.loads(done.stdout)["hits"]
     return hits
@@ -84,8 +84,8 @@ def test_the_page_is_told_which_words_answer_and_when(library: Path, tmp_path: P
 
 
 def test_a_matcher_that_reads_tells_why_a_clip_stands_where_it_does(library: Path, tmp_path: Path) -> None:
-    """What it learned are signs with names of shapes, so its order is no matter here; what it is made of is."""
-    checkpoint = train_tcd(tmp_path)
+    """It has learned nothing, so its order is no matter here; what it is made of is."""
+    checkpoint = save_tcd(tmp_path / "checkpoint")
     hits = search(library, "japan netherlands", "--rerank", str(checkpoint), "-k", "50")
     assert Path(hits[0]["path"]).name == "msrvtt_video7500.mp4"  # what is written exactly stands first all the same
     with_frames = [hit for hit in hits if "reranked" in hit["scores"]]
