@@ -1,4 +1,4 @@
-"""The rounds of `scripts.kill_resume` with stub models: what is killed is indexing, not loading."""
+"""The rounds of `scripts.kill_resume` with stub models, which need no torch: indexing is killed, not loading."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.features.pixel_encoder import PixelEncoder
 def main() -> int:
     evenreel.encoders.load_encoder = lambda *_, **__: PixelEncoder()  # type: ignore[assignment]
     ingest.IndexJob = partial(ingest.IndexJob, reader="tests.library.stub_reader:QuickReader")  # type: ignore[misc,assignment]
+    kill_resume._import_everything = lambda: None
     return kill_resume.main()
 
 
