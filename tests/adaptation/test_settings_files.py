@@ -40,9 +40,11 @@ PAPER = AdaptSettings(
 BASELINE = replace(PAPER, counterfactuals=None, causal=False)
 SAFE = replace(
     PAPER,
-    lr=1e-4,
+    lr=1e-3,
+    epochs=4,
     learns="auto",
     causal=False,
+    decides="ranks",
     safety=SafetySettings(keep=0.7, teacher=0.9, held_out=0.25, roll_back=True, drift=True, confidence=0.95),
 )
 
@@ -56,7 +58,7 @@ SAFE = replace(
         ("titan/ttt", replace(BASELINE, objective="ttt")),
         ("titan/ttt-flow", replace(BASELINE, objective="ttt_flow")),
         ("safe", SAFE),
-        ("safe-online", replace(SAFE, protocol="online")),
+        ("safe-online", replace(SAFE, protocol="online", epochs=1, steps=4)),
     ],
 )
 def test_what_comes_along(name: str, expected: AdaptSettings) -> None:
