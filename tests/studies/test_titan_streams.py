@@ -218,6 +218,8 @@ def test_parts_are_switched_one_by_one() -> None:
     }
     assert switches("rematching alone") == (True, False, False)
     assert switches("counterfactual captions alone") == (False, True, False)
+    together = {name: rows[f"{name}, ranks decide"].settings for name in (CBC, BOTH)}
+    assert together == {name: replace(rows[name].settings, decides="ranks") for name in (CBC, BOTH)}
     halves = ("source debias alone", "target amplification alone")
     assert [switches(name) for name in halves] == [(False, False, True)] * 2
     correction = prepared().correction

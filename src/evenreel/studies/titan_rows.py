@@ -96,6 +96,8 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
     for match in MATCHES:
         matching = replace(settings.matching, match=match)
         rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=matching))
+    for name, row in ((CBC, corrected), (BOTH, settings)):
+        rows[f"{name}, ranks decide"] = Row(replace(row, decides="ranks"))
     for learns in LEARNERS:
         rows[f"{BOTH}, {learns} alone"] = Row(replace(settings, learns=learns))
     return rows
