@@ -16,6 +16,8 @@ source model then meets the captions of the test split in an order that the seed
 - choice: whose choice among the candidates of the source's scores is right, before anything was learned from it: the
   first clip, the rematched one, the cosine of the vectors that the correction judges by, the correction after each
   stage, its ranks with the matcher's; and what is learned if these ranks decide.
+- default: what `evenreel adapt` does unless told otherwise (settings `safe`, and `safe-online`), on these captions and
+  on the streams below; also where the checkpoint was not prepared, so that drift is not looked at.
 - captions: whether clips of counterfactual captions show what the whole captions name, before anything was learned.
 - streams: source, TITAN and TITAN with safety on a stream without shift (source clips that were not learned from), and
   on queries of random words, after which the captions of the test are asked.
@@ -66,6 +68,7 @@ from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.run import Adaptation, adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
+from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import Stream, taken
 from evenreel.adaptation.titan import Aids
 from evenreel.config import usable_cores
@@ -83,7 +86,8 @@ MAIN, MAP = "R@1", "mAP"
 CHANGED = "first clips changed, %"
 MADE = "counterfactual captions"
 SOURCE, ORACLE, TITAN, NAIVE, SAFETY = "source", "oracle", "TITAN", "pseudo-labels", "with safety"
-SAFE = f"{TITAN}, {SAFETY}"
+SAFE, DEFAULT = f"{TITAN}, {SAFETY}", "default of evenreel adapt"
+BLIND = f"{DEFAULT}, not prepared"
 OTHER_SEED = 500
 """Added to the seed of a corpus for clips that were not learned from."""
 RANDOM_QUERIES = 300
@@ -135,6 +139,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "t2": (*T2, *HALVES),
     "f4": tuple(F4),
     "choice": tuple(CHOICE),
+    "default": (),
     "captions": (),
     "streams": (),
 }
@@ -259,7 +264,9 @@ def prepared_of(model: Matcher, source: Split, seed: int, causal: CausalSettings
 def rows_of_run(run: Run, world: World) -> Rows:
     """All rows of a table."""
     if run.table == "streams":
-        return of_streams(run, world)
+        return of_streams(run, world, {name: T1[name](run.settings) for name in (TITAN, SAFE)})
+    if run.table == "default":
+        return of_default(run, world)
     if run.table == "captions":
         aids = aids_for(run.settings, world, world.target)
         return without_words(world.model, stream_of(world.target, run.seed), world.target, aids)
@@ -366,16 +373,24 @@ def labels_of(done: Adaptation, split: Split, online: bool) -> Figures:
     return figures
 
 
-def of_streams(run: Run, world: World) -> Rows:
-    """What adaptation does where it should do nothing."""
+def of_streams(run: Run, world: World, ways: Mapping[str, AdaptSettings]) -> Rows:
+    """What ways to adapt do where they should do nothing."""
     found: Rows = {f"no shift, {SOURCE}": found_of(scores_in(world.model, world.calm), world.calm)}
     found[f"random queries, {SOURCE}"] = found_of(scores_in(world.model, world.target), world.target)
-    for name, settings in ((TITAN, run.settings), (SAFE, replace(run.settings, safety=SafetySettings()))):
+    for name, settings in ways.items():
         found[f"no shift, {name}"] = adapted(settings, world, world.calm)
         done = adapt(model_of(settings, world, world.target), random_stream(world, run.seed))
         changed = {CHANGED: 100 * done.report.first_changed}
         found[f"random queries, {name}"] = found_of(scores_in(done.matcher, world.target), world.target) | changed
     return found
+
+
+def of_default(run: Run, world: World) -> Rows:
+    """What `evenreel adapt` does unless told otherwise, also where nobody knows the moments of the source."""
+    settings = replace(load_settings("safe-online" if run.settings.online else "safe"), seed=run.seed)
+    blind = replace(settings, safety=replace(settings.safety, drift=False))
+    ways = {DEFAULT: settings, BLIND: blind}
+    return {name: adapted(own, world, world.target) for name, own in ways.items()} | of_streams(run, world, ways)
 
 
 def random_stream(world: World, seed: int) -> Stream:
@@ -402,13 +417,15 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
     gap = difference(figures[ORACLE], figures[SOURCE], MAIN)
     parts = [f"{protocol}, {len(seeds)} seeds; gap of R@1: {words(gap)}"]
     holds = gap.low > 0
-    for table in dict.fromkeys(["t1", *(table for table in tables if TABLES[table] or table == "streams")]):
-        names = [name for name in figures if name.startswith(("no shift", "random"))] if table == "streams" else []
-        names = names or [SOURCE, ORACLE, *(name for name in TABLES[table] if name in figures)]
+    for table in dict.fromkeys(["t1", *(table for table in tables if table != "captions")]):
+        names = [SOURCE, ORACLE, *(name for name in TABLES[table] if name in figures)]
+        if table in ("streams", "default"):
+            others = [name for name in figures if name.startswith(("no shift", "random"))]
+            names = [name for name in (DEFAULT, BLIND, *others) if (DEFAULT in name) == (table == "default")]
         head = f"| | R@1 | mAP | gap closed, % | difference in R@1 | {RIGHT} | {COVERED} | {CHANGED} | {MADE} |"
         parts.append("\n".join([table, "", head, "|" + "---|" * 9, *(line_of(name, figures) for name in names)]))
         for name in names:
-            if name.endswith(SAFETY):
+            if name.endswith(SAFETY) or DEFAULT in name:
                 holds &= difference(figures[name], figures[base_of(name)], MAIN).high >= 0
     stepped = {name: figures[name] for name in (*T1, *T2, *CHOICE) if name in figures}
     parts += [table for table in (steps_table(stepped), choices_table(figures)) if table]
