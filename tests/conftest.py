@@ -75,6 +75,16 @@ def forked_readers() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forked_renderers() -> Iterator[None]:
+    """The same for processes that render planted clips; `tests/planted/test_folder.py` begins real ones."""
+    from tests.forked import context
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenreel.planted.folder.get_context", lambda method: context)
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Python's own answer to SIGINT, which a job in the background of a shell begins without."""

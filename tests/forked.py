@@ -15,10 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 READING = ["evenreel.media.worker_process", "tests.library.stub_reader", "av", "PIL.Image", "cv2", "rapidocr"]
+RENDERING = ["evenreel.planted.folder"]
 RUNNING = ["tests.features.killed_run", "evenreel.cli.app", "evenreel.library"]
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(READING + RUNNING)
+context.set_forkserver_preload(READING + RENDERING + RUNNING)
 
 
 class ForkedWorker:

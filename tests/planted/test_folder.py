@@ -34,6 +34,11 @@ SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
 SETTINGS = PlantSettings(SCENES, val_share=0.2, group=2)
 
 
+@pytest.fixture(scope="module")
+def forked_renderers() -> None:
+    """In the place of the one for all other tests: here they are what they are in use, a new Python each."""
+
+
 def _plan(strength: float = 0.9, clips: int = 10) -> PlantedCorpus:
     return plan_corpus("scene_text", strength, clips, settings=SETTINGS)
 
