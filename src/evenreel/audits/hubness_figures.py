@@ -51,7 +51,7 @@ def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, 
 
     >>> labels, shares, chance = occurrence_shares(np.array([0.0, 0.5, 1.0, 4.0]), 4)
     >>> labels, shares.tolist(), chance.round(1).tolist()
-    (['0', '1', '2', '3–4'], [25.0, 50.0, 0.0, 25.0], [22.8, 41.1, 27.8, 8.4])
+    (['0', '1', '2', '3–4'], [25.0, 50.0, 0.0, 25.0], [18.5, 38.9, 30.5, 12.1])
     """
     edges = [edge for edge in _EDGES if edge <= queries] + [queries + 1]
     shown = np.ceil(counts - 1e-9)
