@@ -231,7 +231,7 @@ def _information(values: Tensor, found: Tensor, teller: _Teller, mutual: Mutual)
     if mutual == "vid":
         return gaussian_log_likelihood(values, teller.mean(found), teller.raw_variance)
     cosines = F.normalize(values, dim=-1) @ F.normalize(found, dim=-1).T
-    value = values.detach().unique(dim=0, return_inverse=True)[1]  # a query stands in a batch with two clips
+    value = torch.unique(values.detach(), dim=0, return_inverse=True)[1]  # a query stands in a batch with two clips
     return info_nce_bound(cosines / INFO_NCE_TEMPERATURE, value[:, None] == value)
 
 
