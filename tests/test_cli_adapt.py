@@ -380,18 +380,14 @@ def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, s
     before = files(trained)
     learns = ("--settings", "titan/offline", "--set", "lr=0.01", "--set", "batch_size=4")
 
-    done = evenreel("adapt", trained, *shelf.learned_from, *learns, "--out", tmp_path / "mine", "--json")
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert json.loads(done.stdout)["kept"] and load_prepared(tmp_path / "mine") is not None
+    adapted = json.loads(good("adapt", trained, *shelf.learned_from, *learns, "--out", tmp_path / "mine", "--json"))
+    assert adapted["kept"] and load_prepared(tmp_path / "mine") is not None
     assert files(trained) == before
-    searched = evenreel(*shelf.search(tmp_path / "mine"))
-    assert searched.returncode == 0, searched.stderr
-    asked = shelf.hits(trained)
-    assert hits(searched.stdout) != asked
+    asked, found = shelf.hits(trained), shelf.hits(tmp_path / "mine")
+    assert found != asked
 
     in_place = evenreel("adapt", trained, *shelf.learned_from, *learns, "--in-place")
     assert (in_place.returncode, in_place.stderr) == (0, ""), in_place.stderr
-    assert shelf.hits(trained) == hits(searched.stdout)
-    undone = evenreel("adapt", trained, "--undo")
-    assert (undone.returncode, undone.stdout) == (0, f"{trained} is as it was before it was adapted.\n")
+    assert shelf.hits(trained) == found
+    assert good("adapt", trained, "--undo") == f"{trained} is as it was before it was adapted.\n"
     assert files(trained) == before and shelf.hits(trained) == asked
