@@ -144,3 +144,7 @@ def test_files_of_queries(tmp_path: Path) -> None:
         (tmp_path / "log.jsonl").write_text(words)
         with pytest.raises(UsageError, match=sentence):
             queries_of(tmp_path / "log.jsonl")
+    for name in ("log.json", "log.CSV", "log.tsv"):
+        (tmp_path / name).write_text('["red bus"]')
+        with pytest.raises(UsageError, match=f"{name} is a {name[4:].upper()} file, whose lines are no queries"):
+            queries_of(tmp_path / name)

@@ -9,6 +9,8 @@ from evenreel.errors import UsageError
 
 LOGS = (".jsonl", ".ndjson")
 """How the names of search logs end."""
+TABLES = (".json", ".csv", ".tsv")
+"""How the names of files end whose lines are no queries."""
 
 
 def lines_of(path: Path, what: str) -> list[str]:
@@ -40,8 +42,13 @@ def queries_of(path: Path) -> list[str]:
         path: of the file; empty lines are passed over, and so are empty queries.
 
     Raises:
-        UsageError: it cannot be read, holds none, or a line of a log has no query.
+        UsageError: it cannot be read, is a table, holds none, or a line of a log has no query.
     """
+    if path.suffix.lower() in TABLES:
+        raise UsageError(
+            f"{path} is a {path.suffix[1:].upper()} file, whose lines are no queries; write a query a line (.txt), or a "
+            "search log of JSON lines with a field 'query' (.jsonl)."
+        )
     lines = lines_of(path, "query")
     if path.suffix.lower() not in LOGS:
         return lines
