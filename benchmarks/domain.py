@@ -16,6 +16,7 @@ source model then meets the captions of the test split in an order that the seed
 - choice: whose choice among the candidates of the source's scores is right, before anything was learned from it: the
   first clip, the rematched one, the cosine of the vectors that the correction judges by, the correction after each
   stage, its ranks with the matcher's; and what is learned if these ranks decide.
+- skewed: ways to match where only the captions of a third of the clips are asked, but all clips are searched.
 - default: what `evenreel adapt` does unless told otherwise (settings `safe`, and `safe-online`), on these captions and
   on the streams below; also where the checkpoint was not prepared, so that drift is not looked at.
 - captions: whether clips of counterfactual captions show what the whole captions name, before anything was learned.
@@ -43,6 +44,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from benchmarks.domain_labels import (
     COVERED,
@@ -90,6 +92,8 @@ SAFE, DEFAULT = f"{TITAN}, {SAFETY}", "default of evenreel adapt"
 BLIND = f"{DEFAULT}, not prepared"
 OTHER_SEED = 500
 """Added to the seed of a corpus for clips that were not learned from."""
+NO_SHIFT, RANDOM, THIRD = "no shift", "random queries", "a third of the clips"
+"""Streams beside the captions of the test."""
 RANDOM_QUERIES = 300
 BETAS = (2, 5, 10, 20, 30, 60)
 BETA_SHARES = (0.005, 0.01, 0.02, 0.05)
@@ -139,6 +143,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "t2": (*T2, *HALVES),
     "f4": tuple(F4),
     "choice": tuple(CHOICE),
+    "skewed": (),
     "default": (),
     "captions": (),
     "streams": (),
@@ -265,6 +270,8 @@ def rows_of_run(run: Run, world: World) -> Rows:
     """All rows of a table."""
     if run.table == "streams":
         return of_streams(run, world, {name: T1[name](run.settings) for name in (TITAN, SAFE)})
+    if run.table == "skewed":
+        return of_skewed(run, world)
     if run.table == "default":
         return of_default(run, world)
     if run.table == "captions":
@@ -375,14 +382,32 @@ def labels_of(done: Adaptation, split: Split, online: bool) -> Figures:
 
 def of_streams(run: Run, world: World, ways: Mapping[str, AdaptSettings]) -> Rows:
     """What ways to adapt do where they should do nothing."""
-    found: Rows = {f"no shift, {SOURCE}": found_of(scores_in(world.model, world.calm), world.calm)}
-    found[f"random queries, {SOURCE}"] = found_of(scores_in(world.model, world.target), world.target)
+    found: Rows = {f"{NO_SHIFT}, {SOURCE}": found_of(scores_in(world.model, world.calm), world.calm)}
+    found[f"{RANDOM}, {SOURCE}"] = found_of(scores_in(world.model, world.target), world.target)
     for name, settings in ways.items():
-        found[f"no shift, {name}"] = adapted(settings, world, world.calm)
+        found[f"{NO_SHIFT}, {name}"] = adapted(settings, world, world.calm)
         done = adapt(model_of(settings, world, world.target), random_stream(world, run.seed))
         changed = {CHANGED: 100 * done.report.first_changed}
-        found[f"random queries, {name}"] = found_of(scores_in(done.matcher, world.target), world.target) | changed
+        found[f"{RANDOM}, {name}"] = found_of(scores_in(done.matcher, world.target), world.target) | changed
     return found
+
+
+def of_skewed(run: Run, world: World) -> Rows:
+    """What ways to match do where most clips are asked for by nobody."""
+    few = asked_for(world.target, run.seed)
+    found: Rows = {f"{THIRD}, {SOURCE}": found_of(scores_in(world.model, few), few)}
+    for name in (NAIVE, "CHR", "mutual neighbours", "assigned", "transported"):
+        found[f"{THIRD}, {name}"] = adapted((T1 | T2)[name](run.settings), world, few)
+    return found
+
+
+def asked_for(split: Split, seed: int) -> Split:
+    """All clips, with the captions of a third of them."""
+    captions = split.corpus.captions
+    clips = np.random.default_rng([seed, 11]).permutation(split.videos.ids)[: len(split.videos.ids) // 3]
+    kept = captions.filter(pl.col("clip_id").is_in(clips.tolist()))
+    rows = np.flatnonzero(np.isin(split.texts.ids, kept["caption_id"].to_list()))
+    return Split(replace(split.corpus, captions=kept), taken(split.texts, rows), split.videos)
 
 
 def of_default(run: Run, world: World) -> Rows:
@@ -419,8 +444,10 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
     holds = gap.low > 0
     for table in dict.fromkeys(["t1", *(table for table in tables if table != "captions")]):
         names = [SOURCE, ORACLE, *(name for name in TABLES[table] if name in figures)]
+        if table == "skewed":
+            names = [name for name in figures if name.startswith(THIRD)]
         if table in ("streams", "default"):
-            others = [name for name in figures if name.startswith(("no shift", "random"))]
+            others = [name for name in figures if name.startswith((NO_SHIFT, RANDOM))]
             names = [name for name in (DEFAULT, BLIND, *others) if (DEFAULT in name) == (table == "default")]
         head = f"| | R@1 | mAP | gap closed, % | difference in R@1 | {RIGHT} | {COVERED} | {CHANGED} | {MADE} |"
         parts.append("\n".join([table, "", head, "|" + "---|" * 9, *(line_of(name, figures) for name in names)]))
@@ -435,7 +462,7 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
 def base_of(name: str) -> str:
     """The row that a row is compared with."""
     stream, comma, _ = name.partition(", ")
-    return f"{stream}, {SOURCE}" if comma and stream in ("no shift", "random queries") else SOURCE
+    return f"{stream}, {SOURCE}" if comma and stream in (NO_SHIFT, RANDOM, THIRD) else SOURCE
 
 
 def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
