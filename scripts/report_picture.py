@@ -1,10 +1,13 @@
-"""Photograph the top of a page that `evenreel evaluate` or `audit` wrote; Chromium must be installed.
+"""Photograph the top of a page that `evenreel evaluate`, `audit` or `adapt` wrote; Chromium must be installed.
 
 evenreel evaluate baseline.npz --corpus corpus --against new.npz --html page.html
 python -m scripts.report_picture page.html docs/pictures/evaluation.png 1705
 
 evenreel audit source --scores mine.npz --corpus paired --report report.html
 python -m scripts.report_picture report.html docs/pictures/audit.png 1100
+
+evenreel adapt CHECKPOINT --library LIBRARY --queries queries.txt --report adapted.html --dry-run
+python -m scripts.report_picture adapted.html docs/pictures/adaptation.png 1060
 """
 
 from __future__ import annotations
