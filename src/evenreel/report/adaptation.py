@@ -181,6 +181,8 @@ def _progress(steps: Sequence[Step]) -> go.Figure:
             x=[at for at, _ in judged], y=means, error_y={"array": reach}, mode="lines+markers",
             line_color=COLOURS[0], xaxis="x3", yaxis="y3",
         )  # fmt: skip
+    figure.update_xaxes(range=[steps[0].number - 0.5, steps[-1].number + 0.5])
+    figure.update_yaxes(rangemode="tozero")  # else noise fills the panels
     return figure
 
 
