@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import naive
 from evenreel.audits.result import AuditResult, AuditTable
 from evenreel.errors import UsageError
+from evenreel.evaluation.results import Interval
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.studies import STUDIES, Model, StudyMaterial, run_study
 from evenreel.studies.recalls import recall_figures
 from evenreel.studies.titan_streams import Target
+from evenreel.studies.titan_tables import _told
 from tests.studies.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material
 
 HUB = "test 0"
@@ -78,7 +81,7 @@ def test_changes_are_those_of_the_figures(offline: AuditResult) -> None:
     assert medians["TITAN"] == pytest.approx(means["TITAN"]["MedR"] - means["source only"]["MedR"])  # type: ignore[operator]
     assert offline.effect.name == "Change of R@1: TITAN less source only"
     assert offline.effect.value == pytest.approx(means["TITAN"]["R@1"] - means["source only"]["R@1"])  # type: ignore[operator]
-    assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. QB-Norm, own queries: R@1 ")
+    assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. source only: R@1 ")
 
 
 def test_labels_are_judged_after_the_fact(material: StudyMaterial, offline: AuditResult) -> None:
@@ -128,6 +131,21 @@ def test_without_what_is_prepared_rows_are_left_out_and_said() -> None:
         run_study("titan/t3", replace(bare, models=(plain,)), quick_settings(adapting()))
 
 
+def test_of_many_rows_those_that_differ_for_sure_are_told() -> None:
+    base, sure, chance = "neither", Interval(2.0, 0.5, 3.5), Interval(1.0, -0.5, 2.5)
+    found = SimpleNamespace(target=SimpleNamespace(name="mine"), against=base, mean=lambda row, metric: 40.0)
+    rows = {"CHR": sure, "CBC": chance, "one": chance, "two": chance}
+    changes = {"mine": {row: {"R@1": change} for row, change in rows.items()}}
+    told = " ".join(_told([found], changes))  # type: ignore[list-item]
+    assert told == (
+        "neither: R@1 40.0. CHR: R@1 40.0, +2.0 (+0.5 to +3.5) beside neither. "
+        "The other 3 rows are within chance of neither."
+    )
+    del changes["mine"]["one"]
+    few = " ".join(_told([found], changes))  # type: ignore[list-item]
+    assert "CBC: R@1 40.0, +1.0 (-0.5 to +2.5) beside neither, which may be chance." in few and "other" not in few
+
+
 def test_parts_are_compared_with_neither(material: StudyMaterial) -> None:
     found = run_study("titan/t2", material, quick_settings(adapting(protocol="online")))
     means = rows_of(found, "What each finds")
@@ -136,6 +154,15 @@ def test_parts_are_compared_with_neither(material: StudyMaterial) -> None:
     assert found.effect.name == "Change of R@1: CHR + CBC less neither"
     assert any("left out: CHR + CBC, norms alone. The matcher has no layer norm" in one for one in found.notices)
     assert [figure.title for figure in found.figures] == ["mine: change of R@1"]
+    changes = [row for row in table(found, "What each changes").rows if row[3] == "R@1"]
+    sure = [str(row[1]) for row in changes if row[5] > 0 or row[6] < 0]
+    assert f": 15. neither: R@1 {means['neither']['R@1']:.1f}." in found.sentence
+    for row in changes:
+        assert (f" {row[1]}: R@1 {means[str(row[1])]['R@1']:.1f}, {row[4]:+.1f} (" in found.sentence) == (
+            row[1] in sure
+        )
+    rest = len(changes) - len(sure)
+    assert rest > 1 and f"The other {rest} rows are within chance of neither." in found.sentence
 
 
 def test_thresholds_let_through_what_they_say(material: StudyMaterial) -> None:

@@ -19,8 +19,8 @@ LISTED = 20
 """Clips in the table of those that are shown the most."""
 
 _UNEVEN_COLUMNS = (
-    "among", "skewness", "low", "high", "by chance", "Gini", "low", "high", "by chance", "never, %", "by chance, %",
-    "most, times chance",
+    "among", "skewness", "low", "high", "chance", "Gini", "low", "high", "chance", "never, %", "chance, %",
+    "most, times",
 )  # fmt: skip
 
 
@@ -35,8 +35,9 @@ def hubness_tables(measured: HubnessMeasures, words: QueryWords) -> Iterator[Aud
 def _uneven_table(measured: HubnessMeasures) -> AuditTable:
     rows = [_uneven_row(one) for one in measured.occurrences]
     note = (
-        "By chance: what rankings at random give with as many queries. Never: clips that no query has among the first "
-        "k; one that equal scores may bring there is not counted."
+        "Chance: what rankings at random give with as many queries. Never: clips that no query has among the first "
+        "k; one that equal scores may bring there is not counted. Most: what the clip has that is shown the most, in "
+        "times what chance gives."
     )
     if measured.asked is not None:
         asked = measured.asked

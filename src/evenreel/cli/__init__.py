@@ -12,8 +12,8 @@ EXIT_USAGE = 2
 EXIT_SET_ASIDE = 3
 EXIT_INTERRUPTED = 130
 INTERRUPTED = (
-    "Interrupted; what was finished is kept: the same command goes on from there (`train` with --resume), or begins anew "
-    "where it keeps nothing half done (`adapt`)."
+    "Interrupted; what was finished is kept: the same command goes on from there (`train` with --resume), or begins "
+    "anew where it keeps nothing half done (`adapt`)."
 )
 
 

@@ -46,8 +46,8 @@ def queries_of(path: Path) -> list[str]:
     """
     if path.suffix.lower() in TABLES:
         raise UsageError(
-            f"{path} is a {path.suffix[1:].upper()} file, whose lines are no queries; write a query a line (.txt), or a "
-            "search log of JSON lines with a field 'query' (.jsonl)."
+            f"{path} is a {path.suffix[1:].upper()} file, whose lines are no queries; write a query a line (.txt), or "
+            "a search log of JSON lines with a field 'query' (.jsonl)."
         )
     lines = lines_of(path, "query")
     if path.suffix.lower() not in LOGS:

@@ -92,8 +92,12 @@ def beside(change: Interval, other: str) -> str:
     >>> beside(Interval(2.0, -1.0, 5.0), "baseline"), beside(Interval(2.0, 1.0, 3.0), "baseline")
     ('+2.0 (-1.0 to +5.0) beside baseline, which may be chance', '+2.0 (+1.0 to +3.0) beside baseline')
     """
-    unsure = change.low is not None and change.high is not None and change.low <= 0 <= change.high
-    return f"{shown(change)} beside {other}{', which may be chance' if unsure else ''}"
+    return f"{shown(change)} beside {other}{', which may be chance' if may_be_chance(change) else ''}"
+
+
+def may_be_chance(change: Interval) -> bool:
+    """Whether the interval of a change has 0 in it."""
+    return change.low is not None and change.high is not None and change.low <= 0 <= change.high
 
 
 def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:

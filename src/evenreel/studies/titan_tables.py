@@ -15,7 +15,7 @@ from evenreel.audits.samples import mean_intervals
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.bands import part_of
-from evenreel.studies.findings import Findings, beside, effect_of, interval_cells
+from evenreel.studies.findings import Findings, beside, effect_of, interval_cells, may_be_chance
 from evenreel.studies.material import Progress, StudyMaterial, StudySettings
 from evenreel.studies.seeds import over_seeds
 from evenreel.studies.titan_rows import SOURCE, Row, Rows, RowsOf, name_of_whole
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAIN = "R@1"
 RECALLS = METRICS[:3]
+FEW_ROWS = 3
+"""Rows that all have a sentence; of more, those have one that differ for sure."""
 RANDOM = "Seeds order the queries anew and draw what learning leaves to chance; rows are compared with the same ones."
 ABOUT = (
     "Recall is the share of captions whose own clip is among the first k; MedR (the paper's MdR) is the median rank. "
@@ -197,11 +199,18 @@ def _reason(target: Target, row: Row) -> str:
 
 
 def _told(found: Sequence[Compared], changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> Iterator[str]:
-    """A sentence for each row: its recall, and whether it can be told from the one it is compared with."""
+    """A sentence for the row that others are compared with, for each that can be told from it, and for the rest."""
     for one in found:
         of = f"{one.target.name}, " if len(found) > 1 else ""
-        for row, own in changes[one.target.name].items():
-            yield f"{of}{row}: {MAIN} {one.mean(row, MAIN):.1f}, {beside(own[MAIN], one.against)}."
+        main = {row: own[MAIN] for row, own in changes[one.target.name].items()}
+        yield f"{of}{one.against}: {MAIN} {one.mean(one.against, MAIN):.1f}."
+        for row, change in main.items():
+            if len(main) <= FEW_ROWS or not may_be_chance(change):
+                yield f"{of}{row}: {MAIN} {one.mean(row, MAIN):.1f}, {beside(change, one.against)}."
+        rest = sum(may_be_chance(change) for change in main.values())
+        if rest and len(main) > FEW_ROWS:
+            others = "the other row is" if rest == 1 else f"the other {rest} rows are"
+            yield f"{of}{others if of else others.capitalize()} within chance of {one.against}."
 
 
 def _means(found: Sequence[Compared]) -> AuditTable:
