@@ -20,7 +20,7 @@ LISTED = 20
 
 _UNEVEN_COLUMNS = (
     "among", "skewness", "low", "high", "chance", "Gini", "low", "high", "chance", "never, %", "chance, %",
-    "most, times",
+    "most",
 )  # fmt: skip
 
 
