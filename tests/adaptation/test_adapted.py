@@ -302,7 +302,7 @@ def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
 
 def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one() -> None:
     stream, settings = stream_of(11, queries=40), replace(PLAIN, causal=True)
-    model, seen, here = model_of(stream), Seen(stream.texts, stream.sentences), all_aids().fresh()
+    model, seen, here = model_of(stream, settings, all_aids()), Seen(stream.texts, stream.sentences), all_aids().fresh()
     plain, corrected = (
         pseudo_pairs(model.source, seen, np.arange(40), model.gallery, replace(settings, causal=causal), here).columns
         for causal in (False, True)

@@ -56,7 +56,8 @@ class TestTimeMatcher(nn.Module):
         learnable(matcher, settings.learns, settings.objective)
         self.settings, self._aids, self._videos = settings, aids, videos
         self.source: Any = _frozen(matcher)
-        self._at_source = gallery_of(self.source, videos)
+        drift = settings.safety.drift and aids.statistics is not None
+        self._at_source = gallery_of(self.source, videos, vectors=settings.causal or drift)
         self.reset()
 
     def reset(self) -> None:
@@ -104,7 +105,7 @@ class TestTimeMatcher(nn.Module):
     def gallery(self) -> Gallery:
         """The clips as the adapted model keeps them; encoded anew once it has learned."""
         if self._gallery is None:
-            self._gallery = gallery_of(self.teacher, self._videos)
+            self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
 
     def encode_text(self, text: TextBatch) -> Any:
@@ -251,6 +252,7 @@ class TestTimeMatcher(nn.Module):
             return True
         if self.drift is None or (online and not self.drift.found):
             text, video = statistics
+            assert self._at_source.vectors is not None
             captions = mean_shift(vectors_of(self.source, seen.texts), int(text.size), text.mean, text.covariance)
             clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
             self._asked += 1
@@ -259,15 +261,19 @@ class TestTimeMatcher(nn.Module):
         return self.drift.found
 
 
-def gallery_of(matcher: Any, videos: VideoFeatures) -> Gallery:
-    """The clips as a matcher keeps them, in main memory."""
+def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> Gallery:
+    """The clips as a matcher keeps them, in main memory, with their vectors or without."""
+    return Gallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
+
+
+def _vectors(matcher: Any, videos: VideoFeatures) -> Tensor:
     starts = range(0, len(videos.ids), AT_ONCE)
     with torch.no_grad(), evaluating(matcher):
         parts = [
             video_vectors(matcher, to_device(video_batch(videos, slice(start, start + AT_ONCE)), device_of(matcher)))
             for start in starts
         ]
-    return Gallery(encode_videos(matcher, videos), torch.cat(parts).cpu())
+    return torch.cat(parts).cpu()
 
 
 def _frozen(matcher: Any) -> Any:

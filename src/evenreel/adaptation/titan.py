@@ -108,10 +108,10 @@ class Seen(NamedTuple):
 
 
 class Gallery(NamedTuple):
-    """The clips, as the model keeps them, and (V, D) their vectors."""
+    """The clips, as the model keeps them, and (V, D) their vectors, where the correction or the test of drift asks."""
 
     encoded: Encoded
-    vectors: Tensor
+    vectors: Tensor | None
 
 
 class PseudoPairs(NamedTuple):
@@ -174,7 +174,7 @@ def pseudo_pairs(
     queries = int((there < len(own)).sum())
     texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
     if settings.causal and len(there):
-        assert aids.correction is not None
+        assert aids.correction is not None and gallery.vectors is not None
         candidates = likeliest(own_scores, columns, aids.correction.settings.eta)
         columns = _corrected(vectors_of(matcher, texts), gallery.vectors, candidates, settings, aids)
     return PseudoPairs(texts, columns, doubt, queries, made)
