@@ -43,27 +43,23 @@ def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
 
     All but the first two choose among the `eta` clips that the model scores highest.
     """
-    gallery = gallery_of(model, split.videos)
+    gallery = gallery_of(model, split.videos, vectors=True)
     scores, q, v = scored(model, split.texts, gallery.encoded), vectors_of(model, split.texts), gallery.vectors
+    assert v is not None and prepared.correction is not None
     candidates = likeliest(scores, one_way(scores), eta)
     cosines = np.take_along_axis((q @ v.T).numpy(), candidates, axis=1)
-    assert prepared.correction is not None
     source, target = prepared.correction, copy.deepcopy(prepared.correction)
     fit_target(target, q, v, candidates, prepared.target_confounders(split.videos))
     right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
-    rows, chosen = (
-        np.arange(len(scores)),
-        {
-            "the model's first clip": candidates[:, 0],
-            "rematched": rematch(scores, MatchSettings()),
-            "cosine of the vectors that the correction judges by": candidates[
-                np.arange(len(scores)), cosines.argmax(1)
-            ],
-            "correction, source stage": choose(source, q, v, candidates).columns,
-            "correction, both stages": choose(target, q, v, candidates).columns,
-            "ranks of correction and model": choose(target, q, v, candidates, "ranks").columns,
-        },
-    )
+    rows = np.arange(len(scores))
+    chosen = {
+        "the model's first clip": candidates[:, 0],
+        "rematched": rematch(scores, MatchSettings()),
+        "cosine of the vectors that the correction judges by": candidates[rows, cosines.argmax(1)],
+        "correction, source stage": choose(source, q, v, candidates).columns,
+        "correction, both stages": choose(target, q, v, candidates).columns,
+        "ranks of correction and model": choose(target, q, v, candidates, "ranks").columns,
+    }
     found: Rows = {CHOICE + name: {RIGHT: 100 * float(right[rows, columns].mean())} for name, columns in chosen.items()}
     best = np.take_along_axis(right, candidates, axis=1).any(axis=1).mean()
     return found | {f"{CHOICE}best of {eta}": {RIGHT: 100 * float(best)}}
@@ -72,15 +68,16 @@ def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
 def without_words(model: Matcher, stream: Stream, split: Split, aids: Aids) -> Rows:
     """How many counterfactual captions get a clip that shows what the whole caption names, and how many of these do."""
     assert aids.encode is not None and aids.tagger is not None
-    gallery = gallery_of(model, split.videos)
+    gallery = gallery_of(model, split.videos, vectors=False)
     scores, tagged = scored(model, stream.texts, gallery.encoded), aids.tagger.tag(stream.sentences)
     right = showing(split.corpus, list(stream.texts.ids), list(split.videos.ids))
     found: Rows = {}
     for beta in BETAS:
         made = counterfactuals(stream.sentences, tagged, one_way(scores), CounterfactualSettings(beta=beta))
         less = scored(model, aids.encode([one.text for one in made]), gallery.encoded)
-        labels, queries = rematch(np.concatenate([scores, less]), MatchSettings()), [one.query for one in made]
-        for name, columns in (("whole", labels[queries]), ("without the word", labels[len(scores) :])):
+        queries = [one.query for one in made]
+        whole, without = (rematch(one, MatchSettings()) for one in (scores, np.concatenate([scores, less])))
+        for name, columns in (("whole", whole[queries]), ("without the word", without[len(scores) :])):
             share = 100 * float(right[queries, columns].mean())
             found[f"{CHOICE}captions of clips with more than {beta} queries, {name}"] = {RIGHT: share}
     return found
