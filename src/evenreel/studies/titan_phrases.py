@@ -224,6 +224,7 @@ def _judged(found: Labelled, texts: TextFeatures, column: int) -> list[tuple[flo
     scores = scored(source, texts, gallery.encoded)[:, column]
     vectors = vectors_of(source, texts)
     asked = np.full((len(texts.ids), 1), column)
+    assert gallery.vectors is not None  # the study asks for the correction
     sides = [expit(judged(one, vectors, gallery.vectors, asked))[:, 0] for one in found.corrections]
     return [tuple(map(float, row)) for row in zip(scores, *sides, strict=True)]  # type: ignore[misc]
 
