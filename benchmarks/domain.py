@@ -376,10 +376,11 @@ def labels_of(done: Adaptation, split: Split, online: bool) -> Figures:
     """
     figures: Figures = {CHANGED: 100 * done.report.first_changed}
     steps = [step for step in done.report.steps if step.labels]
+    right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
     for step in steps:
-        figures |= {by_step(name, step.number): value for name, value in right_of(step.labels, split).items()}
+        figures |= {by_step(name, step.number): value for name, value in right_of(step.labels, split, right).items()}
     if last := steps if online else steps[-1:]:
-        figures |= right_of([pair for step in last for pair in step.labels], split)
+        figures |= right_of([pair for step in last for pair in step.labels], split, right)
         figures[MADE] = float(sum(step.counterfactual for step in last))
     return figures
 

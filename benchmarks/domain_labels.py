@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
 from benchmarks.planted import Split, showing
@@ -30,10 +31,9 @@ def by_step(name: str, number: int) -> str:
     return f"{name}, step {number}"
 
 
-def right_of(labels: Sequence[tuple[str, str]], split: Split) -> Figures:
-    """Of pairs of a caption and a clip."""
+def right_of(labels: Sequence[tuple[str, str]], split: Split, right: NDArray[np.float64]) -> Figures:
+    """Of pairs of a caption and a clip, where `right` is (Q, V) what each clip of the split shows (`showing`)."""
     rows, columns = ({one: n for n, one in enumerate(ids)} for ids in (split.texts.ids, split.videos.ids))
-    right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
     hits = [right[rows[query], columns[clip]] for query, clip in labels]
     return {RIGHT: 100 * float(np.mean(hits)), COVERED: 100 * len({clip for _, clip in labels}) / len(columns)}
 
@@ -66,7 +66,10 @@ def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
 
 
 def without_words(model: Matcher, stream: Stream, split: Split, aids: Aids) -> Rows:
-    """How many counterfactual captions get a clip that shows what the whole caption names, and how many of these do."""
+    """How many counterfactual captions get a clip that shows what the whole caption names, and how many of these do.
+
+    Nothing of a beta that makes no such caption.
+    """
     assert aids.encode is not None and aids.tagger is not None
     gallery = gallery_of(model, split.videos, vectors=False)
     scores, tagged = scored(model, stream.texts, gallery.encoded), aids.tagger.tag(stream.sentences)
@@ -74,6 +77,8 @@ def without_words(model: Matcher, stream: Stream, split: Split, aids: Aids) -> R
     found: Rows = {}
     for beta in BETAS:
         made = counterfactuals(stream.sentences, tagged, one_way(scores), CounterfactualSettings(beta=beta))
+        if not made:
+            continue
         less = scored(model, aids.encode([one.text for one in made]), gallery.encoded)
         queries = [one.query for one in made]
         whole, without = (rematch(one, MatchSettings()) for one in (scores, np.concatenate([scores, less])))

@@ -62,7 +62,7 @@ def info_nce_bound(scores: Tensor, same: Tensor | None = None) -> Tensor:
     1.3863
     >>> info_nce_bound(torch.zeros(4, 4)).item()
     0.0
-    >>> pairs = torch.tensor([0, 1, 0, 1])  # each value twice: two are left to tell apart, log 2 and a little
+    >>> pairs = torch.tensor([0, 1, 0, 1])  # each value twice: itself and two others are left, log 3
     >>> round(info_nce_bound(100.0 * (pairs[:, None] == pairs), pairs[:, None] == pairs).item(), 4)
     1.0986
     """
