@@ -282,7 +282,7 @@ def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
     with (tmp_path / "huge.png").open("wb") as file:
         file.truncate(500 * 2**20)
     expected = {
-        "bomb": "the limit is 40,000,000",
+        "bomb": "40,000,000 in all are decoded",
         "drawing": "in no format that can be read",
         "cut": "picture",
         "huge": "50 MiB",

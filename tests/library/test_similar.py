@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from PIL import Image
 import evenreel
 from evenreel.config import MediaLimits
 from evenreel.encoders import loading
-from evenreel.errors import NotFoundError, UsageError
+from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.library import Library
 from evenreel.library.image import MAX_BYTES, read_image
+from evenreel.media.image_file import ImageReader
 from evenreel.types import FloatArray, Pixels
 
 from .fakes import WordsEncoder, encode, on_disk, paths
@@ -126,24 +128,33 @@ def test_a_picture_is_given_as_a_file_as_bytes_or_as_pixels(place: Path, tmp_pat
     with evenreel.open_library(place, encoder=SeesOneThing()) as library:
         as_bytes = library.search_image(png(), k=2)
         assert library.search_image(tmp_path / "still.png", k=2) == as_bytes
-        assert library.search_pixels(read_image(png(), MediaLimits()), k=2) == as_bytes
+        assert library.search_pixels(read_image(png()), k=2) == as_bytes
         assert {hit.clip_id for hit in as_bytes.hits} == {"tram", "tram again"}
+
+
+NO_FORMAT = "The picture cannot be read: it is in no format that can be read; these can be: PNG, JPEG, WEBP, GIF, BMP."
 
 
 @pytest.mark.parametrize(
     ("picture", "sentence"),
     [
-        (b"", "The picture is in no format that can be read; these can be: PNG, JPEG, WEBP, GIF, BMP."),
-        (b"<svg/>", "The picture is in no format that can be read; these can be: PNG, JPEG, WEBP, GIF, BMP."),
+        (b"", NO_FORMAT),
+        (b"<svg/>", NO_FORMAT),
         (bytes(MAX_BYTES + 2**20), "The picture has 51 MiB, the limit is 50 MiB."),
-        (png((100, 101)), "The picture has 101 x 100 pixels, the limit is 10,000."),
+        (
+            png((100, 101)),
+            "The picture cannot be read: it has 101 x 100 pixels, at most 16,384 a side and 10,000 in all are decoded; "
+            "make it smaller.",
+        ),
     ],
     ids=["empty", "drawing", "large", "many pixels"],
 )
-def test_bytes_are_refused_as_files_are(picture: bytes, sentence: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        read_image(picture, MediaLimits(max_pixels=10_000))
-    assert str(caught.value) == sentence
+def test_bytes_are_refused_as_files_are(picture: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(picture)
+    for given_as, name in ((picture, "The picture"), (tmp_path / "picture", f"The picture {tmp_path / 'picture'}")):
+        with pytest.raises(UsageError) as caught:
+            read_image(given_as, MediaLimits(max_pixels=10_000))
+        assert str(caught.value) == sentence.replace("The picture", name)
 
 
 @settings(max_examples=200)
@@ -158,7 +169,11 @@ def test_damaged_pictures_are_read_or_refused_in_a_sentence(
     damaged = bytearray(png(form=form))
     for place, value in changes:
         damaged[place % len(damaged)] = value
+    reader = ImageReader(asdict(MediaLimits()))
     try:
-        assert read_image(bytes(damaged[:kept]), MediaLimits()).shape[2] == 3
-    except UsageError as error:
-        assert str(error).startswith("The picture ")
+        ((_, pixels),) = reader({"array": np.frombuffer(bytes(damaged[:kept]), np.uint8)})
+    except MediaError as error:
+        assert error.reason in {"not_media", "too_large", "damaged"}
+    else:
+        assert pixels is not None
+        assert pixels.shape[2] == 3

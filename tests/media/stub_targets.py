@@ -73,3 +73,19 @@ class Stub:
         for number in range(task["count"]):
             time.sleep(task["pause_s"])
             yield {"number": number}, None
+
+
+class HangingImages:
+    """Decodes pictures, and hangs on those that are `hang` and the path of a file, which it makes."""
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        from evenreel.media.image_file import ImageReader
+
+        self._reader = ImageReader(limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        content = task["array"].tobytes()
+        while content.startswith(b"hang"):
+            open(content[4:], "wb").close()
+            time.sleep(60)
+        yield from self._reader(task)

@@ -1,70 +1,88 @@
-"""A picture as a query: untrusted too, so formats, bytes and pixels are limited before anything is decoded."""
+"""A picture as a query: untrusted too, so it is decoded in a process of its own, which can be killed."""
 
 from __future__ import annotations
 
+import os
 import re
-import struct
-import warnings
-from io import BytesIO
+import stat
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from evenreel.config import MediaLimits
-from evenreel.errors import UsageError
+from evenreel.errors import MediaError, UsageError
+from evenreel.media.workers import Worker
 from evenreel.types import Pixels
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 MAX_BYTES = 50 * 2**20
+IMAGE_LIMITS = MediaLimits(stall_timeout_s=10.0, memory_bytes=1536 * 2**20)
+"""What one picture may cost. The largest that may be sent take about a second and 900 MiB."""
+
+READER = "evenreel.media.image_file:ImageReader"
 
 
-def read_image(picture: Path | bytes, limits: MediaLimits) -> Pixels:
-    """A picture, a file or the bytes of one, as upright RGB (H, W, 3); transparent parts become white.
+def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
+    """A process that decodes pictures for `decode_image`; it starts with the first one, and the caller closes it."""
+    return Worker(READER, {"limits": asdict(limits)}, limits)
+
+
+def decode_image(content: bytes, worker: Worker, name: str = "The picture") -> Pixels:
+    """Decode the bytes of a picture file to upright RGB (H, W, 3); transparent parts become white.
+
+    Args:
+        content: the bytes.
+        worker: of `image_worker`; it may be used again whatever comes of this picture.
+        name: what an error calls the picture.
 
     Raises:
-        UsageError: it is not a picture of an allowed format, or too large.
+        UsageError: it is not a picture of an allowed format, damaged, or costs more than it may.
+        EvenreelError: no process can be started.
     """
-    if isinstance(picture, bytes):
-        _check_size("The picture", len(picture))
-        return _decoded("The picture", BytesIO(picture), limits)
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(picture)):
-        raise UsageError(f"{picture} is an address; nothing is fetched: save the picture and give its file name.")
-    told = f"The picture {picture}"
+    _check_bytes(name, len(content))
     try:
-        if not picture.is_file():
-            raise UsageError(f"{told} does not exist or is not a file.")
-        _check_size(told, picture.stat().st_size)
-        with picture.open("rb") as file:
-            return _decoded(told, file, limits)
+        ((_, pixels),) = worker.run({}, np.frombuffer(content, np.uint8))
+    except MediaError as error:
+        raise UsageError(f"{name} cannot be read: {error}.") from error
+    assert pixels is not None
+    return pixels
+
+
+def read_image(picture: Path | bytes, limits: MediaLimits = IMAGE_LIMITS) -> Pixels:
+    """Read a picture, a file or the bytes of one, in a process of its own; see `decode_image`.
+
+    Raises:
+        UsageError: there is no such file, or `decode_image` refuses it.
+    """
+    name, content = ("The picture", picture) if isinstance(picture, bytes) else _content(picture)
+    with closing(image_worker(limits)) as worker:
+        return decode_image(content, worker, name)
+
+
+def _content(path: Path) -> tuple[str, bytes]:
+    """What an error calls a file, and its bytes."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise UsageError(f"{path} is an address; nothing is fetched: save the picture and give its file name.")
+    name = f"The picture {path}"
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise UsageError(f"{name} does not exist or is not a file.")
+            _check_bytes(name, found.st_size)
+            return name, file.read(MAX_BYTES)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(f"{name} does not exist or is not a file.") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{told} cannot be read: {error}.") from error
+        raise UsageError(f"{name} cannot be read: {error}.") from error
 
 
-def _check_size(told: str, size_bytes: int) -> None:
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, or a pipe that nobody writes to."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _check_bytes(name: str, size_bytes: int) -> None:
     if size_bytes > MAX_BYTES:
-        raise UsageError(f"{told} has {size_bytes / 2**20:,.0f} MiB, the limit is {MAX_BYTES >> 20} MiB.")
-
-
-def _decoded(told: str, file: IO[bytes], limits: MediaLimits) -> Pixels:
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of many pixels, where the limit below is stricter, and of damaged tags
-            with Image.open(file, formats=FORMATS) as image:
-                width, height = image.size
-                if width * height > limits.max_pixels:
-                    raise UsageError(f"{told} has {width} x {height} pixels, the limit is {limits.max_pixels:,}.")
-                upright = ImageOps.exif_transpose(image)
-                if not upright.has_transparency_data:
-                    return np.asarray(upright.convert("RGB"))
-                upright = upright.convert("RGBA")
-    except UnidentifiedImageError as error:
-        raise UsageError(f"{told} is in no format that can be read; these can be: {', '.join(FORMATS)}.") from error
-    except Image.DecompressionBombError as error:
-        raise UsageError(f"{told} has too many pixels, the limit is {limits.max_pixels:,}.") from error
-    except (OSError, ValueError, SyntaxError, struct.error) as error:  # all of them are what Pillow raises for damage
-        raise UsageError(f"{told} cannot be read: {error}.") from error
-    white = Image.new("RGBA", upright.size, "white")
-    return np.asarray(Image.alpha_composite(white, upright).convert("RGB"))
+        raise UsageError(f"{name} has {size_bytes / 2**20:,.0f} MiB, the limit is {MAX_BYTES >> 20} MiB.")

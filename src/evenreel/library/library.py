@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenreel.config import RERANK_DEPTH, MediaLimits
+from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
@@ -138,7 +138,7 @@ class Library:
         """
         from evenreel.library.image import read_image
 
-        return self.search_pixels(read_image(image, MediaLimits()), k, where, neutral_source=neutral_source)
+        return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source)
 
     def search_pixels(
         self, pixels: Pixels, k: int = 10, where: str | None = None, *, neutral_source: bool = False

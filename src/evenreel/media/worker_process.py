@@ -32,10 +32,10 @@ def main() -> None:
     write_message(messages, {"kind": "ready"})
     while True:
         try:
-            task, _ = read_message(tasks)
+            task, array = read_message(tasks)
         except EOFError:
             return
-        _serve(answer, task, messages)
+        _serve(answer, task if array is None else {**task, "array": array}, messages)
 
 
 def _serve(answer: Answer, task: dict[str, Any], messages: IO[bytes]) -> None:

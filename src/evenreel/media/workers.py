@@ -95,8 +95,12 @@ class Worker:
         self._closed = False
         self._lock = threading.Lock()
 
-    def run(self, task: dict[str, Any]) -> Iterator[Message]:
+    def run(self, task: dict[str, Any], array: np.ndarray[Any, Any] | None = None) -> Iterator[Message]:
         """Stream the messages that answer one task.
+
+        Args:
+            task: what is to be done, JSON-able.
+            array: goes with it; the child finds it in the task as `array`.
 
         Raises:
             MediaError: the task failed, or the child crashed, hung or grew too large and was killed; the next
@@ -106,7 +110,7 @@ class Worker:
         process = self._process or self._start()
         finished = False
         try:
-            write_message(_pipe(process.stdin), task)
+            write_message(_pipe(process.stdin), task, array)
             while True:
                 header, array = self._receive(process, self._limits.stall_timeout_s)
                 kind = header.pop("kind")

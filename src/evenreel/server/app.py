@@ -25,6 +25,7 @@ from evenreel.server.pictures import Pictures
 from evenreel.server.retry import Retrier
 from evenreel.server.routes import Api
 from evenreel.server.settings import ServeSettings
+from evenreel.server.uploads import Uploads
 
 log = logging.getLogger("evenreel")
 
@@ -61,16 +62,19 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         LibraryError: there is no library, or it is damaged or of another version.
     """
     settings = settings or ServeSettings()
-    desk, pictures, retrier = Desk(library, settings), Pictures(settings), Retrier(library)
+    desk, pictures, uploads = Desk(library, settings), Pictures(settings), Uploads(settings)
+    retrier = Retrier(library)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         desk.start()
         pictures.start()
+        uploads.start()
         try:
             yield
         finally:
             retrier.close()
+            uploads.close()
             pictures.close()
             desk.close()
 
@@ -83,7 +87,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.include_router(Api(desk, pictures, retrier, settings).router())
+    app.include_router(Api(desk, pictures, uploads, retrier, rerank_depth=settings.rerank_depth).router())
     _add_pages(app)
     _add_errors(app)
     app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too

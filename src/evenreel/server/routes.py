@@ -10,21 +10,21 @@ from collections.abc import Callable, Hashable
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from evenreel.errors import NotFoundError
 from evenreel.library import Library
 from evenreel.library.contents import ClipMedia, Located
-from evenreel.library.image import read_image
 from evenreel.server import answers
 from evenreel.server.answers import Searched
-from evenreel.server.desk import BusyError, Desk
+from evenreel.server.desk import Desk
 from evenreel.server.media_files import OpenedFile, media_type, open_beneath
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
 from evenreel.server.retry import Retrier
-from evenreel.server.settings import MOST_RESULTS, ServeSettings
+from evenreel.server.settings import MOST_RESULTS
+from evenreel.server.uploads import Uploads
 
 log = logging.getLogger("evenreel")
 
@@ -32,8 +32,6 @@ LATEST_S = 1e6
 FILES_AT_ONCE = 200
 FURTHEST_FILE = 10**9
 LONGEST_QUERY = 2_000
-RECEIVING, DECODING = 8, 2
-"""Pictures at a time; decoded, each may take some hundred megabytes."""
 EVERYWHERE = (400, 401, 403, 422, 503)
 """Refusals of every address: host, token, origin, a parameter that is none, too many waiting."""
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
@@ -63,13 +61,16 @@ class Api:
     Args:
         desk: asks the library.
         pictures: makes stills and previews.
+        uploads: receives and decodes pictures to search by.
         retrier: tries again what was set aside.
-        settings: limits of uploads.
+        rerank_depth: how many clips a matcher orders anew.
     """
 
-    def __init__(self, desk: Desk, pictures: Pictures, retrier: Retrier, settings: ServeSettings) -> None:
-        self._desk, self._pictures, self._retrier, self._settings = desk, pictures, retrier, settings
-        self._receiving, self._decoding = _Places(RECEIVING), _Places(DECODING)
+    def __init__(
+        self, desk: Desk, pictures: Pictures, uploads: Uploads, retrier: Retrier, *, rerank_depth: int
+    ) -> None:
+        self._desk, self._pictures, self._uploads, self._retrier = desk, pictures, uploads, retrier
+        self._rerank_depth = rerank_depth
 
     def router(self) -> APIRouter:
         """All routes below `/api`."""
@@ -111,7 +112,7 @@ class Api:
         """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
-        depth = self._settings.rerank_depth
+        depth = self._rerank_depth
 
         def found(library: Library) -> Searched:
             return Searched(
@@ -126,10 +127,7 @@ class Api:
     ) -> Response:
         """Clips by a picture, which is the body of the request."""
         self._desk.need_vision()
-        with self._receiving:
-            picture = await self._received(request)
-        with self._decoding:
-            pixels = await asyncio.to_thread(read_image, picture, self._settings.limits)
+        async with self._uploads.picture(request) as pixels:
             return await self._found(
                 lambda library: Searched(library.search_pixels(pixels, k, where, neutral_source=neutral), where)
             )
@@ -224,20 +222,6 @@ class Api:
             return _json(await self._desk.ask(question))
         return _json(await self._desk.ask_once(key, question, rerank=rerank))
 
-    async def _received(self, request: Request) -> bytes:
-        """The body of a request, within the limits of size and time."""
-        kind = request.headers.get("content-type", "")
-        if not kind.startswith(("image/", "application/octet-stream")):
-            raise HTTPException(415, "Send the picture itself as the body, with its type, for example image/jpeg.")
-        declared = request.headers.get("content-length", "0")
-        most = self._settings.max_upload_bytes
-        if not declared.isdecimal() or int(declared) > most:
-            raise HTTPException(413, f"The picture is too large; at most {most >> 20} MiB are read.")
-        try:
-            return await asyncio.wait_for(_body(request, most), self._settings.upload_timeout_s)
-        except asyncio.TimeoutError as error:
-            raise HTTPException(408, "The picture came too slowly; send it again.") from error
-
 
 def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[str, Any]:
     """What the OpenAPI document says of an address: what it answers with, a record or a media type, and refusals."""
@@ -250,21 +234,6 @@ def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json")
-
-
-class _Places:
-    """A few places; who finds them taken does not wait."""
-
-    def __init__(self, count: int) -> None:
-        self._free = count
-
-    def __enter__(self) -> None:
-        if not self._free:
-            raise BusyError("Other pictures are being searched for; try again in a moment.")
-        self._free -= 1
-
-    def __exit__(self, *_: object) -> None:
-        self._free += 1
 
 
 async def _opened(clip: ClipMedia) -> tuple[Located, int]:
@@ -296,12 +265,3 @@ async def _unchanged(clip: ClipMedia) -> Located:
     file, descriptor = await _opened(clip)
     os.close(descriptor)
     return file
-
-
-async def _body(request: Request, most: int) -> bytes:
-    received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        if len(received) > most:
-            raise HTTPException(413, f"The picture is too large; at most {most >> 20} MiB are read.")
-    return bytes(received)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.errors import UsageError
+from evenreel.library.image import IMAGE_LIMITS
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
@@ -48,6 +49,7 @@ class ServeSettings:
         cache: folder of stills and previews.
         cache_bytes: how much of them is kept.
         limits: what making one of them may cost.
+        image_limits: what decoding a picture may cost that is searched by.
 
     Raises:
         UsageError: there is no such port; the address is open to others and there is no token; the token is short;
@@ -72,6 +74,7 @@ class ServeSettings:
     cache: Path = field(default_factory=default_cache)
     cache_bytes: int = 2 * 2**30
     limits: MediaLimits = field(default_factory=lambda: MediaLimits(stall_timeout_s=30.0))
+    image_limits: MediaLimits = IMAGE_LIMITS
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= LAST_PORT:
