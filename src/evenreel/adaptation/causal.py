@@ -33,7 +33,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.losses.mutual_information import gaussian_log_likelihood, info_nce_bound
-from evenreel.matchers.ranges import AT_LEAST_0, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
+from evenreel.settings_checks import AT_LEAST_0, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
 from evenreel.types import FloatArray
 
 Aggregate = Literal["sigmoid_mean", "sigmoid"]

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from evenreel.adaptation.causal import CausalCorrection, CausalSettings
 from evenreel.adaptation.settings import Decides
 from evenreel.errors import UsageError
-from evenreel.matchers.ranges import ABOVE_0, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, check_settings, whole
 from evenreel.training.pairs import Pairs
 
 Rows = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Literal
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.errors import UsageError
-from evenreel.matchers.ranges import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
+from evenreel.settings_checks import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
 
 Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
 Decides = Literal["correction", "ranks"]

@@ -28,7 +28,7 @@ from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.ranges import ABOVE_0, AT_LEAST_0, SHARE, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, check_settings, whole
 
 MOST_LOG_SCALE = 2.0
 """A coupling stretches no number by more than e to the power of this, so that nothing overflows far from the source."""

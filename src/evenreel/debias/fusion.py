@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.matchers.ranges import Allowed, check_settings
+from evenreel.settings_checks import Allowed, check_settings
 from evenreel.types import ScoreBlocks
 
 MOST_SCORES = 2**27

@@ -20,7 +20,7 @@ from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
 from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.ranges import AT_LEAST_0, check_settings, number, one_of
+from evenreel.settings_checks import AT_LEAST_0, check_settings, number, one_of
 from evenreel.similarity.states import State, row_count, take_rows
 from evenreel.similarity.tiles import evaluating
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, seen_by_tower
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.ranges import SHARE, check_settings, one_of
+from evenreel.settings_checks import SHARE, check_settings, one_of
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from evenreel.matchers.bima_text import BiasHead, Gaussian, mean_draw
 from evenreel.matchers.bima_video import ElementAttention, SceneElements, SceneSettings
 from evenreel.matchers.caption_decoder import CaptionDecoder, DecoderSettings
 from evenreel.matchers.caption_words import CaptionWords, WrittenCaptions
-from evenreel.matchers.ranges import FINITE, check_settings, one_of, whole
 from evenreel.matchers.wti import Wti, weighted_tokens
+from evenreel.settings_checks import FINITE, check_settings, one_of, whole
 from evenreel.similarity.interaction import Tokens
 from evenreel.similarity.pooling import masked_mean
 

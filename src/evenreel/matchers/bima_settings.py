@@ -11,7 +11,8 @@ from evenreel.errors import UsageError
 from evenreel.losses.variational import Reduction
 from evenreel.matchers.caption_words import vocabulary_of
 from evenreel.matchers.fitting import LearnedFrom
-from evenreel.matchers.ranges import (
+from evenreel.matchers.wti import WtiSettings
+from evenreel.settings_checks import (
     ABOVE_0,
     AT_LEAST_0,
     FINITE,
@@ -24,7 +25,6 @@ from evenreel.matchers.ranges import (
     one_of,
     whole,
 )
-from evenreel.matchers.wti import WtiSettings
 
 _BALANCE = Allowed("adaptive, none or a number", lambda value: value in ("adaptive", "none") or FINITE.holds(value))
 

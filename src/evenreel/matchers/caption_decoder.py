@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from evenreel.losses.variational import Reduction, token_nll
 from evenreel.matchers.caption_words import WrittenCaptions
-from evenreel.matchers.ranges import check_heads
+from evenreel.settings_checks import check_heads
 
 
 @dataclass(frozen=True)

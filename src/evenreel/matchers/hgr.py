@@ -24,7 +24,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatc
 from evenreel.matchers.fitting import LearnedFrom
 from evenreel.matchers.hgr_text import GraphTexts, Most, numbered
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import (
+from evenreel.settings_checks import (
     ABOVE_0_TO_1,
     AT_LEAST_0,
     SHARE,

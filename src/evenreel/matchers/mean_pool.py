@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import ABOVE_0, check_settings
+from evenreel.settings_checks import ABOVE_0, check_settings
 from evenreel.similarity.pooling import masked_mean
 
 

@@ -22,8 +22,8 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import ABOVE_0, AT_LEAST_0, SHARE, check_settings, one_of, whole
 from evenreel.matchers.x_pool import TextConditionedPooling
+from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, check_settings, one_of, whole
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import row_count, take_rows
 

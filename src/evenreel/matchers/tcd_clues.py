@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from evenreel.matchers.ranges import check_heads
+from evenreel.settings_checks import check_heads
 from evenreel.similarity.clues import Rows, Weighing, by_head, every_row, products, row_logits, summed, taken
 from evenreel.similarity.pooling import masked_softmax
 

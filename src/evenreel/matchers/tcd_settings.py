@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evenreel.losses.calibration import CycleForm
-from evenreel.matchers.ranges import (
+from evenreel.settings_checks import (
     ABOVE_0,
     AT_LEAST_0,
     TRUE_OR_FALSE,

@@ -19,7 +19,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import Rows
-from evenreel.matchers.ranges import ABOVE_0, SHARE, check_heads, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 

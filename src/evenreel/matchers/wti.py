@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, one_of, whole
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.settings_checks import ABOVE_0, SHARE, check_settings, one_of, whole
 from evenreel.similarity.interaction import Tokens, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 

@@ -18,8 +18,8 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings, whole
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.settings_checks import ABOVE_0, SHARE, check_settings, whole
 from evenreel.similarity.attention import attend
 from evenreel.similarity.chunks import Side, in_chunks
 from evenreel.similarity.interaction import token_products

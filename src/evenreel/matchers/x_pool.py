@@ -17,7 +17,7 @@ from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.matcher import Limits
-from evenreel.matchers.ranges import ABOVE_0, SHARE, check_settings
+from evenreel.settings_checks import ABOVE_0, SHARE, check_settings
 from evenreel.similarity.conditioned import AskingTexts, AttendedVideos, PooledVideos, centred, gram, pooled_cosines
 
 

@@ -1,0 +1,91 @@
+"""What settings may be, so that a recipe is refused before anything runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from evenreel.errors import UsageError
+
+
+class Allowed(NamedTuple):
+    """Values that a setting may have, and how a sentence calls them."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def number(words: str, holds: Callable[[float], bool]) -> Allowed:
+    """Finite numbers for which something holds; no text, no truth value and no NaN is one."""
+    return Allowed(
+        f"a number {words}".strip(),
+        lambda value: (
+            isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and holds(float(value))
+        ),
+    )
+
+
+def whole(least: int) -> Allowed:
+    """Whole numbers from the least on.
+
+    >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0)
+    (True, False, False)
+    """
+    return Allowed(
+        f"a whole number, at least {least}",
+        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least,
+    )
+
+
+def one_of(*names: str) -> Allowed:
+    """Some words."""
+    return Allowed(" or ".join(names), lambda value: value in names)
+
+
+TRUE_OR_FALSE = Allowed("true or false", lambda value: isinstance(value, bool))
+FINITE = number("", lambda value: True)
+ABOVE_0 = number("above 0", lambda value: value > 0)
+AT_LEAST_0 = number("of at least 0", lambda value: value >= 0)
+BETWEEN_0_AND_1 = number("between 0 and 1", lambda value: 0 < value < 1)
+ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
+SHARE = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
+TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
+WORDS = Allowed(
+    "a list of words, each once",
+    lambda value: (
+        isinstance(value, (list, tuple))
+        and all(isinstance(word, str) for word in value)
+        and len(set(value)) == len(value)
+    ),
+)
+
+
+def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
+    """Hold settings to what they may be.
+
+    Args:
+        owner: what a recipe calls the matcher, or what the settings are of.
+        settings: an object with the attributes below.
+        allowed: by attribute.
+
+    Raises:
+        UsageError: one is something else.
+    """
+    for name, values in allowed.items():
+        if not values.holds(given := getattr(settings, name)):
+            raise UsageError(f"The setting {name} of {owner} is {given!r}; it must be {values.words}.")
+
+
+def check_heads(dimension: int, heads: int) -> None:
+    """Hold a number of attention heads to what divides the features.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if dimension % heads:
+        raise UsageError(
+            f"Features of length {dimension} cannot be split among {heads} attention heads; "
+            f"choose a number of heads that divides {dimension}."
+        )

@@ -1,0 +1,133 @@
+"""Settings out of their range are refused in a sentence when they are made, before a matcher is built."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from evenreel.errors import UsageError
+from evenreel.matchers import MATCHERS
+from evenreel.matchers.adapter import AdapterSettings
+
+NO_NUMBERS = (math.nan, math.inf, "0.01", True, None)
+BAD: dict[str, tuple[Any, ...]] = {
+    "temperature": (0, -1.0, *NO_NUMBERS),
+    "attention_temperature": (0.0, -1, *NO_NUMBERS),
+    "radius": (0.0, -2, *NO_NUMBERS),
+    "dropout": (1.0, 2, -0.1, *NO_NUMBERS),
+    "prior_std": (-1, *NO_NUMBERS),
+    "support_weight": (-1, *NO_NUMBERS),
+    "layers": (0, -1, 1.5, *NO_NUMBERS),
+    "temporal_layers": (-1, 2.0, *NO_NUMBERS),
+    "weight_layers": (0, 2.5, *NO_NUMBERS),
+    "heads": (0, -2, *NO_NUMBERS),
+    "max_frames": (0, -1, *NO_NUMBERS),
+    "max_words": (0, -1, *NO_NUMBERS),
+    "trials": (0, *NO_NUMBERS),
+    "noise_seed": (-1, 0.5, *NO_NUMBERS),
+    "kind": ("lora", None),
+    "prior": ("cauchy", None),
+    "margin": (-0.1, 2.5, *NO_NUMBERS),
+    "margin_pos": (-0.1, 2.5, *NO_NUMBERS),
+    "mining": ("semi-hard", None),
+    "tau_neg": (0.0, 1.5, *NO_NUMBERS),
+    "tau_pos": (0, 2, *NO_NUMBERS),
+    "size": (1, 2.5, *NO_NUMBERS),
+    "word_size": (0, *NO_NUMBERS),
+    "vectors": ("", 3, True),
+    "words_at_least": (0, 1.5, *NO_NUMBERS),
+    "vocabulary": ("cut", ("cut", "cut"), (1,), None),
+    "max_verbs": (0, *NO_NUMBERS),
+    "max_nouns": (0, *NO_NUMBERS),
+    "sharpness": (-1, *NO_NUMBERS),
+    "graph_dropout": (1.0, -0.1, *NO_NUMBERS),
+    "elements": ("", 3, True),
+    "embeddings": ("", 3, True),
+    "entities": ("dog", ("dog", "dog"), (1,), None),
+    "activities": ("run", ("run", "run"), (1,), None),
+    "g": ("fixed", *NO_NUMBERS),
+    "use_entities": (1, "true", None),
+    "use_activities": (1, "true", None),
+    "residual": (1, "true", None),
+    "captioning": (1, "true", None),
+    "disentangle": (1, "true", None),
+    "lambda_cap": (-0.1, *NO_NUMBERS),
+    "lambda_rec": (-0.1, *NO_NUMBERS),
+    "lambda_kl": (-0.1, *NO_NUMBERS),
+    "lambda_orth": (-0.1, *NO_NUMBERS),
+    **dict.fromkeys(
+        ("text_condition", "preserve_mean", "confidence", "co_attention", "attention_norm", "co_residual"),
+        (1, "true", None),
+    ),
+    **dict.fromkeys(("both_ways", "normalise_index"), (1, "true", None)),
+    **dict.fromkeys(("tau", "cycle_tau"), (0, -1.0, *NO_NUMBERS)),
+    "lambda_hsc": (-0.1, *NO_NUMBERS),
+    "variance_weight": (-0.1, math.nan, math.inf, "0.01", True),
+    "modalities": ("sound", None),
+    "fusion": ("sum", None),
+    "intra": ("cross", None),
+    "types": ("sine", None),
+    "matches": ((), ("sound",), ("video", "video"), "video", None),
+    "calibration": ("ctc", None),
+    "cycle": ("hard", None),
+    "kl_on": ("content", None),
+    "reduction": ("max", None),
+    "kappa": (0, 1.5, *NO_NUMBERS),
+    "samples": (0, 1.5, *NO_NUMBERS),
+    "free_nats": (-1, *NO_NUMBERS),
+    "decoder_layers": (0, 1.5, *NO_NUMBERS),
+    "vocabulary_size": (0, 1.5, *NO_NUMBERS),
+}
+"""Every setting of every matcher is here: one that is added without a range fails the test."""
+
+CASES = [
+    pytest.param(name, setting, value, id=f"{name}-{setting}-{value!r}")
+    for name, entry in MATCHERS.items()
+    for setting in entry.settings.__dataclass_fields__
+    for value in BAD[setting]
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "value"), CASES)
+def test_out_of_range(name: str, setting: str, value: Any) -> None:
+    with pytest.raises(UsageError) as raised:
+        MATCHERS[name].settings(**{setting: value})
+    assert str(raised.value).startswith(f"The setting {setting} of {name} is {value!r}; it must be ")
+
+
+def test_what_it_must_be() -> None:
+    settings = MATCHERS["t_mass"].settings
+    for given, words in (
+        ({"trials": 0}, "is 0; it must be a whole number, at least 1."),
+        ({"radius": math.nan}, "is nan; it must be a number above 0."),
+        ({"support_weight": -1}, "is -1; it must be a number of at least 0."),
+        ({"dropout": 1.0}, "is 1.0; it must be a number of at least 0 and below 1."),
+        ({"prior": "cauchy"}, "is 'cauchy'; it must be uniform or normal."),
+    ):
+        with pytest.raises(UsageError, match=words):
+            settings(**given)
+
+
+@pytest.mark.parametrize("entry", MATCHERS.values(), ids=MATCHERS.keys())
+def test_the_ends_of_the_ranges(entry: Any) -> None:
+    ends = {
+        "temperature": 1, "dropout": 0, "prior_std": 0, "support_weight": 0, "temporal_layers": 0, "noise_seed": 0,
+        "layers": 1, "weight_layers": 1, "heads": 1, "max_frames": 1, "max_words": 1, "trials": 1,
+        "margin": 0, "margin_pos": 2, "tau_neg": 1, "tau_pos": 1, "size": 2, "word_size": 1, "words_at_least": 1,
+        "max_verbs": 1, "max_nouns": 1, "sharpness": 0, "graph_dropout": 0, "vocabulary": (), "vectors": None,
+        "elements": None, "embeddings": None, "entities": (), "activities": (), "g": -1, "lambda_cap": 0,
+        "lambda_rec": 0, "lambda_kl": 0, "lambda_orth": 0, "kappa": 1, "samples": 1, "free_nats": 0,
+        "decoder_layers": 1, "vocabulary_size": 1, "lambda_hsc": 0, "variance_weight": 0,
+    }  # fmt: skip
+    given = {name: value for name, value in ends.items() if name in entry.settings.__dataclass_fields__}
+    built = entry.settings(**given)
+    assert {name: getattr(built, name) for name in given} == given
+
+
+@pytest.mark.parametrize("given", [{"dropout": 2}, {"kind": "lora"}], ids=str)
+def test_settings_of_adapters(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"The setting {name} of the adapter is .*; it must be "):
+        AdapterSettings(**given)
