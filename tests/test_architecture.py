@@ -18,6 +18,7 @@ PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"errors", "types", "config", "files"},
+    {"arguments", "settings_checks"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},
     {"losses", "similarity"},

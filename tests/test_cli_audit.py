@@ -292,7 +292,7 @@ WRONG = [
     ("length --scores fair.npz --corpus corpus --split a --train-split a", UsageError, "both name 'a'"),
     ("length --scores fair.npz --corpus corpus --tail-classes q.txt", UsageError, "it needs verb, noun, or both"),
     ("length --scores fair.npz --corpus corpus --split test", CorpusError, "says of no clip how long it is"),
-    ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must lie between 0 and 1"),
+    ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must be a number between 0 and 1"),
     ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", ScoresError, "cannot be written"),
 ]
 

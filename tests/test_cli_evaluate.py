@@ -232,7 +232,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: st
         ("old.npz --rescore nnn --bank bad.npz", ScoresError, "is no zip file"),
         ("old.npz --rescore nnn --bank old.npy --direction v2t", UsageError, "a bank of captions"),
         ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 captions"),
-        ("old.npz --confidence 95", UsageError, "must lie between 0 and 1"),
+        ("old.npz --confidence 95", UsageError, "must be a number between 0 and 1"),
         ("old.npz --against old.npz", UsageError, "is named twice"),
         ("old.npz --against new.npz --resamples 0", UsageError, "at least one resample"),
         ("old.npz --split none", CorpusError, "No clip is left"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenreel.audits.outward import MOST_NAMES, PROPERTIES, Compared, Property, compare, outward_table
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.result import AuditSettings
+from evenreel.audits.result import AuditSettings, checked_settings
 from evenreel.audits.samples import groups_won, mean_interval, sign_test
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
@@ -101,7 +101,7 @@ def measure_confounds(
         CorpusError: no pair of the group can be measured.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     paired = pair_scores(scores, corpus, group)
     found = _Pairs.of(paired, settings)
     every = _all_compared(paired, found, corpus)

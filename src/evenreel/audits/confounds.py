@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 from evenreel.audits.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.outward import PROPERTIES
 from evenreel.audits.pairs import paired_groups, said_of
-from evenreel.audits.result import ENOUGH, AuditFigure, AuditResult, AuditSettings, AuditTable, Cell, Effect
+from evenreel.audits.result import (
+    ENOUGH,
+    AuditFigure,
+    AuditResult,
+    AuditSettings,
+    AuditTable,
+    Cell,
+    Effect,
+    checked_settings,
+)
 from evenreel.audits.words import DASH, figure_words
 from evenreel.errors import CorpusError
 from evenreel.evaluation.results import Interval
@@ -44,7 +53,7 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         CorpusError: there are no pairs, or the corpus says nothing of any property.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     groups = paired_groups(scores, corpus)
     if not groups:
         raise CorpusError(

@@ -15,7 +15,7 @@ from evenreel.audits.hubness_measures import Column, HubnessMeasures, Occurrence
 from evenreel.audits.hubness_tables import hubness_tables
 from evenreel.audits.hubness_words import hubness_method, hubness_notices, hubness_sentence
 from evenreel.audits.pairs import said_of
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings
+from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, checked_settings
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         CorpusError: there is one clip only.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     measured = measure_hubness(scores, corpus, settings)
     texts = texts_of(scores, corpus)
     asked = [texts.get(caption) for caption in scores.caption_ids]

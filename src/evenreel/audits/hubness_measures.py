@@ -19,7 +19,7 @@ from scipy.stats import binom, rankdata
 from evenreel.adaptation.balance import gini, skewness
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
-from evenreel.audits.result import ENOUGH, AuditSettings, Effect
+from evenreel.audits.result import ENOUGH, AuditSettings, Effect, checked_settings
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.results import Interval
@@ -146,7 +146,7 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         CorpusError: there is one clip only.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings, checked = settings or AuditSettings(), CheckedScores(scores)
+    settings, checked = checked_settings(scores, corpus, settings), CheckedScores(scores)
     videos = len(checked.video_ids)
     if videos < 2:
         raise CorpusError("The scores are of one clip; which clips crowd a ranking needs two or more.")

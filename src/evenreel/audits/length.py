@@ -16,7 +16,7 @@ from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.length_tables import length_tables
 from evenreel.audits.length_words import length_method, length_notices, length_sentence, unit_of
 from evenreel.audits.pairs import said_of
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings
+from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, checked_settings
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -39,7 +39,7 @@ def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     measured = measure_length(scores, corpus, settings)
     return AuditResult(
         name="length",

@@ -16,7 +16,7 @@ from evenreel.audits.length_data import ClassesHeld, LengthData
 from evenreel.audits.length_first import MAIN, FirstClips, measure_first
 from evenreel.audits.length_tail import TailClasses, tail_by_frequency
 from evenreel.audits.rank_correlation import rank_correlation
-from evenreel.audits.result import ENOUGH, AuditSettings, Effect
+from evenreel.audits.result import ENOUGH, AuditSettings, Effect, checked_settings
 from evenreel.audits.samples import mean_interval
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.stats import wilcoxon_test
@@ -108,7 +108,7 @@ def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings 
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     checked = CheckedScores(scores)
     data = LengthData.of(checked, corpus, settings.train)
     first = measure_first(checked, data, settings.band_bytes)

@@ -18,7 +18,7 @@ from evenreel.audits.pairs import said_of
 from evenreel.audits.perturbed import AS_IS
 from evenreel.audits.perturbed_tables import ends, standing_table
 from evenreel.audits.perturbed_words import STANDING_METHOD, edited_uses, interval_words, perturbed_notices
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Cell
+from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Cell, checked_settings
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -68,7 +68,7 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     measured = measure_overlay(scores, corpus, settings)
     uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
     return AuditResult(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenreel.audits.deltas import DELTA_METRICS, LOCATION_METRICS, MIX_R, location_figure, mix_r, relative_delta
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.audits.ranks import ROWS, rank_captions, rank_videos
-from evenreel.audits.result import AuditSettings
+from evenreel.audits.result import AuditSettings, checked_settings
 from evenreel.audits.samples import (
     Drawn,
     auc_interval,
@@ -115,7 +115,7 @@ def measure_source(
     """
     if location not in ("expected", "random"):
         raise UsageError(f"{location!r} is no way to place the Location deltas; there are: expected, random.")
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     paired = pair_scores(scores, corpus, group)
     ranks = rank_captions(paired, settings.band_bytes)
     columns = {row: hit_columns(hits, LOCATION_METRICS) for row, hits in ranks.hits.items()}

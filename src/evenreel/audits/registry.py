@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from evenreel.arguments import one_or_more
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.hubness import audit_hubness
 from evenreel.audits.length import audit_length
 from evenreel.audits.overlay import audit_overlay
-from evenreel.audits.result import AuditResult, AuditSettings
+from evenreel.audits.result import AuditResult, AuditSettings, checked_settings
 from evenreel.audits.source import audit_source
 from evenreel.audits.textual import audit_textual
 from evenreel.audits.visual import audit_visual
@@ -69,7 +70,8 @@ def audit(
     >>> audit("source", scores, make_corpus(clips, captions))[0].sentence[:56]
     'Too few clips to conclude: 1 real and 1 generated. What '
     """
-    names = [names] if isinstance(names, str) else list(names)
+    names = one_or_more(names)
+    settings = checked_settings(scores, corpus, settings)
     if not names:
         raise UsageError(f"No audit is named; there are: {', '.join(AUDITS)}.")
     for name in names:

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from evenreel.errors import UsageError
+from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
+from evenreel.evaluation.results import RESAMPLING
+from evenreel.settings_checks import check_settings
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -47,11 +49,24 @@ class AuditSettings:
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence < 1:
-            raise UsageError(f"The confidence is {self.confidence}; it must lie between 0 and 1.")
-        for name in ("resamples", "seed", "band_bytes"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must not be negative.")
+        check_settings("the audit", self, RESAMPLING)
+        if self.train is not None:
+            check_corpus(self.train, "train")
+        check_named(self.edited, "edited", "scores by the names of their edits", "scores")
+        for name, scores in self.edited.items():
+            check_scores(scores, f"edited[{name!r}]")
+
+
+def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:
+    """Check the kinds of an audit's arguments; the usual settings where none are given.
+
+    Raises:
+        UsageError: the scores are no `ScoreBlocks`, the corpus is no `Corpus`, or the settings are something else.
+    """
+    check_scores(scores)
+    check_corpus(corpus)
+    check_settings_kind(settings, AuditSettings)
+    return settings or AuditSettings()
 
 
 @dataclass(frozen=True)

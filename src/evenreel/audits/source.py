@@ -10,7 +10,7 @@ from evenreel.audits.deltas import MIX_R
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.paired import LocationMode, SourceMeasures, measure_source
 from evenreel.audits.pairs import paired_groups, said_of
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings
+from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, checked_settings
 from evenreel.audits.source_tables import exposure_table, paired_tables, preference_table
 from evenreel.audits.source_words import (
     PAIRED_METHOD,
@@ -58,7 +58,7 @@ def audit_source(
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
         UsageError: the location is not known.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     unpaired = measure_unpaired(scores, corpus, settings)
     groups = paired_groups(scores, corpus)
     measured = [measure_source(scores, corpus, group, settings, location=location) for group in groups]

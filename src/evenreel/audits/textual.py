@@ -23,7 +23,7 @@ from evenreel.audits.perturbed_words import (
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.result import AuditResult, AuditSettings, AuditTable
+from evenreel.audits.result import AuditResult, AuditSettings, AuditTable, checked_settings
 from evenreel.audits.samples import mean_intervals, ratio_intervals
 from evenreel.audits.words import figure_words
 from evenreel.errors import UsageError
@@ -79,7 +79,7 @@ def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or none of an edit of style.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, settings, CAPTION_PLACINGS, _main(settings.edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
     uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}

@@ -17,7 +17,7 @@ from scipy.special import stdtr, stdtrit
 from evenreel.audits.gallery import EVERY_GROUP, Gallery
 from evenreel.audits.ordered_rows import Marks, OrderedRows
 from evenreel.audits.pairs import row_bands
-from evenreel.audits.result import AuditSettings
+from evenreel.audits.result import AuditSettings, checked_settings
 from evenreel.audits.samples import mean_interval
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
@@ -91,7 +91,7 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
         CorpusError: the scores hold no real or no generated clip of the corpus.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     gallery = Gallery.of(scores, corpus)
     tallies = {name: _Tally(gallery, generated) for name, generated in gallery.generated.items()}
     exposure = _ExposureTally(gallery.generated[EVERY_GROUP], len(gallery.caption_scene))

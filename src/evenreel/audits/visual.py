@@ -18,7 +18,7 @@ from evenreel.audits.perturbed_words import (
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.result import AuditResult, AuditSettings
+from evenreel.audits.result import AuditResult, AuditSettings, checked_settings
 from evenreel.types import Corpus, ScoreBlocks
 
 NO_CONTROL = (
@@ -46,7 +46,7 @@ def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores.
     """
-    settings = settings or AuditSettings()
+    settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, settings, CLIP_PLACINGS)
     uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
     return AuditResult(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evenreel.arguments import as_path, check_corpus
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import make_folder, sync_file, sync_folder
@@ -25,8 +26,10 @@ def save_corpus(corpus: Corpus, folder: str | Path) -> None:
 
     Raises:
         CorpusError: the folder cannot be written.
+        UsageError: an argument is of the wrong kind.
     """
-    folder = Path(folder)
+    check_corpus(corpus)
+    folder = as_path(folder, "folder")
     try:
         make_folder(folder)
         _finish_save(folder)
@@ -47,8 +50,9 @@ def load_corpus(folder: str | Path) -> Corpus:
 
     Raises:
         CorpusError: there is no corpus in the folder, it cannot be read, or it breaks a rule.
+        UsageError: the folder is no path.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     for name in (CLIPS, CAPTIONS):
         if not (folder / name).is_file() and not (name == CAPTIONS and _part(folder, name).is_file()):
             raise CorpusError(

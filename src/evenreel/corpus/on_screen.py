@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from evenreel.arguments import as_path
 from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
 from evenreel.files import replacing
@@ -37,12 +38,13 @@ def make_texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return table(rows, TEXT_COLUMNS).select(*TEXT_COLUMNS)
 
 
-def save_texts(texts: pl.DataFrame | None, folder: Path) -> None:
+def save_texts(texts: pl.DataFrame | None, folder: str | Path) -> None:
     """Write the words beside a corpus; without any, those of an earlier corpus there are removed.
 
     Raises:
         CorpusError: the folder cannot be written.
     """
+    folder = as_path(folder, "folder")
     try:
         if texts is None:
             (folder / TEXTS).unlink(missing_ok=True)
@@ -53,13 +55,13 @@ def save_texts(texts: pl.DataFrame | None, folder: Path) -> None:
         raise CorpusError(f"The words on screen cannot be written to {folder} ({error}).") from error
 
 
-def load_texts(folder: Path) -> pl.DataFrame | None:
+def load_texts(folder: str | Path) -> pl.DataFrame | None:
     """The words beside a corpus, or None where it has none.
 
     Raises:
         CorpusError: the table cannot be read or lacks a column.
     """
-    path = folder / TEXTS
+    path = as_path(folder, "folder") / TEXTS
     if not path.is_file():
         return None
     try:

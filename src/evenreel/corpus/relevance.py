@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evenreel.arguments import check_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.types import Corpus
 
@@ -106,6 +107,7 @@ def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[st
     Raises:
         CorpusError: an id is not in the corpus.
     """
+    check_corpus(corpus)
     texts = corpus.captions.select("caption_id", "clip_id", pl.col("text").str.strip_chars())
     of_caption = dict(texts.select("caption_id", "text").iter_rows())
     of_clip = dict(texts.group_by("clip_id").agg("text").iter_rows())
@@ -136,6 +138,7 @@ def class_relevance(
         CorpusError: an id is not in the corpus, or no caption or no clip has classes.
         UsageError: there is no such form of the verbs' half.
     """
+    check_corpus(corpus)
     if verbs not in get_args(VerbForm):
         raise UsageError(f"There is no form {verbs!r} of the verbs' half; choose {' or '.join(get_args(VerbForm))}.")
     if unknown == "refuse":
@@ -189,6 +192,7 @@ def _classes(table: pl.DataFrame, key: str, ids: Sequence[str]) -> dict[str, lis
 
 
 def _clips_of(corpus: Corpus, caption_ids: Sequence[str]) -> list[Any]:
+    check_corpus(corpus)
     _check_known(corpus.captions, "caption_id", caption_ids)
     return _rows(corpus.captions, "caption_id", caption_ids)["clip_id"].to_list()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from evenreel.arguments import check_corpus, check_kind
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
@@ -28,7 +30,12 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
 
     Raises:
         CorpusError: no clip is left, or the condition names a column that is not there.
+        UsageError: an argument is of the wrong kind.
     """
+    check_corpus(corpus)
+    check_kind(split, (str, type(None)), "split", "give its name, one text")
+    remedy = 'give a polars expression, such as pl.col("source") == "camera"'
+    check_kind(where, (pl.Expr, type(None)), "where", remedy)
     clips = corpus.clips
     try:
         if split is not None:
@@ -59,7 +66,14 @@ def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corp
 
     Raises:
         CorpusError: the shares are no shares.
+        UsageError: an argument is of the wrong kind.
     """
+    check_corpus(corpus)
+    remedy = "give a share for each split, {'train': 0.8, 'test': 0.2}"
+    check_kind(shares, Mapping, "shares", remedy)
+    for name, share in shares.items():
+        check_kind(share, Real, f"shares[{name!r}]", remedy)
+    check_kind(seed, Integral, "seed", "give a whole number")
     if not (shares and min(shares.values()) >= 0 and abs(sum(shares.values()) - 1) <= 1e-9):  # so that NaN fails
         raise CorpusError(f"The shares of the splits are {dict(shares)}; they must not be negative and sum to 1.")
     group = _groups(corpus.clips)

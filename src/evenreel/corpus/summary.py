@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from evenreel.arguments import check_corpus
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLIP_COLUMNS
 from evenreel.types import Corpus
 
@@ -66,7 +67,12 @@ class CorpusSummary:
 
 
 def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummary:
-    """Count what a corpus holds."""
+    """Count what a corpus holds.
+
+    Raises:
+        UsageError: it is no corpus.
+    """
+    check_corpus(corpus)
     clips, captions = corpus.clips, corpus.captions
     return CorpusSummary(
         clips=clips.height,

@@ -7,6 +7,7 @@ from itertools import islice
 
 import polars as pl
 
+from evenreel.arguments import check_kind
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
@@ -56,6 +57,7 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
 
     Raises:
         CorpusError: a rule is broken; the message has a sentence for each of the first violations.
+        UsageError: a table is no polars DataFrame.
 
     >>> corpus = make_corpus(
     ...     pl.DataFrame({"clip_id": ["a", "b"]}),
@@ -64,6 +66,8 @@ def make_corpus(clips: pl.DataFrame, captions: pl.DataFrame) -> Corpus:
     >>> corpus.clips.columns[:3], corpus.captions.height
     (['clip_id', 'path', 'start_s'], 1)
     """
+    for name, table in (("clips", clips), ("captions", captions)):
+        check_kind(table, pl.DataFrame, name, f"give a polars DataFrame, such as pl.DataFrame({name})")
     clips = _in_form(clips, CLIP_COLUMNS, ("clip_id",), "clips")
     captions = _in_form(captions, CAPTION_COLUMNS, ("caption_id", "clip_id", "text"), "captions")
     found = violations(clips, captions)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from evenreel.arguments import check_scores, described
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.types import ScoreBlocks, Scores
@@ -24,17 +25,11 @@ class CheckedScores:
     """
 
     def __init__(self, scores: ScoreBlocks) -> None:
-        if isinstance(scores, Scores):
-            scores = replace(scores, values=_as_table(scores.values))
+        scores = as_blocks(scores)
         self._scores = scores
         self.caption_ids: Sequence[str] = scores.caption_ids
         self.video_ids: Sequence[str] = scores.video_ids
         size = (len(self.caption_ids), len(self.video_ids))
-        if isinstance(scores, Scores) and scores.values.shape != size:
-            raise ScoresError(
-                f"The scores have the shape {scores.values.shape}, but there are {size[0]} caption ids and {size[1]} "
-                "video ids; it must be a caption a row and a video a column."
-            )
         if 0 in size:
             raise ScoresError(f"The scores are of {size[0]} captions and {size[1]} videos; give at least one of each.")
 
@@ -44,7 +39,7 @@ class CheckedScores:
         Raises:
             ScoresError: the block has another shape, is not numeric, or holds NaN.
         """
-        values = np.asarray(self._scores.block(captions, videos))
+        values = _as_table(self._scores.block(captions, videos))
         wanted = (captions.stop - captions.start, videos.stop - videos.start)
         if values.shape != wanted:
             raise ScoresError(
@@ -62,9 +57,38 @@ class CheckedScores:
         return values
 
 
+def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
+    """Scores whose ids are rows of text, and whose table, where they have one, is an array.
+
+    Raises:
+        UsageError: they are no `ScoreBlocks`, or their ids are no text.
+        ScoresError: their values are no table, or not of as many captions and videos as there are ids.
+    """
+    check_scores(scores)
+    if not isinstance(scores, Scores):
+        return scores
+    table, size = _as_table(scores.values), (len(scores.caption_ids), len(scores.video_ids))
+    if table.shape != size:
+        raise ScoresError(
+            f"The scores have the shape {table.shape}, but there are {size[0]} caption ids and {size[1]} video ids; it "
+            "must be a caption a row and a video a column."
+        )
+    return replace(scores, values=table)
+
+
 def _as_table(values: Any) -> NDArray[Any]:
-    """Lists and tensors as arrays."""
+    """Lists, frames and tensors as arrays; a tensor may be on any device, need gradients or have half precision."""
+    if values is None:
+        raise ScoresError("The table of scores is None; give an array of numbers with two axes.")
+    if hasattr(values, "toarray"):  # numpy makes one object of a sparse matrix
+        raise ScoresError(
+            f"The table of scores is {described(values)}, which leaves numbers out; give its .toarray(), in which 0 is "
+            "a score like any other."
+        )
     try:
+        if hasattr(values, "detach"):
+            values = values.detach().cpu()
+            values = values.float() if "bfloat16" in str(values.dtype) else values  # numpy has no such numbers
         return np.asarray(values)
     except (ValueError, TypeError) as error:
         raise ScoresError(f"The scores are no table of numbers ({error}); give an array with two axes.") from error
@@ -96,12 +120,12 @@ class _Moved:
     """Scores whose rows and columns are had in another order; it is a `ScoreBlocks`."""
 
     def __init__(self, scores: ScoreBlocks, like: ScoreBlocks) -> None:
-        CheckedScores(scores)  # that a table has its shape
+        scores = as_blocks(scores)
         self.caption_ids: Sequence[str] = like.caption_ids
         self.video_ids: Sequence[str] = like.video_ids
         self.uses: tuple[str, ...] = tuple(getattr(scores, "uses", ()))
         every = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
-        self._values = _as_table(scores.values if isinstance(scores, Scores) else scores.block(*every))
+        self._values = np.asarray(scores.values if isinstance(scores, Scores) else scores.block(*every))
         self._rows = _places(scores.caption_ids, like.caption_ids, "caption")
         self._columns = _places(scores.video_ids, like.video_ids, "clip")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bands import Progress, part_of
 from evenreel.evaluation.metrics import Metric
@@ -94,8 +95,13 @@ def compare(
 
     Raises:
         ScoresError: the systems were not asked the same.
-        UsageError: there is nothing to compare, or no resample to do it with.
+        UsageError: an argument is of the wrong kind, there is nothing to compare, or no resample to do it with.
     """
+    check_named(others, "others", "evaluations by the names of their systems", "evaluation")
+    for name, one in {"baseline": baseline, **{f"others[{name!r}]": one for name, one in others.items()}}.items():
+        check_kind(one, Evaluation, name, "give what evaluate(scores, corpus) returns")
+    check_settings_kind(settings, EvaluationSettings)
+    check_progress(progress)
     settings = settings or EvaluationSettings()
     if not others or settings.resamples < 1:
         raise UsageError("A comparison needs at least one other system and at least one resample.")

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_corpus, check_progress, check_settings_kind, described
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bands import Plan, Progress, Ranked, part_of, rank_all
@@ -60,7 +61,7 @@ def evaluate(
         scores: of Q captions and V videos, `Scores` or anything that has them in blocks.
         corpus: whose captions and clips they are; select the split first.
         settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
-        relevance: a name of `RELEVANCE`, or degrees of one's own from 0 to 1, an array or anything that has them
+        relevance: a name of `RELEVANCE`, or degrees of one's own from 0 to 1, a table or anything that has them
             in blocks, (Q, V) in the order of the scores' ids.
         progress: called now and then with the share that is done, 0 to 1.
 
@@ -71,7 +72,8 @@ def evaluate(
     Raises:
         ScoresError: the scores do not fit the corpus, hold NaN, or leave nothing to calculate a metric from.
         CorpusError: degrees of relevance are asked for of a corpus without classes.
-        UsageError: the relevance is not known, has another shape, or degrees outside 0 to 1.
+        UsageError: an argument is of the wrong kind; the relevance is not known, has another shape, or degrees
+            outside 0 to 1.
 
     >>> import polars as pl
     >>> from evenreel.corpus import make_corpus
@@ -84,6 +86,9 @@ def evaluate(
     >>> found.directions["t2v"].per_query["R@1"].tolist()  # the tie is right half of the time
     [100.0, 50.0]
     """
+    check_corpus(corpus)
+    check_settings_kind(settings, EvaluationSettings)
+    check_progress(progress)
     settings = settings or EvaluationSettings()
     checked = CheckedScores(scores)
     notices = _misfits(checked, corpus, settings)
@@ -232,12 +237,16 @@ def _relevance_of(
         if relevance not in RELEVANCE:
             raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
         return RELEVANCE[relevance](corpus, scores.caption_ids, scores.video_ids)
-    if isinstance(relevance, np.ndarray):
-        relevance = GivenRelevance(relevance)
+    if relevance is None or isinstance(relevance, (bool, int, float)):
+        raise UsageError(
+            f"relevance is {described(relevance)}; give one of {', '.join(RELEVANCE)}, or degrees from 0 to 1, a "
+            "caption a row and a video a column."
+        )
+    degrees = cast("Relevance", relevance) if hasattr(relevance, "block") else GivenRelevance(np.asarray(relevance))
     size = (len(scores.caption_ids), len(scores.video_ids))
-    if relevance.shape != size:
-        raise UsageError(f"The relevance has the shape {relevance.shape}; it must be that of the scores, {size}.")
-    return relevance
+    if degrees.shape != size:
+        raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
+    return degrees
 
 
 def _clips_of(corpus: Corpus, scores: CheckedScores) -> list[str]:

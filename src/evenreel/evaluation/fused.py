@@ -11,14 +11,16 @@ Blocks are worked out when they are asked for; only ranks for videos' searches a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_kind, check_named, check_scores
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
@@ -147,6 +149,8 @@ def fuse(
         UsageError: there are fewer than two systems, the weights are wrong, or the validation has captions in common
             with what is fused, or nothing that is taken from it.
     """
+    _check_kinds(systems, weights, validation)
+    weights = tuple(float(weight) for weight in weights)
     _check(systems, way, weights, validation, direction)
     from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
 
@@ -208,6 +212,18 @@ class _System:
                 "to another system's; lists that leave pairs out are fused by rank."
             )
         return values
+
+
+def _check_kinds(systems: Mapping[str, ScoreBlocks], weights: Sequence[float], validation: Validation | None) -> None:
+    check_named(systems, "systems", "scores by the names of their systems", "scores")
+    for name, scores in systems.items():
+        check_scores(scores, f"systems[{name!r}]")
+    remedy = "give a number for each system, or none"
+    check_kind(weights, Collection, "weights", remedy)
+    for weight in weights:
+        check_kind(weight, Real, "one of the weights", remedy)
+    if validation is not None:
+        check_kind(validation, Validation, "validation", "give Validation(systems, answers), or None")
 
 
 def _check(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import one_or_more
 from evenreel.errors import UsageError
 
 FIRST_RANK = "rank"
@@ -122,19 +123,26 @@ def parse_metric(word: str) -> Metric:
         return Metric(word)
     if word == "nDCG@R":
         return Metric("nDCG", "R")
-    if match := _WORD.fullmatch(word):
+    if match := _WORD.fullmatch(str(word)):
         return Metric(match[1], int(match[2]))
     raise UsageError(
         f"{word!r} is no metric; there are R@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, {', '.join(_PLAIN)}."
     )
 
 
-def parse_metrics(words: Sequence[str | Metric]) -> tuple[Metric, ...]:
-    """Each word's metric, in order, one that is named twice only once; metrics stay as they are.
+def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric, ...]:
+    """Parse words into metrics, in order, one that is named twice only once; metrics stay as they are.
+
+    Args:
+        words: several words or metrics, or one alone.
 
     Raises:
         UsageError: a word is no metric, or there is none.
+
+    >>> parse_metrics("R@1") == parse_metrics(["R@1", "R@1"]) == (Metric("R", 1),)
+    True
     """
+    words = one_or_more(words, "metrics", (str, Metric))
     if not words:
         raise UsageError("No metric is named; name at least one, R@1 for example.")
     return tuple(dict.fromkeys(word if isinstance(word, Metric) else parse_metric(word) for word in words))

@@ -9,14 +9,24 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import one_or_more
 from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of, parse_metrics
 from evenreel.evaluation.places import Ties
+from evenreel.settings_checks import BETWEEN_0_AND_1, TRUE_OR_FALSE, Allowed, check_settings, whole
 
 Direction = Literal["t2v", "v2t"]
 TextProtocol = Literal["caption", "video-mean"]
 VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
+
+RESAMPLING: dict[str, Allowed] = {
+    "resamples": whole(0),
+    "seed": whole(0),
+    "confidence": BETWEEN_0_AND_1,
+    "band_bytes": whole(0),
+}
+"""What the settings of intervals and of reading may be; those of an audit have them too."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +43,8 @@ class EvaluationSettings:
     """What is calculated, and how.
 
     Attributes:
-        metrics: figures, in the order they are shown; words such as `R@1` become metrics.
-        directions: `t2v`, captions look for videos, and `v2t`, videos look for captions.
+        metrics: figures, in the order they are shown; words such as `R@1` become metrics, and one may stand alone.
+        directions: `t2v`, captions look for videos, and `v2t`, videos look for captions; one may stand alone.
         t2v_protocol: how several captions of a video count. `caption`: each caption is a query (CLIP4Clip, X-CLIP,
             HGR, EPIC-KITCHENS). `video-mean`: each video counts once, with the mean over its captions.
         v2t_protocol: what a video with several captions has to find. `best-caption`: among all captions, the
@@ -65,6 +75,8 @@ class EvaluationSettings:
     threads: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", one_or_more(self.metrics, "metrics", (str, Metric)))
+        object.__setattr__(self, "directions", tuple(dict.fromkeys(one_or_more(self.directions, "directions"))))
         for value, known, what in (
             (self.t2v_protocol, TextProtocol, "protocol of captions"),
             (self.v2t_protocol, VideoProtocol, "protocol of videos"),
@@ -82,11 +94,8 @@ class EvaluationSettings:
                 f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
                 "one at a time; use best-caption or caption-group."
             )
-        if not 0 < self.confidence < 1:
-            raise UsageError(f"The confidence is {self.confidence}; it must lie between 0 and 1.")
-        for name in ("resamples", "seed", "threads", "band_bytes"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must not be negative.")
+        allowed = RESAMPLING | {"threads": whole(0), "partial": TRUE_OR_FALSE}
+        check_settings("the evaluation", self, allowed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.arguments import as_path, check_corpus
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.blocks import as_blocks
 from evenreel.evaluation.listed import ListedScores, make_listed
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
@@ -57,8 +59,10 @@ def load_scores(
 
     Raises:
         ScoresError: the file cannot be read, or does not fit the corpus.
+        UsageError: an argument is of the wrong kind.
     """
-    path = Path(path)
+    path = as_path(path, "path")
+    check_corpus(corpus)
     kind = path.suffix.lower()
     if kind in _PICKLES:
         raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
@@ -91,9 +95,11 @@ def save_scores(
 
     Raises:
         ScoresError: a score is NaN, or the file cannot be written.
-        UsageError: the name ends neither in `.npz` nor in `.npy`, or in `.npy` though the scores use something.
+        UsageError: an argument is of the wrong kind; the name ends neither in `.npz` nor in `.npy`, or in `.npy` though
+            the scores use something.
     """
-    path = Path(path)
+    path = as_path(path, "path")
+    scores = as_blocks(scores)
     if path.suffix not in (".npz", ".npy"):
         raise UsageError(f"{path} ends neither in .npz nor in .npy, which is what scores are saved as.")
     uses = getattr(scores, "uses", ())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import one_or_more
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library.gallery import DECIMALS, Opened
 from evenreel.library.query import MAX_CHARACTERS, readable, unit
@@ -73,6 +74,7 @@ def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
         UsageError: there is none, or one of them is empty.
         EncoderError: the encoder gave no usable vector.
     """
+    queries = one_or_more(queries, "queries")
     texts = [readable(query) for query in queries]
     if not texts:
         raise UsageError("There is no query to audit with; give some sentences that people search for.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -11,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from evenreel.arguments import as_path, check_settings_kind, one_or_more
 from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
@@ -33,39 +35,46 @@ log = logging.getLogger("evenreel")
 
 
 def index_folders(
-    places: Sequence[Path],
-    library: Path,
-    settings: IndexSettings,
+    places: str | Path | Sequence[str | Path],
+    library: str | Path,
+    settings: IndexSettings | None = None,
     *,
     progress: Progress | None = None,
-    metadata: Sequence[Path] = (),
+    metadata: str | Path | Sequence[str | Path] = (),
 ) -> IndexReport:
     """Bring a library up to date with folders of videos; what is known and unchanged costs a stat.
 
     Args:
-        places: folders, or single files.
+        places: folders or single files, or one alone.
         library: folder of the library; made where it does not exist.
-        settings: model, sampling, text, workers, limits.
+        settings: model, sampling, text, workers, limits; None: the usual ones.
         progress: told how it goes.
         metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
 
     Raises:
         LibraryError: the library cannot be written, belongs to another model, or a disk has vanished.
         EncoderError: the model cannot be had.
-        UsageError: a metadata table or the sampling rule is wrong.
+        UsageError: a metadata table or the sampling rule is wrong, or an argument is of the wrong kind.
     """
-    found = scan(list(places))
-    known_metadata = read_tables(tables_beside(found.roots), metadata)
+    library = as_path(library, "library")
+    check_settings_kind(settings, IndexSettings)
+    found = scan(_paths(places, "places"))
+    known_metadata = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"))
     with library_lock(library):
         connection = catalog.open_for_writing(library)
         try:
             store = Store(library, connection, known_metadata)
-            job = IndexJob(store, settings, progress or NoProgress())
+            job = IndexJob(store, settings or IndexSettings(), progress or NoProgress())
             return job.run(found)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         finally:
             connection.close()
+
+
+def _paths(given: object, name: str) -> list[Path]:
+    """Several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
+    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
 
 
 class IndexJob:

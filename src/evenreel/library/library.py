@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog, contents
@@ -360,9 +361,8 @@ class Library:
         """The clips that a filter lets through, in the catalog of this version."""
         from evenreel.library.favours import read_population
 
-        if where is None:
-            return read_population(self._connection, Filter())
-        return read_population(self._connection, read_filter(self._connection, where))
+        shown = Filter() if where is None else read_filter(self._connection, where)
+        return read_population(self._connection, shown)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -397,4 +397,4 @@ def open_library(
     path: str | Path, *, encoder: Encoder | None = None, device: str = "auto", vision: bool = True
 ) -> Library:
     """Open a library for searching; see `Library`."""
-    return Library(Path(path), encoder=encoder, device=device, vision=vision)
+    return Library(as_path(path, "path"), encoder=encoder, device=device, vision=vision)

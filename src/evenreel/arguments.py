@@ -1,0 +1,161 @@
+"""Arguments of the functions that people call: one of the wrong kind gets a sentence, what was given, what was meant.
+
+Scores are known by what they have (`evenreel.types.ScoreBlocks`), so that anyone's own class may stand for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
+from pathlib import Path
+from types import GeneratorType
+from typing import Any
+
+from evenreel.errors import UsageError
+from evenreel.types import Corpus
+
+_HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
+_HOW_CORPUS = "give a corpus: load_corpus(folder) reads one, make_corpus(clips, captions) makes one of two tables"
+
+
+def check_scores(given: object, name: str = "scores") -> None:
+    """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text.
+
+    Args:
+        given: the argument.
+        name: of the argument, for the sentence.
+
+    Raises:
+        UsageError: it has no `caption_ids`, `video_ids` or `block`, or its ids are no ordered row of text.
+
+    >>> check_scores("scores.npz")
+    Traceback (most recent call last):
+        ...
+    evenreel.errors.UsageError: scores is 'scores.npz'; give scores with their ids: Scores(values, caption_ids, \
+video_ids), or load_scores(path, corpus).
+    """
+    if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
+        raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
+    for part in ("caption_ids", "video_ids"):
+        _check_ids(getattr(given, part), f"{name}.{part}")
+
+
+def check_corpus(given: object, name: str = "corpus") -> None:
+    """Refuse an argument that is no `Corpus`.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    check_kind(given, Corpus, name, _HOW_CORPUS)
+
+
+def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
+    """Refuse an argument of another type.
+
+    Args:
+        given: the argument.
+        kind: what it must be an instance of.
+        name: of the argument, for the sentence.
+        remedy: what to give instead, the end of the sentence.
+
+    Raises:
+        UsageError: it is of another type.
+    """
+    if not isinstance(given, kind):
+        raise UsageError(f"{name} is {described(given)}; {remedy}.")
+
+
+def check_settings_kind(given: object, kind: type) -> None:
+    """Refuse settings that are neither None nor of the class that the function takes.
+
+    Raises:
+        UsageError: they are a dictionary, or the settings of another function.
+    """
+    if given is not None:
+        check_kind(given, kind, "settings", f"give {kind.__name__}(...)")
+
+
+def check_progress(given: object) -> None:
+    """Refuse a `progress` that cannot be called.
+
+    Raises:
+        UsageError: it is neither a function nor None.
+    """
+    if given is not None and not callable(given):
+        raise UsageError(f"progress is {described(given)}; give a function that takes the share that is done, or None.")
+
+
+def check_named(given: object, name: str, what: str, one: str) -> None:
+    """Refuse an argument that is no mapping from names.
+
+    Args:
+        given: the argument.
+        name: of the argument.
+        what: that is meant, as `scores by the names of their systems`.
+        one: an example of a value, as `scores`.
+
+    Raises:
+        UsageError: it is a list, or one value without a name.
+    """
+    check_kind(given, Mapping, name, f"give {what}, {{'name': {one}}}")
+
+
+def as_path(given: object, name: str) -> Path:
+    """The path that an argument names.
+
+    Raises:
+        UsageError: it is no path.
+    """
+    if isinstance(given, (str, os.PathLike)):
+        return Path(given)
+    raise UsageError(f"{name} is {described(given)}; give a path.")
+
+
+def one_or_more(given: Any, name: str = "names", alone: type | tuple[type, ...] = str) -> tuple[Any, ...]:
+    """Several values in a tuple, also where one stands alone: a text is no list of its letters here.
+
+    Args:
+        given: some values, or one.
+        name: of the argument.
+        alone: the type of a value, which may stand alone.
+
+    Raises:
+        UsageError: it is neither.
+
+    >>> one_or_more("R@1"), one_or_more(["R@1", "MRR"])
+    (('R@1',), ('R@1', 'MRR'))
+    """
+    if isinstance(given, alone):
+        return (given,)
+    check_kind(given, Iterable, name, "give one, or a list of them")
+    return tuple(given)
+
+
+def described(given: object) -> str:
+    """A value as a sentence names it.
+
+    >>> import numpy as np
+    >>> described(np.zeros((2, 3))), described(None), described("a.npz"), described({"a": 1})
+    ('an array of float64 with the shape (2, 3)', 'None', "'a.npz'", 'a dict')
+    """
+    if given is None or isinstance(given, (bool, int, float, str, bytes, os.PathLike)):
+        shown = repr(os.fspath(given) if isinstance(given, os.PathLike) else given)
+        return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    kind = type(given).__name__
+    if kind in ("ndarray", "Tensor", "memmap"):
+        what = "a tensor" if kind == "Tensor" else "an array"
+        return f"{what} of {given.dtype} with the shape {tuple(given.shape)}"  # type: ignore[attr-defined]
+    return f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
+
+
+def _check_ids(ids: object, name: str) -> None:
+    """Hold ids to being an ordered row of text."""
+    flat = getattr(ids, "ndim", 1) == 1
+    unordered = isinstance(ids, (str, bytes, Mapping, set, frozenset, GeneratorType))
+    if not isinstance(ids, Collection) or unordered or not flat:
+        raise UsageError(f"{name} is {described(ids)}; give a list of ids, one a row, in the order of the scores.")
+    if wrong := [one for one in ids if not isinstance(one, str)]:
+        ways = {bytes: ", so give [one.decode() for one in ids]", Integral: ", so give [str(one) for one in ids]"}
+        way = next((words for kind, words in ways.items() if isinstance(wrong[0], kind)), "")
+        raise UsageError(f"{name} holds {described(wrong[0])}; ids are text{way}.")
