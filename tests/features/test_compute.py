@@ -118,12 +118,19 @@ def test_a_part_of_a_corpus_loads_in_its_own_order(place: Place) -> None:
 def test_a_second_run_decodes_and_encodes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.compute()
     before = place.files()
-    monkeypatch.setattr("evenreel.features.folder.content_digest", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("evenreel.features.compute.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     encoder = PixelEncoder()
     report = place.compute(encoder)
     assert (report.computed, report.unchanged, report.texts, report.texts_unchanged) == (0, 4, 0, 3)
     assert (encoder.frames_encoded, encoder.captions) == (0, [])
     assert place.files() == before
+
+
+def test_a_hollow_video_is_set_aside_at_the_limit(place: Place) -> None:
+    (place.videos / "one.mp4").write_bytes(b"ftyp")
+    os.truncate(place.videos / "one.mp4", 300 * 2**30)
+    report = place.compute(limits=MediaLimits(stall_timeout_s=1))
+    assert (report.computed, [(one.clip_id, one.reason) for one in report.set_aside]) == (3, [("a", "timeout")])
 
 
 def test_only_what_is_new_is_computed(place: Place) -> None:

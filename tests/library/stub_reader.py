@@ -35,6 +35,25 @@ class StubReader(FileReader):
         yield from super().__call__(task)
 
 
+class StubTables:
+    """A reader of tables that does what the first line of the table says."""
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        kind = Path(task["path"]).read_text().splitlines()[0]
+        Path(f"{task['path']}.read").touch()
+        if kind == "hang":
+            time.sleep(600)
+        if kind == "crash":
+            ctypes.string_at(0)
+        if kind == "panic":  # what a panic of polars is in Python: no Exception
+            raise BaseException("called `Option::unwrap()` on a `None` value")
+        kept = []
+        while kind == "grow":
+            kept.append(b"x" * (64 << 20))
+            time.sleep(0.01)
+        yield {"rows": []}, None
+
+
 class OneLine:
     """A recogniser without a model: every picture has one line, and it says the same."""
 

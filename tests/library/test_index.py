@@ -76,7 +76,7 @@ def test_every_file_is_indexed_and_a_second_run_does_nothing(videos: Path, libra
 
 def test_unchanged_files_cost_a_stat(videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(videos, library)
-    monkeypatch.setattr("evenreel.library.ingest.content_digest", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("evenreel.library.ingest.watched_digest", lambda path, *_: pytest.fail(f"{path} was read"))
     monkeypatch.setattr("evenreel.library.ingest.ClipReader", lambda *_: pytest.fail("a reader was started"))
     assert index(videos, library).unchanged == 4
 
@@ -204,12 +204,12 @@ def test_a_file_without_permission_is_tried_again_when_it_may_be_read(
     """Hazard 25; as root every file may be read, so the refusal is a stub."""
     from evenreel.media.content import content_digest
 
-    def refuse(path: str) -> str:
+    def refuse(path: str, *_: object) -> str:
         if path.endswith("clip_00.mp4"):
             raise MediaError("unreadable", "the system does not let it be read: Permission denied")
         return content_digest(path)
 
-    monkeypatch.setattr("evenreel.library.ingest.content_digest", refuse)
+    monkeypatch.setattr("evenreel.library.ingest.watched_digest", refuse)
     assert [aside.reason for aside in index(videos, library).set_aside] == ["unreadable"]
     monkeypatch.undo()
     report = index(videos, library)
@@ -325,21 +325,6 @@ def test_changed_metadata_is_taken_over_without_reading_a_video(videos: Path, li
         assert len(opened.search("balloon").hits) == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        ("path,caption\nclip_00.mp4,a\nclip_00.mp4,b\n", "Row 2 .* a second time"),
-        ("path,caption\n,a\n", "Row 1 .* has no path"),
-        ("path,caption\n", "no rows"),
-        ('path,caption\n"unclosed,a\nb,c,d,e\n', "metadata.csv"),
-    ],
-)
-def test_a_wrong_metadata_table_is_one_sentence(videos: Path, library: Path, table: str, sentence: str) -> None:
-    (videos / "metadata.csv").write_text(table)
-    with pytest.raises(UsageError, match=sentence):
-        index(videos, library)
-
-
 def test_a_table_about_something_else_is_passed_over_unless_it_is_named(
     videos: Path, library: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -381,12 +366,12 @@ def test_a_night_without_the_share_costs_no_finished_work(
     index(videos, library)
     before = state(library)
 
-    def fail(path: str) -> str:
+    def fail(path: str, *_: object) -> str:
         raise MediaError("unreadable", "the system does not let it be read: Input/output error")
 
     for file in videos.iterdir():
         file.chmod(0o600)
-    monkeypatch.setattr("evenreel.library.ingest.content_digest", fail)
+    monkeypatch.setattr("evenreel.library.ingest.watched_digest", fail)
     assert len(index(videos, library).set_aside) == 4
     assert state(library)["shards"] == before["shards"]
     monkeypatch.undo()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from types import FrameType
 
@@ -15,6 +17,9 @@ INTERRUPTED = (
     "Interrupted; what was finished is kept: the same command goes on from there (`train` with --resume), or begins "
     "anew where it keeps nothing half done (`adapt`)."
 )
+
+FAREWELL_S = 3.0
+"""How long an interrupted process may take to end by itself."""
 
 
 class Interrupted(BaseException):
@@ -36,6 +41,7 @@ def main() -> None:
     except EvenreelError as error:
         _fail(error.args, EXIT_FAILED)
     except Interrupted:
+        _end_soon(EXIT_INTERRUPTED)
         _fail([INTERRUPTED], EXIT_INTERRUPTED)
 
 
@@ -49,6 +55,13 @@ def _listen_to_signals() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted
+
+
+def _end_soon(code: int) -> None:
+    """See to it that the process ends; Python would wait for a thread that hears nothing, where a model is loading."""
+    last = threading.Timer(FAREWELL_S, os._exit, (code,))
+    last.daemon = True
+    last.start()
 
 
 def _fail(sentences: Sequence[object], code: int) -> None:

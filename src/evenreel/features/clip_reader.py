@@ -11,7 +11,7 @@ import numpy as np
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
 from evenreel.features.shards import Shard
-from evenreel.media.content import FileStamp, stamp
+from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
 from evenreel.types import Encoder, FloatArray, Pixels, TextTrack, VideoInfo
@@ -132,7 +132,7 @@ class ClipReader:
         for message, pixels in self._worker.run(task):
             self._take(reading, message, pixels)
         if stamp(source.path) != source.before:
-            raise MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
+            raise changed_while_reading()
         return lambda: self._shard(reading, source, wanted)
 
     def _take(self, reading: _Reading, message: dict[str, Any], pixels: Pixels | None) -> None:

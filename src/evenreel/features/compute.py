@@ -47,7 +47,7 @@ from evenreel.features.texts import (
 )
 from evenreel.features.windows import with_windows
 from evenreel.media import parse_rule
-from evenreel.media.content import FileStamp
+from evenreel.media.content import FileStamp, watched_digest
 from evenreel.types import Corpus, Encoder, FloatArray, Pixels
 
 log = logging.getLogger("evenreel")
@@ -253,7 +253,7 @@ class FeatureJob:
         place = self._settings.videos / path
         before: FileStamp | MediaError
         try:
-            before, digest = self._ledger.look(path, place)
+            before, digest = self._ledger.look(path, place, self._digest)
         except MediaError as error:
             known = self._ledger.digest(path, place)
             if known is None:
@@ -265,6 +265,9 @@ class FeatureJob:
             if self._pool.stopping:
                 return
             self._read_clip(reader, clip, before, self._key(clip, digest))
+
+    def _digest(self, path: str) -> str:
+        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
 
     def _read_clip(self, reader: ClipReader, clip: Clip, before: FileStamp | MediaError, key: str) -> None:
         """Read a clip of a file with this stamp, or for this reason with none."""

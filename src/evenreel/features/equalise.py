@@ -30,7 +30,7 @@ from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.settings import ClipAside
 from evenreel.files import write_durably
-from evenreel.media.content import stamp
+from evenreel.media.content import changed_while_reading, stamp, watched_digest
 from evenreel.media.same_form import Form
 from evenreel.media.workers import Worker
 from evenreel.types import Corpus
@@ -161,7 +161,7 @@ class _Encoding:
         """Whether a clip had to be written, and its path in the new corpus."""
         clip = job.clip
         place = self._settings.videos / clip.path
-        digest = self._ledger.digest(clip.path, place) or self._ledger.look(clip.path, place)[1]
+        digest = self._ledger.digest(clip.path, place) or self._ledger.look(clip.path, place, self._digest)[1]
         key = self._key(job, digest)
         path = f"{CLIPS}/{_slug(clip.clip_id)}-{key}.mp4"
         if (self._folder / path).is_file():
@@ -179,6 +179,9 @@ class _Encoding:
         _store(self._folder / path, payload)
         return True, path
 
+    def _digest(self, path: str) -> str:
+        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
+
     def _encoded(self, worker: Worker, job: _Job, place: Path) -> bytes:
         before, payload = stamp(str(place)), b""
         task = {"path": str(place), "start_s": job.clip.part.start_s or 0.0, "frames": job.frames}
@@ -186,7 +189,7 @@ class _Encoding:
             if array is not None:
                 payload = array.tobytes()
         if stamp(str(place)) != before:
-            raise MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
+            raise changed_while_reading()
         return payload
 
     def _key(self, job: _Job, digest: str) -> str:

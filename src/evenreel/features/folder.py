@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.shards import shard_path
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
-from evenreel.media.content import FileStamp, content_digest, stamp
+from evenreel.media.content import FileStamp, stamp
 
 LEDGER, CLIPS, TEXTS = "files.json", "clips", "texts"
 SAVE_EVERY_S = 30.0
@@ -89,8 +90,13 @@ class Ledger:
             return known[1] if known else None
         return known[1] if known and known[0] == now else None
 
-    def look(self, name: str, place: Path) -> tuple[FileStamp, str]:
+    def look(self, name: str, place: Path, digest: Callable[[str], str]) -> tuple[FileStamp, str]:
         """Read a file for its digest, and note it.
+
+        Args:
+            name: path of the file in the corpus.
+            place: where it is.
+            digest: reads a file; see `evenreel.media.content`.
 
         Raises:
             MediaError: it cannot be read, which is noted too; of one that is gone, what was in it stays known.
@@ -102,7 +108,7 @@ class Ledger:
                 self._note_unreadable(name, error)
             raise
         try:
-            found = before, content_digest(str(place))
+            found = before, digest(str(place))
         except MediaError as error:
             self._note_unreadable(name, error)
             raise

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
+
+GRACE_S = 3.0
+"""How long a run that is broken off waits for what is under way, which may be in native code that hears nothing."""
 
 
 class Closable(Protocol):
@@ -43,7 +48,11 @@ class ReaderPool(Generic[Reader, Item]):
         self.stopping = False
 
     def run(self, items: Iterable[Item]) -> None:
-        """Do all items, and all that is added meanwhile; once."""
+        """Do all items, and all that is added meanwhile; once.
+
+        Broken off by an exception, it waits at most `GRACE_S` for its threads; one that is left behind then (a model is
+        loading, a batch is being encoded) ends with that call or with the process.
+        """
         self._queue.extend(items)
         try:
             while self._queue and self._failure is None:  # an item may be added when the last reader has just gone
@@ -53,7 +62,7 @@ class ReaderPool(Generic[Reader, Item]):
                 self._activity.wait()
         finally:
             self._stop()
-            self._activity.wait()
+            self._activity.wait(GRACE_S)
             self._finisher.shutdown(wait=False)
         if self._failure is not None:
             raise self._failure
@@ -128,8 +137,9 @@ class Activity:
             self._count -= 1
             self._changed.notify_all()
 
-    def wait(self) -> None:
-        """Until all have ended; an interrupt is heard at once."""
+    def wait(self, timeout_s: float = math.inf) -> None:
+        """Wait until all have ended, or the time is over; an interrupt is heard at once."""
+        deadline = time.monotonic() + timeout_s
         with self._changed:
-            while self._count:
+            while self._count and time.monotonic() < deadline:
                 self._changed.wait(0.2)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library.catalog import has_elements, load_metadata, loaded_path, printable
+from evenreel.media.content import FileStamp
 from evenreel.types import Element, Metadata, TextHit
 
 STATES = ("indexed", "set_aside", "missing")
@@ -136,7 +137,8 @@ class Located(NamedTuple):
 
     def is_unchanged(self, found: os.stat_result) -> bool:
         """Whether a file that is there now is the one that was indexed."""
-        return (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
+        now = FileStamp.of(found)
+        return (now.size, now.mtime_ns) == (self.size_bytes, self.mtime_ns)
 
 
 @dataclass(frozen=True)

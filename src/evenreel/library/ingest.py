@@ -29,7 +29,7 @@ from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files
 from evenreel.library.report import IndexReport
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
-from evenreel.media.content import content_digest, stamp
+from evenreel.media.content import stamp, watched_digest
 
 log = logging.getLogger("evenreel")
 
@@ -54,18 +54,19 @@ def index_folders(
     Raises:
         LibraryError: the library cannot be written, belongs to another model, or a disk has vanished.
         EncoderError: the model cannot be had.
-        UsageError: a metadata table or the sampling rule is wrong, or an argument is of the wrong kind.
+        UsageError: a metadata table that was named or the sampling rule is wrong, or an argument is of the wrong kind.
     """
     library = as_path(library, "library")
     check_settings_kind(settings, IndexSettings)
+    settings = settings or IndexSettings()
     found = scan(_paths(places, "places"))
-    known_metadata = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"))
+    known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
     with library_lock(library):
         connection = catalog.open_for_writing(library)
         try:
-            store = Store(library, connection, known_metadata)
-            job = IndexJob(store, settings or IndexSettings(), progress or NoProgress())
-            return job.run(found)
+            store = Store(library, connection, known.rows)
+            job = IndexJob(store, settings, progress or NoProgress())
+            return job.run(found, known.set_aside)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         finally:
@@ -98,9 +99,10 @@ class IndexJob:
         self._claims_lock = threading.Lock()
         self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
-    def run(self, found: Scan) -> IndexReport:
-        """Do all that is to be done for the files of a scan."""
+    def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
+        """Do all that is to be done for the files of a scan; the report lists `tables_aside` too."""
         started = time.monotonic()
+        self._report.set_aside += tables_aside
         known = {row.path: row for row in known_files(self._store.connection)}
         plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
         if not self._settings.accept_missing:
@@ -160,11 +162,14 @@ class IndexJob:
         reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
         return ClipReader(reading, self._model, self._count_frame, self._target)
 
+    def _digest(self, path: str) -> str:
+        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
+
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
         clip_id = None
         try:
             file = replace(file, stamp=stamp(file.path))
-            clip_id = content_digest(file.path)
+            clip_id = self._digest(file.path)
             wanted = self._claim(file, clip_id)
             if wanted is None:
                 return
@@ -188,8 +193,12 @@ class IndexJob:
             self._release(clip_id)
 
     def _keep(self, file: FoundFile, clip_id: str, shard: Shard) -> None:
-        self._store.add_clip(shard)
-        self._store.link(file, clip_id)
+        try:
+            self._store.add_clip(shard)
+            self._store.link(file, clip_id)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
+            what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
+            raise MediaError("failed", what) from error
         with self._report_lock:
             self._report.indexed += 1
             self._report.notes += [(catalog.printable(file.path), note) for note in shard.info.notes]

@@ -1,14 +1,25 @@
-"""What the user knows about the videos: a csv, Parquet or JSON-lines table beside them."""
+"""What the user knows about the videos: a csv, Parquet or JSON-lines table beside them.
+
+A table is read in a process that can be killed, as a video is: one that is broken, endless or made to fill the memory
+costs itself and nothing else.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from evenreel.errors import UsageError
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError, UsageError
+from evenreel.features.progress import SetAside
+from evenreel.library.catalog import printable
+from evenreel.media.workers import Message, Worker
 from evenreel.types import Metadata
 
 log = logging.getLogger("evenreel")
@@ -17,46 +28,108 @@ TABLE_NAMES = tuple(
     f"{stem}.{suffix}" for stem in ("metadata", "manifest") for suffix in ("csv", "parquet", "jsonl", "tsv")
 )
 PATH_COLUMNS = ("path", "file_name", "filename", "file", "video")
+BAD_TABLE = "bad_table"
+"""Why a metadata table is set aside."""
+
+READER = "evenreel.library.metadata:TableReader"
+_ROWS_AT_ONCE = 100
+
+
+@dataclass
+class KnownMetadata:
+    """What tables say about the videos.
+
+    Attributes:
+        rows: metadata by the absolute path of the video.
+        set_aside: tables that merely lie there and cannot be used, and why.
+    """
+
+    rows: dict[str, Metadata] = field(default_factory=dict)
+    set_aside: list[SetAside] = field(default_factory=list)
+
+
+class NoPathsError(UsageError):
+    """A table has no column with the videos' paths: it may be about something else."""
 
 
 def tables_beside(roots: Sequence[str]) -> list[Path]:
     """The metadata tables that lie at the top of the indexed folders: `metadata.csv`, `manifest.parquet`, ..."""
-    return [Path(root, name) for root in roots for name in TABLE_NAMES if Path(root, name).is_file()]
+    return [Path(root, name) for root in roots for name in TABLE_NAMES if os.path.isfile(os.path.join(root, name))]
 
 
-def read_tables(beside: Sequence[Path], named: Sequence[Path]) -> dict[str, Metadata]:
-    """Rows of metadata tables by the absolute path of their video; a later table adds to an earlier one.
+def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimits) -> KnownMetadata:
+    """Read metadata tables; a later one adds to an earlier one.
 
     Args:
-        beside: tables that merely lie there; one without a column of paths is about something else, and passed over.
+        beside: tables that merely lie there. One without a column of paths is about something else, and passed over;
+            one that cannot be used is set aside.
         named: tables that the user named.
+        limits: time without progress, and memory, that one table may take.
 
     Raises:
-        UsageError: a table cannot be read, has no column with the videos' paths, or names one twice.
+        UsageError: a named table cannot be read, has no column with the videos' paths, or names one twice.
     """
-    known: dict[str, Metadata] = {}
-    for table in [*beside, *named]:
-        if table not in named and not _path_column(_rows(table)):
-            log.warning("%s has no column with the videos' paths and is passed over", table)
-            continue
-        rows = read_table(table)
-        if not any(os.path.lexists(path) for path in rows):
-            log.warning("none of the files that %s names is there; are its paths relative to its folder?", table)
-        for path, metadata in rows.items():
-            known[path] = {**known.get(path, {}), **metadata}
+    known = KnownMetadata()
+    with closing(Worker(READER, {}, limits)) as worker:
+        for table in [*beside, *named]:
+            try:
+                rows = _read(worker, table)
+            except UsageError as error:
+                if table in named:
+                    raise
+                _pass_over(table, error, known)
+                continue
+            if not any(os.path.lexists(path) for path in rows):
+                log.warning("none of the files that %s names is there; are its paths relative to its folder?", table)
+            for path, metadata in rows.items():
+                known.rows[path] = {**known.rows.get(path, {}), **metadata}
     return known
+
+
+def _pass_over(table: Path, error: UsageError, known: KnownMetadata) -> None:
+    if isinstance(error, NoPathsError):
+        log.warning("%s has no column with the videos' paths and is passed over", table)
+    else:
+        known.set_aside.append(SetAside(printable(str(table)), BAD_TABLE, str(error)))
+
+
+def _read(worker: Worker, table: Path) -> dict[str, Metadata]:
+    rows: dict[str, Metadata] = {}
+    try:
+        for message, _ in worker.run({"path": str(table)}):
+            if "refused" in message:
+                raise (NoPathsError if message["no_paths"] else UsageError)(message["refused"])
+            rows.update(message["rows"])
+    except MediaError as error:
+        raise UsageError(f"The metadata table {table} cannot be read: {error}.") from error
+    return rows
+
+
+class TableReader:
+    """Answers `{"path"}` with the rows of a metadata table, some a message, or with why it is `refused`."""
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read one table."""
+        try:
+            rows = list(read_table(Path(task["path"])).items())
+        except UsageError as error:
+            yield {"refused": str(error), "no_paths": isinstance(error, NoPathsError)}, None
+            return
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            yield {"rows": rows[first : first + _ROWS_AT_ONCE]}, None
 
 
 def read_table(table: Path) -> dict[str, Metadata]:
     """One table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is.
 
     Raises:
-        UsageError: see `read_tables`.
+        UsageError: it cannot be read, has no rows, no column with the videos' paths (`NoPathsError`), or names one
+            twice.
     """
     rows = _rows(table)
     column = _path_column(rows)
     if column is None:
-        raise UsageError(
+        raise NoPathsError(
             f"The metadata table {table} has no column with the videos' paths; name it one of: "
             f"{', '.join(PATH_COLUMNS)}."
         )

@@ -27,7 +27,10 @@ class FoundFile:
 
 @dataclass
 class Scan:
-    """What lies below the folders: files to consider, and counts of what was passed over."""
+    """What lies below the folders: files to consider, and counts of what was passed over.
+
+    `closed_folders` cannot be opened, or not even be told from files.
+    """
 
     files: list[FoundFile] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
@@ -84,14 +87,27 @@ def _walk(root: str, found: Scan) -> Iterator[FoundFile]:
         for entry in entries:
             if entry.name.startswith(".") or entry.name.lower() in SKIPPED_FOLDERS:
                 continue
-            if entry.is_symlink():
+            kind = _kind_of_entry(entry)
+            if kind == "link":
                 found.links += 1
-            elif entry.is_dir(follow_symlinks=False):
+            elif kind == "folder":
                 folders.append(entry.path)
             elif Path(entry.name).suffix.lower() in VIDEO_SUFFIXES:
                 yield _look_at_entry(entry, root)
-            else:
+            elif kind == "file":
                 found.other_files += 1
+            else:
+                found.closed_folders.append(entry.path)
+
+
+def _kind_of_entry(entry: os.DirEntry[str]) -> str:
+    """Tell `link`, `folder` and `file` apart; `unknown` where the file system has to be asked for it and fails."""
+    try:
+        if entry.is_symlink():
+            return "link"
+        return "folder" if entry.is_dir(follow_symlinks=False) else "file"
+    except OSError:
+        return "unknown"
 
 
 def _look_at_entry(entry: os.DirEntry[str], root: str) -> FoundFile:

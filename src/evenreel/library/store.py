@@ -121,7 +121,7 @@ class Store:
 
     def _put_file(self, file: FoundFile, state: str, clip_id: str | None, error: MediaError | None) -> None:
         name = printable(Path(file.path).name)
-        reason, sentence = (error.reason, str(error)) if error else (None, None)
+        reason, sentence = (error.reason, printable(str(error))) if error else (None, None)
         with self._lock, transaction(self.connection):
             metadata = self._note_replaced(file.path, clip_id)
             self.connection.execute(

@@ -5,16 +5,26 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 
-from evenreel.errors import MediaError
+from evenreel.errors import EvenreelError, MediaError
 
 _BLOCK_BYTES = 1 << 20
+_POLL_S = 0.1
+_ZEROS = bytes(_BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
 class FileStamp:
-    """What changes when a file changes: any difference means that its content is looked at again."""
+    """What changes when a file changes: any difference means that its content is looked at again.
+
+    `mtime_ns` and `ctime_ns` are kept in 64 bits with a sign, as databases keep them: moments before 1678 and after
+    2262 wrap around, and no two within 584 years are the same.
+    """
 
     size: int
     mtime_ns: int
@@ -23,7 +33,11 @@ class FileStamp:
     @classmethod
     def of(cls, result: os.stat_result) -> FileStamp:
         """The stamp in a stat result."""
-        return cls(result.st_size, result.st_mtime_ns, result.st_ctime_ns)
+        return cls(result.st_size, _signed_64(result.st_mtime_ns), _signed_64(result.st_ctime_ns))
+
+
+def _signed_64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def stamp(path: str) -> FileStamp:
@@ -38,25 +52,104 @@ def stamp(path: str) -> FileStamp:
         raise unreadable(error) from error
 
 
-def content_digest(path: str) -> str:
+class _Reading:
+    """How far a digest has come.
+
+    Attributes:
+        moved_at: when something other than zeros was last read, on the monotonic clock.
+        in_zeros: whether zeros are what is read now.
+        given_up: set by whoever does not wait any more.
+    """
+
+    def __init__(self) -> None:
+        self.moved_at = time.monotonic()
+        self.in_zeros = False
+        self.given_up = False
+
+    def take(self, block: bytes) -> None:
+        """Note what was read.
+
+        Raises:
+            EvenreelError: nobody waits for the digest.
+        """
+        if self.given_up:
+            raise EvenreelError("The reader was closed.")
+        self.in_zeros = block == (_ZEROS if len(block) == _BLOCK_BYTES else bytes(len(block)))
+        if not self.in_zeros:
+            self.moved_at = time.monotonic()
+
+
+def content_digest(path: str, reading: _Reading | None = None) -> str:
     """32 hex digits over all bytes of a file. Constant memory.
 
     Raises:
-        MediaError: it cannot be read, is empty, or is not a regular file (a pipe would block for ever).
+        MediaError: it cannot be read, is empty, is not a regular file (a pipe would block for ever), or grows or
+            shrinks meanwhile.
     """
     digest = hashlib.blake2b(digest_size=16)
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with open(descriptor, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
                 raise MediaError("unreadable", "it is not a regular file")
-            while block := file.read(_BLOCK_BYTES):
+            while file.tell() < found.st_size and (block := file.read(_BLOCK_BYTES)):
                 digest.update(block)
+                if reading is not None:
+                    reading.take(block)
             if not file.tell():
                 raise MediaError("empty", "the file has no content")
+            if file.tell() != found.st_size or os.fstat(descriptor).st_size != found.st_size:
+                raise changed_while_reading()
     except OSError as error:
         raise unreadable(error) from error
     return digest.hexdigest()
+
+
+def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> str:
+    """`content_digest` for a thread that must not wait for ever, whatever the file or its disk does.
+
+    Args:
+        path: the file.
+        timeout_s: how long nothing, or nothing but zeros, may come. A file is as large as it says it is, and one that
+            is hollow (300 GB on a few blocks) would be read for minutes.
+        stopped: asked all the time; once it says True, nothing is waited for.
+
+    Raises:
+        MediaError: as `content_digest` does; or the time is over (timeout for zeros, unreadable for nothing at all).
+        EvenreelError: it was stopped.
+    """
+    reading, outcome = _Reading(), Future[str]()
+    # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
+    threading.Thread(target=_fulfil, args=(outcome, path, reading), name="digest", daemon=True).start()
+    while not stopped():
+        try:
+            return outcome.result(_POLL_S)
+        except TimeoutError:
+            if time.monotonic() - reading.moved_at > timeout_s:
+                reading.given_up = True
+                raise _overdue(reading, timeout_s) from None
+    reading.given_up = True
+    raise EvenreelError("The reader was closed.")
+
+
+def _fulfil(outcome: Future[str], path: str, reading: _Reading) -> None:
+    try:
+        outcome.set_result(content_digest(path, reading))
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+def _overdue(reading: _Reading, timeout_s: float) -> MediaError:
+    limit = f"{timeout_s:g} s, the limit (--timeout)"
+    if reading.in_zeros:
+        return MediaError("timeout", f"nothing but zeros came of it for {limit}; is it a download that has not ended?")
+    return MediaError("unreadable", f"nothing came of it for {limit}; is its disk or share connected?")
+
+
+def changed_while_reading() -> MediaError:
+    """The reason for a file that is not what it was when somebody began to read it."""
+    return MediaError("changed_while_reading", "it changed while it was read; it is tried again next time")
 
 
 def unreadable(error: OSError) -> MediaError:
