@@ -346,3 +346,13 @@ def test_hubs_are_found_in_scores_and_in_a_library(
     assert "Nobody says which clip answers which query" in done.stdout
     assert "'v5' is there for 40 of 40 queries" in done.stdout  # no file has it any more
     assert "/v/tram ride.mp4 " in done.stdout and "v6" not in done.stdout
+
+
+def test_scores_that_are_infinite_are_told_of(place: Path, tmp_path: Path) -> None:
+    table = values(1, 0.0)
+    table[3, 5] = np.inf
+    save_scores(Scores(table, CAPTIONS, [*REAL, *MADE]), tmp_path / "overflown.npz")
+    words = ["audit", "source", "--scores", tmp_path / "overflown.npz", "--corpus", place / "corpus", "--split", "test"]
+    done = CliRunner().invoke(app, [*map(str, words), "--json"])
+    (found,) = json.loads(done.stdout)["audits"]
+    assert found["notices"][0].startswith("The score of caption 'c3' and video 'v5' is plus infinity")

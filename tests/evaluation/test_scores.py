@@ -253,11 +253,44 @@ BAD_FILES: dict[str, tuple[str, Any, str]] = {
     "pickled array": (
         "s.npy",
         lambda p: broken(p, npy_bytes(np.array([[{}]], dtype=object))),
-        "cannot be read as .npy",
+        r"s.npy holds Python objects, which are never read; save numbers, values.astype\(float\), for example",
     ),
-    "a pickle in disguise": ("s.npy", lambda p: broken(p, pickle.dumps([1])), "cannot be read as .npy"),
-    "cut short": ("s.npy", lambda p: broken(p, npy_bytes(VALUES)[:-8]), "cannot be read as .npy"),
-    "empty": ("s.npy", lambda p: broken(p, b""), "cannot be read as .npy"),
+    "a pickle in disguise": (
+        "s.npy",
+        lambda p: broken(p, pickle.dumps([1])),
+        "s.npy is no .npy file, whatever its name: it begins with .*; save the matrix with numpy.save",
+    ),
+    "text in disguise": (
+        "s.npy",
+        lambda p: broken(p, b"0.1,0.2,0.3\n0.3,0.1,0.2\n"),
+        "s.npy is no .npy file, whatever its name: it begins with '0.1,0.2,'; save the matrix with numpy.save",
+    ),
+    "an npz in disguise": (
+        "s.npy",
+        lambda p: save(p.with_suffix(".npz"), values=VALUES).rename(p),
+        "s.npy is a zip file, as .npz files are; name it .npz",
+    ),
+    "cut short": (
+        "s.npy",
+        lambda p: broken(p, npy_bytes(VALUES)[:-8]),
+        r"s.npy is cut short: 4 x 3 numbers of float64 and their header take 224 bytes, and it has 216; write it again",
+    ),
+    "cut in its header": (
+        "s.npy",
+        lambda p: broken(p, npy_bytes(VALUES)[:40]),
+        "s.npy is cut short or damaged in its header; write it again",
+    ),
+    "empty": ("s.npy", lambda p: broken(p, b""), "s.npy is empty; write it again"),
+    "a folder": (
+        "s.npz",
+        lambda p: p.mkdir(),
+        r"s.npz is a folder; name a file of scores \(npz, npy, parquet or a run\)",
+    ),
+    "bytes": (
+        "s.npz",
+        lambda p: save(p, values=VALUES, caption_ids=np.array(CAPTIONS).astype("S"), video_ids=CLIPS),
+        r"array caption_ids of .* is \|S2 \(4,\); it must be a row of text: save it with .astype\(str\)",
+    ),
     "no zip": ("s.npz", lambda p: broken(p, b"PK\x03\x04 what"), "cannot be read as .npz"),
     "no ids": ("s.npz", lambda p: save(p, values=VALUES), "no array 'caption_ids' .it has: values."),
     "ids of another length": (
@@ -299,6 +332,23 @@ BAD_FILES: dict[str, tuple[str, Any, str]] = {
         "s.npz",
         lambda p: save(p, values=VALUES, caption_ids=["c0", "c1", "c1", "c3"], video_ids=CLIPS),
         "caption 'c1' twice",
+    ),
+    "a matrix as csv": (
+        "s.csv",
+        lambda p: np.savetxt(p, VALUES, delimiter=","),
+        r"s.csv is a table of numbers, not a run; save a matrix as .npy \(numpy.save\), its rows and columns in the "
+        r"corpus's order, or, with its ids, as .npz",
+    ),
+    "a matrix with tabs": (
+        "s.tsv",
+        lambda p: np.savetxt(p, VALUES, delimiter="\t"),
+        "is a table of numbers, not a run",
+    ),
+    "a matrix as text": ("s.txt", lambda p: np.savetxt(p, VALUES), "is a table of numbers, not a run"),
+    "a csv with ids": (
+        "s.csv",
+        lambda p: pl.DataFrame({"caption_id": CAPTIONS, "v0": [0.5] * 4}).write_csv(p),
+        "s.csv is a table of columns, not a run; .*, or, with its ids, as .npz or Parquet",
     ),
     "no parquet": ("s.parquet", lambda p: broken(p, b"PAR1 no"), "cannot be read as Parquet"),
     "no captions": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,13 +15,14 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place, system_names
 from evenreel.cli.options import JsonOption
 from evenreel.cli.text_lines import lines_of
-from evenreel.errors import CorpusError, ScoresError, UsageError
+from evenreel.errors import CorpusError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evenreel.audits.length_tail import TailClasses
     from evenreel.audits.result import AuditResult, AuditSettings
+    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.types import Corpus, ScoreBlocks
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
@@ -188,10 +189,11 @@ def _of_scores(
 ) -> list[AuditResult]:
     """Every audit of every file; the corpus is read once."""
     from evenreel.evaluation import load_scores
+    from evenreel.evaluation.scores import check_file
 
     every = [*paths.values(), *(path for files in edited for path in files.values())]
-    if missing := [path for path in every if not path.is_file()]:
-        raise ScoresError(f"There is no file {missing[0]}.")
+    for path in every:
+        check_file(path)
     part, learned = parts.read()
     settings = replace(settings, train=learned)
     results = []
@@ -243,9 +245,13 @@ def _audited(
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
     from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation.notices import infinite_scores
 
     with share_bar(f"reading {what}") as progress:
-        return audit_scores(names, Watched(scores, progress), corpus, settings, not_made=not_made)
+        watched = Watched(scores, progress)
+        found = audit_scores(names, watched, corpus, settings, not_made=not_made)
+    said = tuple(infinite_scores(watched.checked))
+    return [replace(one, notices=(*said, *one.notices)) for one in found] if said else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +260,13 @@ class Watched:
 
     scores: ScoreBlocks
     progress: Callable[[float], None]
+
+    @cached_property
+    def checked(self) -> CheckedScores:
+        """The scores, which know of what they could not rank."""
+        from evenreel.evaluation.blocks import CheckedScores
+
+        return CheckedScores(self.scores)
 
     @property
     def caption_ids(self) -> Sequence[str]:
@@ -291,7 +304,7 @@ class Watched:
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The scores of some rows and columns."""
-        values = self.scores.block(captions, videos)
+        values = self.checked.block(captions, videos)
         self.progress(captions.stop / max(len(self.caption_ids), 1))
         return values
 

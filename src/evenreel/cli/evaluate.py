@@ -11,7 +11,7 @@ import typer
 
 from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_ranked
 from evenreel.cli.options import JsonOption
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
@@ -104,18 +104,20 @@ def evaluate(
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
     """What would else be found out after the first system is ranked."""
     from evenreel.evaluation import RELEVANCE
+    from evenreel.evaluation.scores import check_file
 
     if relevance not in RELEVANCE:
         raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
     if len(paths) > 1 and not settings.resamples:
         raise UsageError("A comparison needs at least one resample; leave --resamples 0 or --against out.")
-    if missing := [path for path in paths.values() if not path.is_file()]:
-        raise ScoresError(f"There is no file {missing[0]}.")
+    for path in paths.values():
+        check_file(path)
 
 
 def _check_correction(word: str | None, bank: Path | None, directions: Sequence[str], *, alone: bool) -> None:
     """That there is such a correction, and a bank if and only if it uses one."""
     from evenreel.evaluation.rescoring import RESCORINGS
+    from evenreel.evaluation.scores import check_file
 
     if bank and not (word and alone):
         raise UsageError(
@@ -132,8 +134,8 @@ def _check_correction(word: str | None, bank: Path | None, directions: Sequence[
         raise UsageError(f"{method.name} takes no bank; leave --bank out.")
     if bank and "v2t" in directions:
         raise UsageError(f"{bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
-    if bank and not bank.is_file():
-        raise ScoresError(f"There is no file {bank}.")
+    if bank:
+        check_file(bank)
 
 
 def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:

@@ -11,7 +11,7 @@ import typer
 from evenreel.cli.evaluation_files import check_place, system_names
 from evenreel.cli.options import JsonOption
 from evenreel.cli.show_scores import Scored, check_table
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
@@ -86,14 +86,13 @@ def _read(path: Path, corpus: Corpus | None, split: str | None) -> ScoreBlocks:
     """Scores of a file, held to a corpus where there is one."""
     from evenreel.corpus import select
     from evenreel.evaluation import load_scores
-    from evenreel.evaluation.scores import read_npz
+    from evenreel.evaluation.scores import check_file, read_npz
 
     if corpus is not None:
         return load_scores(path, corpus if split is None else select(corpus, split=split))
+    check_file(path)
     if path.suffix.lower() != ".npz":
         raise UsageError(f"{path} is read by the ids of a corpus; name its folder with --corpus.")
-    if not path.is_file():
-        raise ScoresError(f"There is no file {path}.")
     return read_npz(path)
 
 

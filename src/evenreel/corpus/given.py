@@ -208,11 +208,37 @@ def csv_rows(
 
 def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
     names = [name.strip() for name in row]
+    if other := other_separator(names):
+        raise CorpusError(f"{path} has one column, {brief(names[0])}: {other}.")
     if missing := [column for column in columns if column not in names]:
         raise CorpusError(f"{path} has no column {missing[0]}; it has: {', '.join(names)}.")
     if len(set(names)) < len(names):
         raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
     return names
+
+
+def other_separator(names: Sequence[str]) -> str:
+    r"""What seems to stand between the values of a table that was read as one column, and what to do about it.
+
+    Args:
+        names: heads of its columns.
+
+    Returns:
+        The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
+
+    >>> other_separator(["clip_id;text"])
+    'its values seem to be separated by semicolons; save it with commas'
+    >>> other_separator(["clip_id\ttext"]), other_separator(["clip_id", "text"])
+    ('its values seem to be separated by tabs; name it .tsv', '')
+    """
+    ways = {
+        ";": "semicolons; save it with commas",
+        "\t": "tabs; name it .tsv",
+        "|": "vertical bars; save it with commas",
+        ",": "commas; name it .csv",
+    }
+    found = [way for sign, way in ways.items() if len(names) == 1 and sign in names[0]]
+    return f"its values seem to be separated by {found[0]}" if found else ""
 
 
 def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError
-from evenreel.evaluation.scores import check_matrix, read_arrays, read_matrix, row_of_text
+from evenreel.evaluation.scores import check_file, check_matrix, read_arrays, read_matrix, row_of_text
 
 
 def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
@@ -24,8 +24,7 @@ def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
     Raises:
         ScoresError: the file cannot be read, holds no numbers, or lacks a clip of the gallery.
     """
-    if not path.is_file():
-        raise ScoresError(f"There is no file {path}.")
+    check_file(path)
     if path.suffix.lower() == ".npy":
         return read_matrix(path)
     arrays = read_arrays(path)

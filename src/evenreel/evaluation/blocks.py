@@ -22,11 +22,15 @@ class CheckedScores:
     """Blocks of someone's scores, each known to have its shape and to hold nothing but numbers that can be ranked.
 
     Half precision comes as single precision, which holds its every value, because numpy calculates faster with it.
+
+    Attributes:
+        infinite: caption and video of the first score that was plus infinity; None while none has been read.
     """
 
     def __init__(self, scores: ScoreBlocks) -> None:
         scores = as_blocks(scores)
         self._scores = scores
+        self.infinite: tuple[str, str] | None = None
         self.caption_ids: Sequence[str] = scores.caption_ids
         self.video_ids: Sequence[str] = scores.video_ids
         size = (len(self.caption_ids), len(self.video_ids))
@@ -47,13 +51,16 @@ class CheckedScores:
                 f"{videos.stop - 1} have the shape {values.shape}; it must be {wanted}, a caption a row."
             )
         values = _rankable(values)
-        if values.size and np.isnan(values.max()):
-            row, column = np.argwhere(np.isnan(values))[0]
-            caption, video = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
-            raise ScoresError(
-                f"The score of caption {caption!r} and video {video!r} is NaN, which has no place in a ranking; "
-                "mend what calculates it, or write minus infinity for a video that is never to be found."
-            )
+        highest = values.max() if values.size else 0  # NaN where any is
+        if not np.isfinite(highest) and not np.isneginf(highest):
+            row, column = np.argwhere(np.isnan(values) if np.isnan(highest) else np.isposinf(values))[0]
+            pair = self.caption_ids[captions.start + row], self.video_ids[videos.start + column]
+            if np.isnan(highest):
+                raise ScoresError(
+                    f"The score of caption {pair[0]!r} and video {pair[1]!r} is NaN, which has no place in a ranking; "
+                    "mend what calculates it, or write minus infinity for a video that is never to be found."
+                )
+            self.infinite = self.infinite or pair
         return values
 
 

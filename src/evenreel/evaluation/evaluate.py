@@ -24,6 +24,7 @@ from evenreel.evaluation.blocks import (
     group_relevance,
 )
 from evenreel.evaluation.metrics import mean_of, parse_metric
+from evenreel.evaluation.notices import beyond_gallery, infinite_scores
 from evenreel.evaluation.ordered import Tables
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import bootstrap_intervals
@@ -100,6 +101,8 @@ def evaluate(
         notices += _left_out(result)
         directions[direction] = _summarised(result, settings)
         notices += _uninformative(directions[direction], settings)
+        notices += beyond_gallery(directions[direction], settings.metrics)
+    notices += infinite_scores(checked)
     return Evaluation(
         directions,
         settings.metrics,

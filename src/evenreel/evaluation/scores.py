@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import zipfile
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,8 +67,7 @@ def load_scores(
     kind = path.suffix.lower()
     if kind in _PICKLES:
         raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
-    if not path.is_file():
-        raise ScoresError(f"There is no file {path}.")
+    check_file(path)
     if kind == ".npy":
         return _from_npy(path, corpus, notice)
     if kind == ".npz":
@@ -177,6 +177,18 @@ def read_npz(path: Path) -> Scores:
     return Scores(values, captions, videos, tuple(uses))
 
 
+def check_file(path: Path) -> None:
+    """Find out that a path of scores is no file.
+
+    Raises:
+        ScoresError: there is nothing, or a folder.
+    """
+    if path.is_dir():
+        raise ScoresError(f"{path} is a folder; name a file of scores (npz, npy, parquet or a run).")
+    if not path.is_file():
+        raise ScoresError(f"There is no file {path}.")
+
+
 def read_matrix(path: Path) -> NDArray[Any]:
     """A `.npy` file, mapped; its numbers are not looked at.
 
@@ -184,11 +196,45 @@ def read_matrix(path: Path) -> NDArray[Any]:
         ScoresError: it cannot be read, or is no matrix of numbers.
     """
     try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
+        values = np.lib.format.open_memmap(path, mode="r")
     except _UNREADABLE as error:
-        raise ScoresError(f"{path} cannot be read as .npy ({_reason(error)}).") from error
+        raise ScoresError(_why_no_npy(path, error)) from error
     check_matrix(path, values)
     return np.asanyarray(values)
+
+
+def _why_no_npy(path: Path, error: Exception) -> str:
+    """What keeps numpy from reading a `.npy` file, whose own words tell to unpickle it."""
+    with path.open("rb") as file:
+        first = file.read(8)
+    if not first:
+        return f"{path} is empty; write it again."
+    if first.startswith(b"PK"):
+        return f"{path} is a zip file, as .npz files are; name it .npz."
+    if not np.lib.format.MAGIC_PREFIX.startswith(first[:6]):
+        shown = first.decode() if first.isascii() else first
+        return f"{path} is no .npy file, whatever its name: it begins with {shown!r}; save the matrix with numpy.save."
+    return _why_broken_npy(path, error)
+
+
+def _why_broken_npy(path: Path, error: Exception) -> str:
+    """What is wrong with a file that begins as a `.npy` file does."""
+    header = np.lib.format
+    with path.open("rb") as file:
+        try:
+            read = header.read_array_header_1_0 if header.read_magic(file) == (1, 0) else header.read_array_header_2_0
+            shape, _, kind = read(file)
+        except ValueError:
+            return f"{path} is cut short or damaged in its header; write it again."
+        needed, there = file.tell() + prod(shape) * kind.itemsize, path.stat().st_size
+    if kind.hasobject:
+        return f"{path} holds Python objects, which are never read; save numbers, values.astype(float), for example."
+    if there < needed:
+        return (
+            f"{path} is cut short: {' x '.join(f'{one:,}' for one in shape)} numbers of {kind} and their header take "
+            f"{needed:,} bytes, and it has {there:,}; write it again."
+        )
+    return f"{path} cannot be read as .npy ({_reason(error)})."
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -214,7 +260,8 @@ def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
         ScoresError: it is of another kind, or has not one axis.
     """
     if array.ndim != 1 or (array.dtype.kind not in "Uiu" and array.size):
-        raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text.")
+        way = ": save it with .astype(str)" if array.dtype.kind == "S" else ""
+        raise ScoresError(f"The array {name} of {path} is {array.dtype} {array.shape}; it must be a row of text{way}.")
     words: list[str] = array.astype(np.str_).tolist()
     return words
 

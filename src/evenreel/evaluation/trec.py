@@ -6,6 +6,7 @@ A run has a line `query Q0 item rank score tag` for each listed pair, a file of 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ GRADES = 100
 """Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
 
 _LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
+_NUMBER = re.compile(r"[-+]?([0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?|inf|nan)", re.IGNORECASE)
 _TAG = "evenreel"
 READABLE = "Scores are read from .npz, .npy, .parquet and TREC runs."
 _BAND_BYTES = 32 * 2**20
@@ -57,6 +59,11 @@ def read_run(path: Path, corpus: Corpus, *, partial: bool = False, queries: Dire
         raise ScoresError(f"{path} has no line; a run has one for each listed pair.")
     listing = lines.select("number", pl.col("line").str.extract_groups(_LINE)).unnest("line")
     if len(wrong := listing["query"].is_null().arg_true()):
+        if what := _table_kind(path, lines["line"][0]):
+            raise ScoresError(
+                f"{path} is a table of {what}, not a run; save a matrix as .npy (numpy.save), its rows and columns in "
+                "the corpus's order, or, with its ids, as .npz or Parquet (caption_id, and a column for each clip)."
+            )
         raise ScoresError(
             f"Line {listing['number'][wrong[0]]} of {path} has not the six words of a run, which are query, Q0, item, "
             f"rank, score and tag. {READABLE}"
@@ -136,6 +143,17 @@ def write_qrels(
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
             pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
     return full
+
+
+def _table_kind(path: Path, line: str) -> str:
+    """What a file that is no run is a table of, by its name and its first line: `numbers`, `columns`, or nothing.
+
+    >>> _table_kind(Path("s.txt"), "0.1 -2e3"), _table_kind(Path("s.csv"), "id,v0"), _table_kind(Path("a.run"), "q0 Q0")
+    ('numbers', 'columns', '')
+    """
+    if all(_NUMBER.fullmatch(word) for word in re.split(r"[,;\s]+", line.strip())):
+        return "numbers"
+    return "columns" if path.suffix.lower() in (".csv", ".tsv") else ""
 
 
 def _tag_of(uses: Sequence[str]) -> str:

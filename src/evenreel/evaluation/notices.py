@@ -1,0 +1,50 @@
+"""What has to be said beside figures that are right and mean less than they seem to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.metrics import Metric
+from evenreel.evaluation.results import DirectionResult
+
+
+def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
+    """Say which recalls count the whole gallery, so that no order of it could give another figure.
+
+    Args:
+        result: of one direction.
+        metrics: that were asked for.
+
+    Returns:
+        One sentence, or none where every `R@k` has a k below the size of the gallery.
+    """
+    size = result.gallery_size
+    found = [
+        str(metric)
+        for metric in metrics
+        for column in metric.columns
+        if column.startswith("R@") and int(column.removeprefix("R@")) >= size
+    ]
+    if not found:
+        return []
+    words = ", ".join(dict.fromkeys(found))
+    return [
+        f"{result.direction}: the gallery has {size:,} items, so {words} would count all of them in any order; choose "
+        "a k below that."
+    ]
+
+
+def infinite_scores(scores: CheckedScores) -> list[str]:
+    """Say that a score was plus infinity among those that have been read.
+
+    Returns:
+        One sentence with the first such pair, or none.
+    """
+    if scores.infinite is None:
+        return []
+    caption, video = scores.infinite
+    return [
+        f"The score of caption {caption!r} and video {video!r} is plus infinity, and others may be: they tie ahead of "
+        "all finite ones, in whatever order. Half precision overflows to it; check what calculates the scores."
+    ]
