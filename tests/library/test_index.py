@@ -336,6 +336,24 @@ def test_a_table_about_something_else_is_passed_over_unless_it_is_named(
         index_folders([videos], library, WORDS_ONLY, metadata=[table])
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("metadata.csv", "path;place\nclip_00.mp4;a\n", "separated by semicolons; save it with commas."),
+        ("metadata.csv", "path;place\nclip_00.mp4;a, b, c\n", "separated by semicolons; save it with commas."),
+        ("metadata.csv", "path\tplace\nclip_00.mp4\ta\n", "separated by tabs; name it .tsv."),
+        ("manifest.tsv", "path,place\nclip_00.mp4,a\n", "separated by commas; name it .csv."),
+    ],
+)
+def test_a_table_with_another_separator_is_set_aside_and_says_so(
+    videos: Path, library: Path, name: str, content: str, sentence: str
+) -> None:
+    (videos / name).write_text(content)
+    (aside,) = [one for one in index_folders([videos], library, WORDS_ONLY).set_aside if one.path.endswith(name)]
+    assert aside.reason == "bad_table"
+    assert aside.sentence.endswith(f"its values seem to be {sentence}")
+
+
 def test_a_table_whose_paths_lead_nowhere_is_noticed(
     videos: Path, library: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -162,12 +162,27 @@ def _rows(table: Path) -> list[dict[str, object]]:
             frame = pl.read_ndjson(table)
         else:
             separator = "\t" if table.suffix == ".tsv" else ","
+            _check_separator(table, separator)
             frame = pl.read_csv(table, separator=separator, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"The metadata table {table} cannot be read: {str(error).splitlines()[0]}.") from error
     if frame.is_empty():
         raise UsageError(f"The metadata table {table} has no rows.")
     return frame.to_dicts()
+
+
+def _check_separator(table: Path, separator: str) -> None:
+    """Refuse a csv whose values stand apart by something else, which is no table about other things.
+
+    Raises:
+        UsageError: its first line is one column, with another separator in it.
+    """
+    from evenreel.corpus.given import other_separator
+
+    with table.open(encoding="utf-8-sig", errors="replace") as file:
+        names = file.readline(10_000).strip().split(separator)
+    if other := other_separator(names):
+        raise UsageError(f"The metadata table {table} has one column, {names[0]!r}: {other}.")
 
 
 def _plain(value: object) -> str | int | float | bool | None:
