@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 import sqlite3
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
+from evenreel.library.contents import folder_of
 from evenreel.library.filters import COLUMNS, Filter, parse_filter
+from scripts.filter_attack import attack, filters
 
 from .fakes import empty_catalog
 
@@ -88,9 +91,16 @@ def passing(text: str) -> list[int]:
         ("größe < 2", [0]),
         ("path like '/B/%'", [2, 3]),
         ("path = '/b/it''s.mp4'", [2]),
+        ("path not like '/B/%'", [0, 1]),
+        ("source not like 'cam%'", [1]),
+        ("not source not like 'cam%'", [0]),
+        ("year not like '20%' and year not in ('12')", [1]),
         ("name = 'one.mp4'", [0]),
         ("metadata.name = 'x'' OR 1=1 --'", [3]),
         ("duration_s < 99999999999999999999999999", [0, 1, 3]),
+        ("width > .5e1 and width < 1.E3 and width != 0x10", [0, 1]),
+        (" or ".join(["width = 640"] * 150), [0, 1]),
+        ("not (" * 7 + "width = 640 and width = 1 or width = 0" + ")" * 7, [0, 1, 2]),
         ("has_text = true and codec = 'h264' and container like 'MP%'", [0, 1, 2, 3]),
     ],
 )
@@ -158,13 +168,23 @@ def test_anything_else_is_refused_in_a_sentence(text: str) -> None:
         ("codec = 264", r"codec \(text\) and 264 \(number\)"),
         ("year in (12, 'x')", r"one kind on all sides"),
         ("year = source", r"year and source are both metadata"),
-        ("year like 12", r"like compares text"),
+        ("year like 12", r"compared by like"),
         ("source = 'a' or 1 = 1", r"needs a column"),
         ("length(source) = 6", r"cannot hold 'LENGTH\(source\)'"),
         ("source = 'a' or " * 300 + "source = 'a'", r"has 4812 characters; at most 4000"),
         ("year=1 or " * 250 + "year=1", r"more than 200 conditions"),
         ("(" * 1500 + "year=1" + ")" * 1500, r"nested too deeply"),
         ("source = '\udcff'", r"not text"),
+        ("width > 1e", r"'1e' is no number; write it as 60"),
+        ("width > -1e", r"'-1e' is no number"),
+        ("width between 1 and 1e1.5", r"'1e1.5' is no number"),
+        ("width > 0x" + "F" * 3_900, r"cannot be read"),
+        ("width + 0x" + "F" * 3_900 + " = 1", r"cannot be read"),
+        ("width = " + "9" * 3_900 + " or 1 = 1", r"needs a column"),
+        ("source in (" + "9" * 3_900 + ", 'x')", r"^.{,400}$"),
+        ("x" * 3_900 + " = 1", r"no column 'x{80}' "),
+        ("width = 1 and (" * 30 + "width = 1" + ")" * 30, r"nested too deeply"),
+        ("not " * 50 + "width = 1", r"nested too deeply"),
     ],
 )
 def test_the_sentence_says_what_was_not_understood(text: str, sentence: str) -> None:
@@ -176,6 +196,82 @@ def test_the_sentence_says_what_was_not_understood(text: str, sentence: str) -> 
 def test_a_metadata_key_that_json_escapes_is_refused_not_guessed(key: str) -> None:
     with pytest.raises(UsageError, match="cannot be filtered by"):
         parse_filter('"' + key.replace('"', '""') + '" = 1', {key})
+
+
+def test_a_sentence_lists_no_more_columns_than_a_person_reads() -> None:
+    with pytest.raises(UsageError, match=r"k0049, 51 more\.") as caught:
+        parse_filter("nothing = 1", {f"k{number:04}" for number in range(100)} | {"z" * 10_000})
+    assert len(str(caught.value)) < 1_000
+
+
+folder_name = st.text("ab'%_", min_size=1, max_size=2)
+
+
+@given(
+    places=st.lists(st.lists(folder_name, min_size=1, max_size=5), min_size=1, max_size=4, unique_by=tuple),
+    roots=st.lists(st.lists(folder_name, max_size=4), max_size=4, unique_by=tuple),
+)
+def test_relative_paths_begin_below_the_indexed_folder(places: list[list[str]], roots: list[list[str]]) -> None:
+    """As they are shown to visitors; of what is above it nothing can be found out, letter by letter or at once."""
+    connection = empty_catalog()
+    folders = ["/" + "/".join(root) for root in roots]
+    connection.executemany("INSERT INTO roots VALUES (?)", [(folder,) for folder in folders])
+    for number, place in enumerate(places):
+        path, clip_id = "/" + "/".join(place) + ".mp4", str(number)
+        connection.execute("INSERT INTO clips VALUES (?, 'mp4', 'h264', 1, 1, 1, 1, 1, 1, '[]', '')", (clip_id,))
+        connection.execute(
+            "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id)"
+            " VALUES (?, ?, '', 1, 1, 1, 'indexed', ?)",
+            (path, place[-1] + ".mp4", clip_id),
+        )
+        shown = os.path.join(folder_of(path, folders), place[-1] + ".mp4")
+        for test, value, expected in (("=", shown, True), ("=", path, False), ("like", "/%", False)):
+            quoted = value.replace("'", "''")
+            condition = parse_filter(f"path {test} '{quoted}'", relative_paths=True)
+            found = connection.execute(
+                f"SELECT 1 FROM files JOIN clips USING (clip_id) WHERE clip_id = ? AND {condition.sql}",
+                (clip_id, *condition.parameters),
+            ).fetchone()
+            assert (found is not None) is expected, (test, value)
+
+
+def test_a_relative_path_that_is_not_utf_8_or_lies_at_the_top() -> None:
+    connection = empty_catalog()
+    connection.executemany("INSERT INTO roots VALUES (?)", [("/",), (b"/v/\xff",)])
+    connection.execute("INSERT INTO clips VALUES ('0', 'mp4', 'h264', 1, 1, 1, 1, 1, 1, '[]', '')")
+    connection.executemany(
+        "INSERT INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id)"
+        " VALUES (?, 'a.mp4', '', 1, 1, 1, 'indexed', '0')",
+        [(b"/v/\xff/a.mp4",), ("/v/w/a.mp4",)],
+    )
+
+    def count(text: str) -> int:
+        condition = parse_filter(text, relative_paths=True)
+        counted = connection.execute(f"SELECT count(*) FROM files WHERE {condition.sql}", condition.parameters)
+        return int(counted.fetchone()[0])
+
+    assert (count("path = 'a.mp4'"), count("path = 'v/w/a.mp4'"), count("path like '%'")) == (1, 1, 2)
+
+
+def test_hostile_filters_are_answered_or_refused_in_a_sentence() -> None:
+    """A hundredth of what `python -m scripts.filter_attack` tries, and some random ones."""
+    found = attack(filters(random_ones=300, seed=1, share=0.01))
+    assert found.faults == []
+    assert found.counts["answered"] > 40
+    assert found.counts["refused"] > 2_000
+
+
+def test_the_attack_tells_a_fault_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool) -> Filter:
+        if text == "traceback":
+            raise ValueError(text)
+        if text == "no sentence":
+            raise UsageError("no")
+        return Filter("(SELECT count(*) FROM sqlite_master) > 0" if text == "reads more" else "nonsense")
+
+    monkeypatch.setattr("scripts.filter_attack.read_filter", broken)
+    found = attack(["traceback", "no sentence", "reads more", "no SQL"])
+    assert (found.counts["fault"], len(found.faults)) == (4, 4)
 
 
 def test_no_filter_lets_every_row_through() -> None:

@@ -301,12 +301,15 @@ def _without_case(text: str) -> str:
 
 
 def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> LibraryFile:
-    name, *rest = connection.execute(
+    name, state, clip_id, reason, sentence, duration_s = connection.execute(
         "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
         " WHERE path = ?",
         (stored,),
     ).fetchone()
-    return LibraryFile(name, folder_of(loaded_path(stored)), *rest)
+    path = loaded_path(stored)
+    if sentence is not None:  # a decoder may name the file that it failed on
+        sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
+    return LibraryFile(name, folder_of(path), state, clip_id, reason, sentence, duration_s)
 
 
 def _signs(connection: sqlite3.Connection, clip_id: str) -> tuple[TextHit, ...]:

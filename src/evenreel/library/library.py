@@ -16,6 +16,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
 from evenreel.library.filters import Filter, read_filter
+from evenreel.library.image import read_image
 from evenreel.library.model import other_model
 from evenreel.library.query import Query
 from evenreel.library.search import Answer, Searcher
@@ -39,23 +40,27 @@ class Library:
         encoder: the model it was made with, if the caller has it loaded already.
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
+        relative_paths: filters compare `path` from the indexed folder on, so that nobody learns where that lies.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
     """
 
     def __init__(
-        self, path: Path, *, encoder: Encoder | None = None, device: str = "auto", vision: bool = True
+        self,
+        path: Path,
+        *,
+        encoder: Encoder | None = None,
+        device: str = "auto",
+        vision: bool = True,
+        relative_paths: bool = False,
     ) -> None:
         self.path = path
-        self._connection = catalog.open_for_reading(path)
-        try:
-            with catalog.readable(path):
-                self._meta = catalog.get_meta(self._connection)
-        except BaseException:
-            self._connection.close()
-            raise
-        self._given, self._device = encoder, device
+        with contextlib.ExitStack() as undo, catalog.readable(path):
+            self._connection = undo.enter_context(contextlib.closing(catalog.open_for_reading(path)))
+            self._meta = catalog.get_meta(self._connection)
+            undo.pop_all()
+        self._given, self._device, self._relative_paths = encoder, device, relative_paths
         self._vision = vision and bool(self._meta.get("dimension"))
         self._reranker: Reranker | None = None
         self._population = lru_cache(maxsize=2)(self._read_population)
@@ -99,7 +104,7 @@ class Library:
             LibraryError: the matcher was trained on features of another model.
         """
         query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
-        self._check_filter(where)
+        self._filter(where)
         self._check_neutral(neutral_source)
         if rerank is not None:
             query = replace(query, reranker=self._reranker_of(rerank))
@@ -137,8 +142,6 @@ class Library:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
         """
-        from evenreel.library.image import read_image
-
         return self.search_pixels(read_image(image), k, where, neutral_source=neutral_source)
 
     def search_pixels(
@@ -150,9 +153,9 @@ class Library:
             UsageError: the library has no vision, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
         """
-        self._check_filter(where)
+        self._filter(where)
         if self._encoder is None:
-            raise UsageError(f"The library {self.path} has no vision, so a picture cannot be searched for.")
+            raise UsageError("The library has no vision, so a picture cannot be searched for.")
         vector = self._encoder.encode_frames(pixels[None].transpose(0, 3, 1, 2))[0]
         return self._searcher.search(Query(image=vector, k=k, where=where, neutral_source=neutral_source))
 
@@ -185,11 +188,10 @@ class Library:
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
         return replace(found, hits=hits, fits=bool(hits))
 
-    def _check_filter(self, where: str | None) -> None:
-        """Say that a filter is wrong before a model is loaded for it."""
-        if where is not None:
-            with catalog.readable(self.path):
-                read_filter(self._connection, where)
+    def _filter(self, where: str | None) -> Filter:
+        """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""
+        with catalog.readable(self.path):
+            return read_filter(self._connection, where, relative_paths=self._relative_paths)
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
@@ -230,8 +232,7 @@ class Library:
 
         Raises:
             CorpusError: no clip has a known source where that is asked for.
-            UsageError: there is no query or one is empty, the library has no vision or no clip with frames, or the
-                search cannot be neutral.
+            UsageError: no query, an empty one, no vision, no clip with frames, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
             LibraryError: the library is damaged.
         """
@@ -361,8 +362,7 @@ class Library:
         """The clips that a filter lets through, in the catalog of this version."""
         from evenreel.library.favours import read_population
 
-        shown = Filter() if where is None else read_filter(self._connection, where)
-        return read_population(self._connection, shown)
+        return read_population(self._connection, self._filter(where))
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -390,7 +390,8 @@ class Library:
     @cached_property
     def _searcher(self) -> Searcher:
         """Kept between searches with all it has read."""
-        return Searcher(self._connection, partial(open_vectors, self.path), lambda: self._encoder, self.path)
+        vectors = partial(open_vectors, self.path)
+        return Searcher(self._connection, vectors, lambda: self._encoder, self.path, self._filter)
 
 
 def open_library(

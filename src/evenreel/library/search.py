@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.library import filters
 from evenreel.library.catalog import get_meta, is_damage, loaded_path, snapshot
 from evenreel.library.confidence import CONFIDENT
 from evenreel.library.contents import clip_elements, no_clip
-from evenreel.library.filters import Filter, read_filter
+from evenreel.library.filters import Filter
 from evenreel.library.gallery import Gallery, Opened, Seen, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.query import Asked, Query, understand, unit
@@ -89,6 +90,7 @@ class Searcher:
         encoder: gives the model that the library was made with, None to search by words or by vectors only; asked
             when a text is searched for.
         folder: of the library; None for one that lies nowhere, of which nothing is kept beyond this process.
+        read_filter: understands what a person wrote, None for no filter; by default as `filters.read_filter` does.
     """
 
     def __init__(
@@ -97,9 +99,10 @@ class Searcher:
         open_vectors: OpenVectors,
         encoder: Callable[[], Encoder | None],
         folder: Path | None = None,
+        read_filter: Callable[[str | None], Filter] | None = None,
     ) -> None:
         self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
-        self._folder = folder
+        self._folder, self._read_filter = folder, read_filter or partial(filters.read_filter, connection)
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
         self._vectors: VectorIndex | None = None
@@ -226,8 +229,9 @@ class Searcher:
         gallery = self._gallery
         if query.neutral_source:
             gallery, vector = self._neutral_to_source(vector, notices)
-        where = query.where
-        paths = self._paths if where is None else _indexed_paths(self._connection, read_filter(self._connection, where))
+        paths = self._paths
+        if query.where is not None:
+            paths = _indexed_paths(self._connection, self._read_filter(query.where))
         found: dict[str, _Found] = {}
         if text is not None:
             _add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))

@@ -97,7 +97,7 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
         hours=stats.hours,
         missing=stats.missing,
         set_aside=len(stats.set_aside),
-        model=clean(stats.model) if stats.model else None,
+        model=_model_name(stats.model) if stats.model else None,
         sampling=stats.rule,
         vision=vision,
         neutral_trouble=library.neutral_trouble() if vision else NO_VISION,
@@ -134,6 +134,11 @@ def clean_metadata(metadata: Metadata) -> dict[str, MetadataValue]:
 def finite(number: float | None) -> float | None:
     """A number, None where it is none."""
     return number if number is not None and math.isfinite(number) else None
+
+
+def _model_name(model: str) -> str:
+    """A hub id; of a folder, the last part of its path alone."""
+    return clean(PurePath(model).name if PurePath(model).is_absolute() else model)
 
 
 def _number(value: int | float | bool | None) -> MetadataValue:

@@ -256,7 +256,7 @@ class Desk:
         if getattr(self._own, "state", None) != state:
             self._own.state = None  # should opening fail
             self._let_go()
-            self._own.library = open_library(self.library, encoder=encoder, vision=encoder is not None)
+            self._own.library = Library(self.library, encoder=encoder, vision=encoder is not None, relative_paths=True)
             self._own.state = state
             with self._lock:
                 self._open.append(self._own.library)
