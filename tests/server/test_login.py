@@ -7,7 +7,7 @@ import html
 import re
 import time
 from collections.abc import Iterator
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from hypothesis import given
@@ -236,15 +236,31 @@ def test_wrong_tokens_of_an_address_are_answered_one_after_another() -> None:
     assert took_s >= 8 * DELAY_S * 0.9
 
 
-def test_a_long_line_of_guesses_is_cut_whether_they_are_right_or_wrong() -> None:
-    async def crowd() -> list[int]:
-        app = guard(ServeSettings(token=TOKEN))
-        many = guesses("10.0.0.9")[:3] * 5  # without the form, which has to be read first
-        right = scope("/api/search", "10.0.0.9", {"authorization": f"Bearer {TOKEN}"})
-        return await asyncio.gather(*(status(app, guess) for guess in [*many, right]))
+RIGHT = [
+    ("/api/search", {"authorization": f"Bearer {TOKEN}"}, 200),
+    ("/", {"cookie": RIGHT_COOKIE}, 200),
+    (f"/?token={quote(TOKEN)}", {}, 303),
+]
 
-    found = asyncio.run(crowd())
-    assert found == [401] * login.LONGEST_LINE + [429] * (len(found) - login.LONGEST_LINE)
+
+@pytest.mark.parametrize("count", [14, 200])
+def test_no_crowd_of_wrong_tokens_keeps_a_right_one_out(count: int) -> None:
+    """Behind a proxy all visitors come from one address."""
+
+    async def crowd() -> tuple[list[int], list[int]]:
+        app = guard(ServeSettings(token=TOKEN))
+        many = (guesses("10.0.0.9")[:3] * count)[:count]  # without the form, which has to be read first
+        wrong = [asyncio.create_task(status(app, guess)) for guess in many]
+        await asyncio.sleep(0)
+        right = [await status(app, scope(path, "10.0.0.9", headers)) for path, headers, _ in RIGHT]
+        typed: list[Message] = [{"type": "http.request", "body": f"token={quote(TOKEN)}".encode()}]
+        right.append(await status(app, scope("/session", "10.0.0.9", {}, "POST"), typed))
+        assert sum(task.done() for task in wrong) == count - login.LONGEST_LINE  # and none of them had to be waited for
+        return right, await asyncio.gather(*wrong)
+
+    right, wrong = asyncio.run(crowd())
+    assert right == [*(expected for *_, expected in RIGHT), 303]
+    assert wrong == [401] * login.LONGEST_LINE + [429] * (count - login.LONGEST_LINE)
 
 
 def test_who_has_the_token_does_not_wait_for_those_who_guess() -> None:
@@ -260,11 +276,22 @@ def test_who_has_the_token_does_not_wait_for_those_who_guess() -> None:
     assert asyncio.run(beside()) == 200
 
 
+def test_those_who_guess_behind_a_trusted_proxy_are_told_apart() -> None:
+    async def crowd(proxies: tuple[str, ...]) -> list[int]:
+        app = guard(ServeSettings(token=TOKEN, trusted_proxies=proxies))
+        wrong = {"authorization": "Bearer wrong"}
+        sent = [{**wrong, "x-forwarded-for": f"192.0.2.{number}"} for number in range(login.LONGEST_LINE + 4)]
+        return await asyncio.gather(*(status(app, scope("/api/search", "10.0.0.9", headers)) for headers in sent))
+
+    assert asyncio.run(crowd(("10.0.0.0/24",))) == [401] * (login.LONGEST_LINE + 4)
+    assert asyncio.run(crowd(())) == [401] * login.LONGEST_LINE + [429] * 4
+
+
 def test_nothing_is_kept_of_those_who_have_been_answered() -> None:
     kept = login.Guesses()
 
     async def answered() -> None:
-        await asyncio.gather(*(kept.wait(f"10.0.0.{number}", right=False) for number in range(50)))
+        await asyncio.gather(*(kept.wait(f"10.0.0.{number}") for number in range(50)))
 
     asyncio.run(answered())
     assert vars(kept) == {"_lines": {}}

@@ -26,6 +26,10 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name that browsers may call this server by.")
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="Address or network of a reverse proxy; its X-Forwarded-For is believed, no one else's."),
+    ] = None,
     no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
     rerank: Annotated[
         str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
@@ -42,6 +46,7 @@ def serve(
         port=port,
         token=token,
         allowed_hosts=tuple(allow_host or ()),
+        trusted_proxies=tuple(trusted_proxy or ()),
         vision=not no_vision,
         device=device,
         rerank=rerank,

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
+from evenreel.server.senders import Senders
 from evenreel.server.settings import ServeSettings
 
 COOKIE = "evenreel_session"
@@ -38,34 +39,26 @@ class Line:
 class Guesses:
     """Makes guessing slow: the wrong tokens of an address are answered one after another.
 
-    While some are waited out, a right one from there waits in the same line, so that the time taken does not tell it
-    from them. Whoever comes from elsewhere never waits.
+    Right ones never come here. Many people may share an address, behind a proxy, and one of them who guesses, or whose
+    token is an old one, must not keep the others out.
     """
 
     def __init__(self) -> None:
         self._lines: dict[str, Line] = {}
 
-    async def wait(self, address: str, right: bool) -> bool:
-        """Wait until an answer may be given; False, at once, where too many wait already.
-
-        Args:
-            address: where the request comes from.
-            right: whether its token is the right one.
-        """
-        if right and address not in self._lines:
-            return True
-        line = self._lines.setdefault(address, Line())
+    async def wait(self, sender: str) -> bool:
+        """Wait until a wrong token may be answered; False, at once, where too many of its sender wait already."""
+        line = self._lines.setdefault(sender, Line())
         if line.length >= LONGEST_LINE:
             return False
         line.length += 1
         try:
             async with line.turn:
-                if not right:
-                    await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+                await asyncio.sleep(WRONG_TOKEN_DELAY_S)
         finally:
             line.length -= 1
             if not line.length:
-                del self._lines[address]
+                del self._lines[sender]
         return True
 
 
@@ -73,12 +66,12 @@ class Login:
     """Lets in who knows the token, and asks the others for it; without a token it lets in everyone.
 
     Args:
-        settings: the token, and how long typing it in may take to arrive.
+        settings: the token, how long typing it in may take to arrive, and whose word on addresses is believed.
     """
 
     def __init__(self, settings: ServeSettings) -> None:
         self._token, self._timeout_s = settings.token, settings.upload_timeout_s
-        self._guesses = Guesses()
+        self._guesses, self._senders = Guesses(), Senders(settings.trusted_proxies)
         self._html = resources.files("evenreel.server").joinpath("static", "login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
@@ -94,17 +87,17 @@ class Login:
 
     async def _to_a_program(self, scope: Scope) -> Response | None:
         known = self._knows(Headers(scope=scope))
-        if known is not None and not await self._guesses.wait(_sender(scope), known):
+        if known:
+            return None
+        if known is False and not await self._guesses.wait(self._senders.sender(scope)):
             return _problem(429, "Too many wrong tokens come from your address; try again in a moment.")
-        return (
-            None if known else _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
-        )
+        return _problem(401, "This server needs its token: send it as 'Authorization: Bearer TOKEN'.")
 
     async def _to_a_visitor(self, scope: Scope) -> Response | None:
         """Let in who brings the token in the address, and take it out of there; ask the others for it."""
         asked, given = _address(scope)
         known = self._knows(Headers(scope=scope), given)
-        if known is not None and not await self._guesses.wait(_sender(scope), known):
+        if known is False and not await self._guesses.wait(self._senders.sender(scope)):
             return self._crowded(asked)
         if not known:
             return self._page(asked, "" if given is None else "The token in the address is not that of this server.")
@@ -115,11 +108,10 @@ class Login:
         asked = own_page(request.query_params.get("next", "/"))
         if request.method != "POST" or self._token is None:
             return RedirectResponse(asked, 303)
-        right = same_secret(await self._typed(request), self._token)
-        if not await self._guesses.wait(_sender(request.scope), right):
-            return self._crowded(asked)
-        if right:
+        if same_secret(await self._typed(request), self._token):
             return self._with_session(RedirectResponse(asked, 303))
+        if not await self._guesses.wait(self._senders.sender(request.scope)):
+            return self._crowded(asked)
         return self._page(asked, "That is not the token of this server.")
 
     def _knows(self, headers: Headers, in_address: str | None = None) -> bool | None:
@@ -196,10 +188,6 @@ def _address(scope: Scope) -> tuple[str, str | None]:
     path = quote(scope["path"])
     given = dict(parse_qsl(query, keep_blank_values=True)).get("token")
     return own_page(f"{path}?{rest}" if rest else path), given
-
-
-def _sender(scope: Scope) -> str:
-    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def _problem(status: int, sentence: str) -> Response:

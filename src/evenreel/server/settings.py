@@ -11,6 +11,7 @@ from pathlib import Path
 from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.errors import UsageError
 from evenreel.library.image import IMAGE_LIMITS
+from evenreel.server.senders import Senders
 
 MOST_RESULTS = 200
 SHORTEST_TOKEN = 8
@@ -34,6 +35,7 @@ class ServeSettings:
         port: port to listen on, 0 for any that is free.
         token: what a visitor has to know; needed where `host` is not this machine's own loopback.
         allowed_hosts: names, besides the usual ones, by which browsers may call the server.
+        trusted_proxies: addresses or networks of reverse proxies whose X-Forwarded-For is believed.
         vision: False searches by words alone and loads no model.
         device: where the model runs, and the matcher.
         rerank: a matcher's checkpoint, folder or hub id, that orders the first clips of sentences anew; None for none.
@@ -53,13 +55,15 @@ class ServeSettings:
 
     Raises:
         UsageError: there is no such port; the address is open to others and there is no token; the token is short;
-            one of `allowed_hosts` is no name of a host; a matcher is to re-rank without vision, or no clip.
+            one of `allowed_hosts` is no name of a host, or of `trusted_proxies` no address; a matcher is to re-rank
+            without vision, or no clip.
     """
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     vision: bool = True
     device: str = "auto"
     rerank: str | None = None
@@ -90,6 +94,7 @@ class ServeSettings:
             raise UsageError("A matcher re-ranks by frames; leave out --rerank or --no-vision.")
         if self.rerank_depth < 1:
             raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
+        Senders(self.trusted_proxies)
         for name in self.allowed_hosts:
             if not HOST_NAME.fullmatch(name) and not _is_number(name):
                 raise UsageError(
