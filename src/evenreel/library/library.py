@@ -98,8 +98,7 @@ class Library:
                 how that was found. Clips say their `source` in the metadata: `camera`, or a generator's name.
 
         Raises:
-            UsageError: the text is empty, `k` is not positive, the filter is wrong, the library has no vision
-                that a matcher could re-rank by, or the search cannot be neutral: see `neutral_trouble`.
+            UsageError: an empty text, `k` below 1, a wrong filter, no vision to re-rank by, or see `neutral_trouble`.
             EncoderError: the model of the library cannot be had.
             LibraryError: the matcher was trained on features of another model.
         """
