@@ -1,7 +1,7 @@
 """What do trimming, ensembles and the backdoor adjustment do about a planted frame-length bias, and at what cost?
 
-    python benchmarks/length.py [--matchers hgr wti] [--methods NAME ...] [--strength 0.9] [--steps N]
-        [--seeds 5] [--clips 3000] [--processes 2] [--out FILE]
+    python benchmarks/length.py [--matchers hgr wti] [--mining hardest ran] [--methods NAME ...] [--strength 0.9]
+        [--steps N] [--seeds 5] [--clips 3000] [--processes 2] [--out FILE]
 
 The planted bias `length`: in training half of the activities are short and the other half long, in the test split
 length and activity are independent. Each seed has a corpus of its own. On features of the built-in encoder, a frame
@@ -14,12 +14,18 @@ frame), as those of the paper have a stream of flow. For either
   statistics it uses; RmvAll (val) likewise by the validation split, if that leaves out any clip;
 - ensemble: two models of all clips, whose first is the baseline; equal 2, adjusted 2, 3 and 4: a model for each
   stratum of length, fused by the share of its clips (equation 5); first and second: those of adjusted 2 alone;
-- shared encoder: one model with a map of captions for each stratum of adjusted 2, which keeps one gallery.
+- shared encoder: one model with a map of captions for each stratum of adjusted 2, which keeps one gallery;
+- random 2: as many strata as large as those of equal 2, drawn without a look at lengths: what division costs by itself;
+- ..., all steps: a model of each stratum takes as many steps as the baseline, not its share of them;
+- ..., begun with all: strata go on from the baseline's weights with a share of the steps each (the failure method);
+- baseline, twice the steps: what the ensemble, the rows with all steps and those begun with all spend, on one model.
 
-All models of a row together take as many steps as one of the baseline, but for the ensemble, which takes twice as many.
-mAP and nDCG grade by classes, both ways, and R@1 is the share of captions whose first clip shows all that is named.
-The share of the gap that is closed is (method - baseline) / (oracle - baseline) of the mean mAP of both ways, with
-Fieller's interval over the seeds; differences are taken seed by seed, with intervals of 95 % by Student's t. The cost
+Other rows take as many steps in all as the baseline. `hgr` is trained with the hardest negative of a batch, as in the
+paper, or with RAN (--mining), which leaves clips of the same class out of the negatives.
+nDCG and mAP grade by classes, both ways; mAP-EPIC is the paper's, whose precision sums degrees of relevance, mAP the
+strict one. R@1 is the share of captions whose first clip shows all that is named.
+The share of the gap that is closed is (method - baseline) / (oracle - baseline) of the mean strict mAP, with Fieller's
+interval over the seeds; differences are taken seed by seed, with intervals of 95 % by Student's t. The cost
 is the number of times that a clip is encoded, and so of galleries that are kept, with the seconds that it takes in
 times of the baseline's. At strength 0 there is nothing to correct: there the baseline is the oracle.
 
@@ -33,7 +39,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -62,7 +68,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_videos
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
-from evenreel.studies.length_measures import MAP, NDCG, length_figures
+from evenreel.studies.length_measures import MAP, MAP_EPIC, NDCG, length_figures
 from evenreel.studies.material import Part, StudyMaterial, part_of
 from evenreel.studies.trainings import learning_of, splits_of
 from evenreel.training.members import train_recipe
@@ -80,8 +86,17 @@ MOTION = 5.0
 TRIM = Trim(margin=12.0, least=5, target="test")
 """A class is trimmed while it is a second (12 frames) off; classes have about 28 clips."""
 BASELINE, ORACLE, FIRST, SECOND = "baseline", "oracle", "first of adjusted 2", "second of adjusted 2"
-RMV_ALL_VAL, ENSEMBLE = "RmvAll (val)", "ensemble"
-METHODS: dict[str, Trim | Members] = {
+RMV_ALL_VAL, ENSEMBLE, LONGER = "RmvAll (val)", "ensemble", "baseline, twice the steps"
+
+
+@dataclass(frozen=True)
+class Longer:
+    """The baseline with a multiple of its steps."""
+
+    times: int
+
+
+METHODS: dict[str, Trim | Members | Longer] = {
     ENSEMBLE: Members(by="seed", fusion="uniform"),
     "RmvRand": replace(TRIM, rule="random"),
     "RmvAll": TRIM,
@@ -89,7 +104,14 @@ METHODS: dict[str, Trim | Members] = {
     "equal 2": Members(split="equal"),
     **{f"adjusted {count}": Members(count=count) for count in (2, 3, 4)},
     "shared encoder": Members(form="heads"),
+    LONGER: Longer(2),
+    "random 2": Members(split="random"),
+    "equal 2, all steps": Members(split="equal", steps="full"),
+    "random 2, all steps": Members(split="random", steps="full"),
+    "equal 2, begun with all": Members(split="equal", begin="full"),
+    "random 2, begun with all": Members(split="random", begin="full"),
 }
+HARDEST, MINING = "hardest", ("hardest", "ran")
 MAIN, R1, LEFT_OUT, ENCODED, COST = "mAP AVG", "R@1", "clips left out", "galleries", "encoding"
 
 
@@ -104,6 +126,7 @@ class Run:
         method: a key of `METHODS`, or the baseline.
         clips: of all splits.
         steps: of the baseline.
+        mining: which negatives `hgr` learns from.
     """
 
     matcher: str
@@ -112,20 +135,19 @@ class Run:
     method: str
     clips: int
     steps: int
+    mining: str = HARDEST
 
 
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
     found = known_runs(asked.out, Run)
-    wanted = {
-        (matcher, seed): runs_of(matcher, seed, asked) for matcher in asked.matchers for seed in range(asked.seeds)
-    }
-    for run, rows in measured(wanted, found, asked):
+    kinds = [(matcher, mining) for matcher in asked.matchers for mining in minings(matcher, asked)]
+    wanted = {(*kind, seed): runs_of(*kind, seed, asked) for kind in kinds for seed in range(asked.seeds)}
+    for run, rows in measured(wanted.values(), found, asked):
         found[run] = rows
     tables = [
-        tables_of(matcher, rows_of([wanted[matcher, seed] for seed in range(asked.seeds)], found))
-        for matcher in asked.matchers
+        tables_of(*kind, rows_of([wanted[(*kind, seed)] for seed in range(asked.seeds)], found)) for kind in kinds
     ]
     print("\n\n".join(text for text, _ in tables))
     return int(not all(holds for _, holds in tables))
@@ -135,6 +157,7 @@ def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matchers", nargs="+", default=list(STEPS), choices=list(STEPS))
+    parser.add_argument("--mining", nargs="+", default=[HARDEST], choices=MINING, help="negatives of hgr")
     parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=[*METHODS], help="beside the baseline")
     parser.add_argument("--strength", type=float, default=0.9, help="of what is planted, above 0")
     parser.add_argument("--steps", type=int, help="of the baseline of each matcher, instead of its own number")
@@ -150,39 +173,48 @@ def arguments() -> argparse.Namespace:
     return asked
 
 
-def runs_of(matcher: str, seed: int, asked: argparse.Namespace) -> list[Run]:
+def minings(matcher: str, asked: argparse.Namespace) -> list[str]:
+    """The choices of negatives that a matcher is trained with; `wti` has none."""
+    return asked.mining if matcher == "hgr" else [HARDEST]
+
+
+def runs_of(matcher: str, mining: str, seed: int, asked: argparse.Namespace) -> list[Run]:
     """All trainings of a matcher with a seed, at both strengths."""
     plain = [] if ENSEMBLE in asked.methods else [BASELINE]
     return [
-        Run(matcher, seed, strength, method, asked.clips, asked.steps or STEPS[matcher])
+        Run(matcher, seed, strength, method, asked.clips, asked.steps or STEPS[matcher], mining)
         for strength in (asked.strength, FREE)
         for method in [*plain, *asked.methods]
     ]
 
 
 def measured(
-    wanted: Mapping[tuple[str, int], Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
+    wanted: Iterable[Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
 ) -> Iterator[tuple[Run, Rows]]:
     """The rows of every training that is not known yet, as they come, on one thread each."""
     todo: dict[tuple[str, int, float], list[Run]] = {}
-    for run in (run for runs in wanted.values() for run in runs if run not in known):
+    for run in (run for runs in wanted for run in runs if run not in known):
         todo.setdefault((run.matcher, run.seed, run.strength), []).append(run)
-    yield from in_processes([*todo.values()], of_corpus, asked.out, asked.processes)
+    groups = sorted(todo.values(), key=lambda runs: runs[0].seed)  # all of a seed first: a part of them is of use
+    yield from in_processes(groups, of_corpus, asked.out, asked.processes)
 
 
 def recipe_for(run: Run) -> Recipe:
     """The recipe of a training; that of the ensemble has the baseline in it."""
-    recipe = recipe_of(run.matcher, run.seed, Sizes(run.clips, run.steps))
+    recipe = recipe_of(run, Sizes(run.clips, run.steps))
     change = METHODS.get(run.method)
+    if isinstance(change, Longer):
+        return replace(recipe, loop=replace(recipe.loop, steps=change.times * run.steps))
     return replace(recipe, trim=change) if isinstance(change, Trim) else replace(recipe, members=change)
 
 
-def recipe_of(matcher: str, seed: int, sizes: Sizes) -> Recipe:
+def recipe_of(run: Run, sizes: Sizes) -> Recipe:
     """How a matcher is trained; `hgr` is small, as the words and the features are."""
-    plain = planted_recipe("length", seed, sizes)
-    if matcher == "wti":
+    plain = planted_recipe("length", run.seed, sizes)
+    if run.matcher == "wti":
         return plain
-    return replace(plain, matcher=MatcherChoice("hgr", {"size": 128, "word_size": 64}), adapter=None)
+    settings = {"size": 128, "word_size": 64, "mining": run.mining}
+    return replace(plain, matcher=MatcherChoice("hgr", settings), adapter=None)
 
 
 def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
@@ -203,7 +235,7 @@ def told(run: Run, rows: Rows, took_s: float) -> None:
     for row, figures in rows.items():
         shown = f"{MAIN} {figures[MAIN]:.1f}, {R1} {figures[R1]:.1f}"
         print(
-            f"{run.matcher}, seed {run.seed}, strength {run.strength}, {row}: {shown}  ({took_s:.0f} s)",
+            f"{run.matcher}, {run.mining}, seed {run.seed}, strength {run.strength}, {row}: {shown}  ({took_s:.0f} s)",
             file=sys.stderr,
             flush=True,
         )
@@ -260,7 +292,7 @@ def figures_of(trained: Trained, test: Part) -> Figures:
     """What is found, and what it costs."""
     scores = test.scores(trained.matcher)
     return {
-        **length_figures(scores, test.corpus, (*NDCG, *MAP)),
+        **length_figures(scores, test.corpus, (*NDCG, *MAP_EPIC, *MAP)),
         R1: first_shows_all(scores, test.corpus),
         ENCODED: encodings(trained.spec).videos,
         COST: encoding_s(trained.matcher, test),
@@ -302,13 +334,14 @@ def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Rows]) -> Seeds
     return {key: [one[key] for one in by_seed] for key in by_seed[0] if all(key in one for one in by_seed)}
 
 
-def tables_of(matcher: str, rows: Seeds) -> tuple[str, bool]:
-    """All that is printed of a matcher, and whether every claim on it holds."""
+def tables_of(matcher: str, mining: str, rows: Seeds) -> tuple[str, bool]:
+    """All that is printed of a matcher, in Markdown, and whether every claim on it holds."""
     biased = next(strength for strength, _ in rows)
     oracle, baseline = rows[FREE, BASELINE], rows[biased, BASELINE]
     gap = difference(oracle, baseline, MAIN)
     figures = f"{mean(baseline, MAIN):.1f} at strength {biased}, {mean(oracle, MAIN):.1f} at 0, gap {words(gap)}"
-    lines = [f"{matcher}: {MAIN} {figures}"]
+    title = f"{matcher}, {mining}" if matcher == "hgr" else matcher
+    lines = [f"{title}, {len(oracle)} seeds: {MAIN} {figures}"]
     lines += ["", at_strength(rows, biased, oracle), "", at_strength(rows, FREE, None), ""]
     harmful = [
         name
@@ -320,34 +353,43 @@ def tables_of(matcher: str, rows: Seeds) -> tuple[str, bool]:
     return "\n".join(lines), gap.low > 0 and not harmful
 
 
+SHOWN = ("mAP-EPIC AVG", MAIN, "nDCG AVG", R1)
+COMPARED = SHOWN[:3]
+
+
 def at_strength(rows: Seeds, strength: float, oracle: Sequence[Figures] | None) -> str:
-    """A row for each method at a strength, beside the baseline."""
-    baseline = rows[strength, BASELINE]
-    head = ("mAP V2T", "mAP T2V", MAIN, "nDCG AVG", R1)
-    lines = [
-        f"{f'strength {strength}':22}" + "".join(f"{name:>10}" for name in head)
-        + f"{'less baseline (mAP)':>24}{'less baseline (nDCG)':>24}{'gap closed %':>26}{'galleries':>10}{'encoding':>9}"
-    ]  # fmt: skip
-    if oracle is not None:
-        lines.append(f"{ORACLE:22}" + "".join(f"{mean(oracle, name):10.1f}" for name in head))
+    """A row for each method at a strength, beside the baseline and beside one of twice the steps."""
     here = {name: figures for (planted, name), figures in rows.items() if planted == strength}
+    longer = here.get(LONGER)
+    head = [f"at strength {strength}", *SHOWN, *(f"{name} less baseline" for name in COMPARED)]
+    head += [] if longer is None else [f"{MAIN} less twice the steps"]
+    head += ["gap closed, %"] * (oracle is not None) + [ENCODED, COST]
+    lines = [head, ["---"] * len(head)]
+    if oracle is not None:
+        cells = [ORACLE, *(f"{mean(oracle, name):.1f}" for name in SHOWN)]
+        lines.append(cells + [""] * (len(head) - len(cells)))
     for name in (BASELINE, *(name for name in here if name != BASELINE)):
-        lines.append(line(name, here[name], baseline, oracle))
-    return "\n".join(lines)
+        lines.append(line(name, here, longer, oracle))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def line(name: str, figures: Sequence[Figures], baseline: Sequence[Figures], oracle: Sequence[Figures] | None) -> str:
-    """A method's figures."""
-    shown = f"{name:22}" + "".join(
-        f"{mean(figures, one):10.1f}" for one in ("mAP V2T", "mAP T2V", MAIN, "nDCG AVG", R1)
-    )
+def line(
+    name: str,
+    here: Mapping[str, Sequence[Figures]],
+    longer: Sequence[Figures] | None,
+    oracle: Sequence[Figures] | None,
+) -> list[str]:
+    """A method's cells."""
+    figures, baseline = here[name], here[BASELINE]
+    plain = name == BASELINE
+    cells = [name, *(f"{mean(figures, one):.1f}" for one in SHOWN)]
+    cells += ["" if plain else words(difference(figures, baseline, one)) for one in COMPARED]
+    if longer is not None:
+        cells.append("" if name in (BASELINE, LONGER) else words(difference(figures, longer, MAIN)))
+    if oracle is not None:
+        cells.append("" if plain else closed(figures, baseline, oracle, MAIN))
     cost = median(one[COST] / of[COST] for one, of in zip(figures, baseline, strict=True))
-    if name != BASELINE:
-        shown += "".join(f"{words(difference(figures, baseline, one)):>24}" for one in (MAIN, "nDCG AVG"))
-        shown += f"{'' if oracle is None else closed(figures, baseline, oracle, MAIN):>26}"
-    else:
-        shown += " " * 74
-    return f"{shown}{mean(figures, ENCODED):10.0f}{cost:8.2f}x"
+    return [*cells, f"{mean(figures, ENCODED):.0f}", f"{cost:.2f}x"]
 
 
 if __name__ == "__main__":

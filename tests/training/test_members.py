@@ -73,7 +73,7 @@ def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> No
     assume(len(set(lengths)) > 1)
     pairs = small_examples(len(lengths), captions_each=2).pairs
     known = Lengths(np.array(lengths, np.float64), "seconds")
-    numbers = divided(pairs, known, members)
+    numbers = divided(pairs, known, members, 0)
     parts = [taken(pairs, numbers[pairs.clips] == number) for number in range(members.count)]
     captions = np.concatenate([part.captions for part in parts])
     assert sorted(captions.tolist()) == sorted(pairs.captions.tolist())
@@ -91,8 +91,28 @@ def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> No
 @pytest.mark.parametrize("longest_first", [False, True])
 def test_without_a_fraction_clips_are_divided_at_their_mean(longest_first: bool) -> None:
     pairs = small_examples().pairs
-    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(longest_first=longest_first))
+    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(longest_first=longest_first), 0)
     assert np.array_equal(numbers == int(longest_first), SHORT)
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 4), st.sampled_from([None, 0.25, 0.7]), st.integers(0, 9))
+def test_random_strata_are_as_large_as_those_by_length(count: int, fraction: float | None, seed: int) -> None:
+    pairs, known = small_examples().pairs, Lengths(FRAMES, "frames")
+    drawn = Members(count=count, split="random", fraction=fraction)
+    by_length = replace(drawn, split="equal" if fraction is None else "adjusted")
+    numbers, control = divided(pairs, known, by_length, seed), divided(pairs, known, drawn, seed)
+    assert np.bincount(control).tolist() == np.bincount(numbers).tolist()
+    assert np.array_equal(control, divided(pairs, known, drawn, seed))
+    assert not np.array_equal(control, divided(pairs, known, drawn, seed + 1))
+
+
+def test_random_strata_know_nothing_of_length() -> None:
+    """The mean rank of the clips of a stratum is that of all, within four standard errors, over 200 seeds."""
+    pairs, known = small_examples().pairs, Lengths(FRAMES, "frames")
+    ranks = FRAMES.argsort().argsort()
+    means = [ranks[divided(pairs, known, Members(split="random"), seed) == 0].mean() for seed in range(200)]
+    assert abs(np.mean(means) - ranks.mean()) < 4 * np.std(means) / 200**0.5
 
 
 @pytest.mark.parametrize("longest_first", [False, True])
@@ -100,16 +120,16 @@ def test_clips_that_length_cannot_divide(longest_first: bool) -> None:
     pairs, members = small_examples().pairs, Members(longest_first=longest_first)
     alike = Lengths(np.full(CLIPS, 3.3), "seconds")  # whose mean is none of them, by rounding
     with pytest.raises(UsageError, match=r"All 32 training clips are 3.3 seconds long, so length divides nothing"):
-        divided(pairs, alike, members)
+        divided(pairs, alike, members, 0)
     unknown = Lengths(np.where(SHORT, FRAMES, np.nan), "frames")
     with pytest.raises(UsageError, match=r"The length of 8 of 32 training clips is not known, .* give the corpus"):
-        divided(pairs, unknown, members)
+        divided(pairs, unknown, members, 0)
 
 
 def test_clips_without_a_caption_are_in_no_stratum() -> None:
     pairs = small_examples().pairs
     pairs = taken(pairs, pairs.clips % 2 == 0)
-    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)))
+    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)), 0)
     assert np.array_equal(numbers, np.where(np.arange(CLIPS) % 2, -1, FRAMES >= 42))
 
 
@@ -186,6 +206,21 @@ def test_steps_are_shared_so_that_all_cost_what_one_would(tmp_path: Path) -> Non
     assert [one.step for one in trained.members] == [9, 3]
     assert told == [(step, 12) for step in range(1, 13)]
     assert "steps: 12" in (tmp_path / "run" / "members" / "1" / "recipe.yaml").read_text()
+
+
+@pytest.mark.parametrize("loop", [{"epochs": None, "steps": 12}, {"epochs": 3}])
+def test_each_stratum_may_take_as_many_steps_as_all_clips_would(tmp_path: Path, loop: Changes) -> None:
+    """4 batches of all clips an epoch: 12 steps, however they are counted, evaluated after as many as those are."""
+    told: list[tuple[int, int]] = []
+    outside = Outside(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
+    recipe = small_recipe(members={"steps": "full"}, loop=loop, selection={"patience": None})
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", outside)
+    assert told == [(step, 24) for step in range(1, 25)]
+    hand = by_hand(
+        tmp_path / "short", SHORT, loop={"epochs": None, "steps": 12}, selection={"every_steps": 4, "patience": None}
+    )
+    assert states(trained.members[0]) == states(hand)
+    assert trained.members[0].figures == hand.figures
 
 
 def test_members_that_begin_with_a_training_on_all_clips(tmp_path: Path) -> None:

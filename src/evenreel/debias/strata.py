@@ -89,6 +89,28 @@ def strata_at(lengths: NDArray[np.float64], thresholds: Sequence[float]) -> list
     return _all_filled(np.split(order, edges))
 
 
+def random_strata(clips: int, count: int, seed: int, fraction: float | None = None) -> list[Rows]:
+    """Strata drawn at random, as large as `equal_strata` or, at a fraction, as `adjusted_strata`: a control of both.
+
+    Args:
+        clips: N, of the training split.
+        count: M, how many strata.
+        seed: of the draw.
+        fraction: of the last two strata, the share of the first; None for strata of equal size.
+
+    Returns:
+        M rows of clips.
+
+    Raises:
+        UsageError: the fraction is not between 0 and 1, or a stratum would be empty.
+
+    >>> [len(stratum) for stratum in random_strata(16, 3, seed=0, fraction=0.75)]
+    [8, 6, 2]
+    """
+    drawn = np.random.default_rng(seed).permutation(clips).astype(np.float64)
+    return equal_strata(drawn, count) if fraction is None else adjusted_strata(drawn, count, fraction)
+
+
 def _by_length(lengths: NDArray[np.float64], count: int) -> Rows:
     if not 1 <= count <= len(lengths):
         raise UsageError(f"{len(lengths):,} clips cannot be divided into {count} strata; each needs at least one.")

@@ -1,4 +1,4 @@
-"""What the tables on frame length measure: nDCG and mAP both ways by classes, and the ranks of a caption's clip."""
+"""What the tables on frame length measure: nDCG and two mAP both ways by classes, and the ranks of a caption's clip."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from evenreel.types import Corpus, ScoreBlocks
 
 BOTH_WAYS: dict[str, Direction] = {"V2T": "v2t", "T2V": "t2v"}
 MEAN = "AVG"
-GRADED = {"nDCG": "nDCG@R", "mAP": "mAP"}
-"""The paper's words and ours; its nDCG is cut after as many places as a query has relevant items (section 4)."""
+GRADED = {"nDCG": "nDCG@R", "mAP-EPIC": "mAP-EPIC", "mAP": "mAP"}
+"""Columns and their metrics. The paper's nDCG is cut after as many places as a query has relevant items (section 4);
+its mAP is that of the scripts of EPIC-KITCHENS-100, `mAP-EPIC`, in which precision sums degrees of relevance."""
 
-NDCG, MAP = (tuple(f"{name} {way}" for way in (*BOTH_WAYS, MEAN)) for name in GRADED)
+NDCG, MAP_EPIC, MAP = (tuple(f"{name} {way}" for way in (*BOTH_WAYS, MEAN)) for name in GRADED)
 RANKS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 ENDS = {"MedR": (1.0, np.inf), "MeanR": (1.0, np.inf), "Rsum": (0.0, 300.0)}
 """Between which values a figure lies whatever is measured, where that is not 0 to 100."""
 
 MEASURES = (
-    "nDCG and mAP grade by the verb and noun classes of caption and clip, the mean of their intersections over unions "
-    "(equation 6 with the union that it means); nDCG counts as many places as a query has items above 0, mAP takes "
-    "those of degree 1 for relevant. AVG is the mean of both ways. Recall and ranks are of the caption's own clip, "
-    "text to video. Items with equal scores have their expected rank."
+    "nDCG and both mAP grade by the verb and noun classes of caption and clip, the mean of their intersections over "
+    "unions (equation 6 with the union that it means). nDCG counts as many places as a query has items above 0. "
+    "mAP-EPIC is the paper's mAP, that of the scripts of EPIC-KITCHENS-100: the mean over the items of degree 1 of a "
+    "precision that sums the degrees of all items up to there. mAP is the strict one, whose precision counts items of "
+    "degree 1 alone; it is lower, and is not to be set beside the paper's. AVG is the mean of both ways. Recall and "
+    "ranks are of the caption's own clip, text to video. Items with equal scores have their expected rank."
 )
 
 
@@ -32,7 +35,7 @@ def length_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) 
     Args:
         scores: of every caption and clip of the corpus.
         corpus: whose they are.
-        names: of `NDCG`, `MAP` and `RANKS`.
+        names: of `NDCG`, `MAP_EPIC`, `MAP` and `RANKS`.
 
     Raises:
         CorpusError: degrees of relevance are asked for, and the corpus has no classes.

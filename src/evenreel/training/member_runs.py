@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import CorpusError
 from evenreel.training.examples import FeatureExamples
-from evenreel.training.milestones import plan_of
+from evenreel.training.milestones import Plan, plan_of
 from evenreel.training.recipe import Members, Recipe
 from evenreel.training.run import Material, Outside, Trained, train_held
 from evenreel.training.run_folder import MEMBERS, held
@@ -68,7 +68,7 @@ def seeded_runs(recipe: Recipe, members: Members, material: Material) -> list[Ru
 
 
 def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[list[Run], tuple[Stratum, ...]]:
-    """A training on each stratum; where `loop.steps` counts, each takes its share, so that all cost what one would.
+    """A training on each stratum, for its share of the steps of one on all clips, or for as many (`members.steps`).
 
     A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
     the data set, so that a member gives a word of the other stratum the vector that it begins with, GloVe's say.
@@ -79,14 +79,17 @@ def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[
     """
     examples, lengths = material.examples, known(material.lengths)
     pairs = examples.pairs
-    numbers = divided(pairs, lengths, members)
+    numbers = divided(pairs, lengths, members, recipe.loop.seed)
     strata = described(pairs, lengths, numbers)
     _check_sizes([one for one in strata if members.only in (None, one.number)], recipe.loop.batch_size, len(strata))
     material = replace(material, start_spec=fitted_spec(replace(recipe, members=None), material))
     runs = [
         _run(recipe, members, one.number, _part(material, numbers[pairs.clips] == one.number - 1)) for one in strata
     ]
-    return _with_steps(runs, recipe.loop.steps, [one.captions for one in strata]), strata
+    if members.steps == "full":
+        plan = plan_of(recipe, len(pairs) // recipe.loop.batch_size)
+        return [_timed_as(run, plan) for run in runs], strata
+    return _with_shares(runs, recipe.loop.steps, [one.captions for one in strata]), strata
 
 
 def shares(steps: int, sizes: Sequence[int]) -> list[int]:
@@ -104,7 +107,14 @@ def _run(recipe: Recipe, members: Members, number: int, material: Material) -> R
     return Run(str(number), recorded, replace(recipe, members=None, name=f"{recipe.name}/{number}"), material)
 
 
-def _with_steps(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> list[Run]:
+def _timed_as(run: Run, plan: Plan) -> Run:
+    """The run with as many steps, and from one evaluation to the next, as a training on all clips."""
+    loop = replace(run.recipe.loop, epochs=None, steps=plan.steps)
+    selection = replace(run.recipe.selection, every_steps=plan.evaluate_every)
+    return replace(run, recipe=replace(run.recipe, loop=loop, selection=selection))
+
+
+def _with_shares(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> list[Run]:
     """Epochs of a stratum are as much shorter as it is smaller; steps are dealt."""
     if steps is None:
         return runs

@@ -101,7 +101,7 @@ def _begun_with(trained: Trained, runs: Sequence[Run]) -> list[Run]:
 def _train_heads(recipe: Recipe, members: Members, material: Material, folder: Path, outside: Outside) -> Trained:
     """One training of a matcher with a head for each stratum."""
     examples, lengths = cast("FeatureExamples", material.examples), known(material.lengths)
-    numbers = divided(examples.pairs, lengths, members)
+    numbers = divided(examples.pairs, lengths, members, recipe.loop.seed)
     examples = replace(examples, pairs=replace(examples.pairs, strata=numbers))
     material = _with_fresh_heads(recipe, replace(material, examples=examples))
     trained = train_held(recipe, material, folder, outside)

@@ -120,9 +120,10 @@ class Members:
         by: `length`: each learns from the clips of one stratum of length; `seed`: each from all of them, from another
             seed, which is the plain ensemble.
         count: M, how many.
-        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`.
-        fraction: of `adjusted`, the share of the first of the last two strata; null: that of the clips that are shorter
-            than the mean of the training clips, which asks no other split.
+        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random`
+            draws strata without a look at lengths, by `loop.seed`, which is the control of the others.
+        fraction: of `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
+            of the clips that are shorter than the mean of the training clips, for `random` strata of equal size.
         thresholds: M - 1 lengths, ascending.
         longest_first: of `adjusted`, begin with the long clips.
         only: number of the one stratum, from 1, that is trained; null for all.
@@ -132,12 +133,14 @@ class Members:
             `learned`: on the validation split.
         standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
         begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
+        steps: of each stratum: its `share` of those of a training on all clips, so that all strata together cost what
+            that costs, as in the paper, whose epochs are as much shorter; or as many as that takes (`full`).
         at_once: members that are trained at a time, each in a process of its own.
     """
 
     by: Literal["length", "seed"] = "length"
     count: int = 2
-    split: Literal["equal", "adjusted", "thresholds"] = "adjusted"
+    split: Literal["equal", "adjusted", "thresholds", "random"] = "adjusted"
     fraction: float | None = None
     thresholds: tuple[float, ...] = ()
     longest_first: bool = False
@@ -146,6 +149,7 @@ class Members:
     fusion: Literal["prior", "uniform", "learned"] = "prior"
     standardise: bool = False
     begin: Literal["fresh", "full"] = "fresh"
+    steps: Literal["share", "full"] = "share"
     at_once: int = 1
 
 

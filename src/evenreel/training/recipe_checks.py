@@ -100,8 +100,11 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
 
 def _wrong_division(members: Members) -> Iterator[str]:
     """What contradicts the way in which clips are divided."""
-    if members.fraction is not None and members.split != "adjusted":
-        yield f"members.fraction divides where members.split is adjusted, and it is {members.split}: set it to null."
+    if members.fraction is not None and members.split not in ("adjusted", "random"):
+        yield (
+            f"members.fraction divides where members.split is adjusted or random, and it is {members.split}: set it "
+            "to null."
+        )
     if members.fraction is not None and not 0 < members.fraction < 1:
         yield f"members.fraction is {members.fraction}; it must lie between 0 and 1."
     if members.longest_first and members.split != "adjusted":
@@ -118,6 +121,8 @@ def _wrong_division(members: Members) -> Iterator[str]:
         yield "members.by=seed divides nothing: leave out split, fraction, thresholds and longest_first of members."
     if members.by == "seed" and members.begin == "full":
         yield "members.by=seed learns from all clips already: set members.begin to fresh."
+    if members.by == "seed" and members.steps == "full":
+        yield "members.by=seed takes all steps with each seed already: leave members.steps out."
 
 
 def _wrong_heads(members: Members) -> Iterator[str]:
@@ -126,6 +131,7 @@ def _wrong_heads(members: Members) -> Iterator[str]:
         (members.by == "seed", "members.form=heads has a head for each stratum of length: set members.by to length."),
         (members.only is not None, "members.form=heads trains all strata in one: set members.only to null."),
         (members.begin == "full", "members.form=heads learns from all clips: set members.begin to fresh."),
+        (members.steps == "full", "members.form=heads is one training with all steps: leave members.steps out."),
         (members.at_once > 1, "members.form=heads is one training: set members.at_once to 1."),
     ):
         if wrong:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.corpus.actions import Unit, clip_lengths
-from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
+from evenreel.debias.strata import adjusted_strata, equal_strata, random_strata, strata_at
 from evenreel.errors import UsageError
 from evenreel.training.pairs import Pairs
 from evenreel.training.recipe import Members
@@ -68,13 +68,14 @@ def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> Lengths:
     return Lengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
 
 
-def divided(pairs: Pairs, lengths: Lengths, members: Members) -> Rows:
+def divided(pairs: Pairs, lengths: Lengths, members: Members, seed: int) -> Rows:
     """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
 
     Args:
         pairs: what is learned from.
         lengths: of the V clips of its table.
         members: how they are divided.
+        seed: of strata that are drawn at random.
 
     Raises:
         UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
@@ -83,7 +84,7 @@ def divided(pairs: Pairs, lengths: Lengths, members: Members) -> Rows:
     values = lengths.values[clips]
     _check_divisible(values, lengths.unit)
     numbers = np.full(len(pairs.clip_ids), NONE, np.int64)
-    for number, rows in enumerate(_strata(values, members)):
+    for number, rows in enumerate(_strata(values, members, seed)):
         numbers[clips[rows]] = number
     return numbers
 
@@ -139,7 +140,9 @@ def _check_divisible(lengths: NDArray[np.float64], unit: Unit) -> None:
         )
 
 
-def _strata(lengths: NDArray[np.float64], members: Members) -> list[Rows]:
+def _strata(lengths: NDArray[np.float64], members: Members, seed: int) -> list[Rows]:
+    if members.split == "random":
+        return random_strata(len(lengths), members.count, seed, members.fraction)
     if members.split == "equal":
         return equal_strata(lengths, members.count)
     if members.split == "thresholds":
