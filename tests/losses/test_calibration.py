@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 import torch
 from hypothesis import given
@@ -91,11 +93,68 @@ def test_windows_without_text_and_padding_take_no_part() -> None:
     windows_read = torch.tensor([[True, False, True], [False, False, False]])
     real = torch.tensor([[True, True, True, False], [True, True, True, True]])
     found = cycle_loss(Sequence(frames, real), Sequence(windows, windows_read), 0.1, CycleSettings())
-    alone = cycle_loss(whole(frames[:1, :3]), whole(windows[:1, [0, 2]]), 0.1, CycleSettings())
-    torch.testing.assert_close(found, alone)
+    index = slow_indices(frames[0, :3], windows[0, [0, 2]], 0.1, "softmax")
+    expected = ((index[0] - 1) ** 2 + (index[2] - 3) ** 2) / 2  # frame 2 has nothing to be in step with
+    assert found.item() == pytest.approx(expected)
     none = Sequence(windows, torch.zeros(2, 3, dtype=torch.bool))
     assert cycle_loss(Sequence(frames, real), none, 0.1, CycleSettings()).item() == 0
     assert contrastive_synchrony(Sequence(frames, real), none, 0.1).item() == 0
+
+
+def one_window(count: int, place: int, text: Tensor) -> tuple[Sequence, Sequence]:
+    """As many orthogonal frames as windows, of which one has a text of the given direction."""
+    frames = torch.eye(count, dtype=torch.float64)[None]
+    windows = torch.zeros(1, count, count, dtype=torch.float64)
+    windows[0, place] = text
+    return whole(frames), Sequence(windows, torch.arange(count)[None] == place)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_one_window_of_text_in_step_with_its_frame_costs_nothing(both_ways: bool) -> None:
+    """Eleven of twelve frames have nothing to be in step with, so no cycle begins there."""
+    own, anyone = torch.eye(12, dtype=torch.float64)[4], torch.ones(12, dtype=torch.float64)
+    half = 0.5 if both_ways else 1.0  # back to the only window there is, which costs nothing
+    settings = CycleSettings(both_ways=both_ways)
+    assert cycle_loss(*one_window(12, 4, own), 0.02, settings).item() < 1e-12
+    # like every frame, it leads frame 5 of 12 back to their middle, 6.5
+    assert cycle_loss(*one_window(12, 4, anyone), 0.02, settings).item() == pytest.approx(half * 1.5**2)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_training_draws_one_window_of_text_to_its_own_frame(both_ways: bool) -> None:
+    """From a window that is like no frame more than another; what is in step stays there."""
+    for start, least in ((torch.ones(12, dtype=torch.float64), 0.6), (torch.eye(12, dtype=torch.float64)[0], 0.99)):
+        text = start.clone().requires_grad_()
+        optimiser = torch.optim.Adam([text], lr=0.05)
+        for _ in range(100):
+            frames, windows = one_window(12, 0, torch.zeros(12, dtype=torch.float64))
+            placed = Sequence(torch.where(windows.mask[..., None], text, 0.0), windows.mask)
+            optimiser.zero_grad()
+            cycle_loss(frames, placed, 0.05, CycleSettings(both_ways=both_ways)).backward()
+            optimiser.step()
+        cosines = F.normalize(text.detach(), dim=0)
+        assert cosines[0] > least and cosines[1:].max() < cosines[0] - 0.1
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+def test_cycles_begin_at_frames_whose_stretch_has_text(frames: int, windows: int, seed: int) -> None:
+    """A frame and a window go together where the middle of either lies in the other's stretch of the clip."""
+    vectors, texts = rows(1, frames, 8, seed=seed), rows(1, windows, 8, seed=seed + 1)
+    read = torch.rand(windows, generator=torch.Generator().manual_seed(seed)) < 0.5
+    read[seed % windows] = True
+    found = cycle_loss(whole(vectors), Sequence(texts, read[None]), 0.3, CycleSettings())
+    index = slow_indices(vectors[0], texts[0, read], 0.3, "softmax")
+    costs = []
+    for frame in range(frames):
+        start, end = Fraction(frame, frames), Fraction(frame + 1, frames)
+        for window in range(windows):
+            first, last = Fraction(window, windows), Fraction(window + 1, windows)
+            together = first <= (start + end) / 2 < last or start <= (first + last) / 2 < end
+            if together and read[window]:
+                costs.append((frame + 1 - index[frame]) ** 2)
+                break
+    assert costs, "each window with text has a frame"
+    assert found.item() == pytest.approx(sum(costs) / len(costs), abs=1e-6)
 
 
 def test_a_batch_without_words_gives_the_temperature_a_gradient_of_zero() -> None:

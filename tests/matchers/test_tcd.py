@@ -287,11 +287,15 @@ def test_the_loss_is_of_the_pairs_and_calibration_of_the_matched_alone() -> None
     terms = matcher.loss(pairs(text, video))
     expected = info_nce(scores_of(matcher, text, video), torch.eye(5, dtype=torch.bool), matcher.logit_scale.exp())
     torch.testing.assert_close(terms["contrastive"], expected)
-    assert matcher.calibration is not None
+    assert matcher.calibration is not None and video.window_mask is not None
     tau, places = matcher.calibration.log_tau.exp(), []
-    for frames, windows, _ in rows_of(video):
+    for (frames, windows, _), read in zip(rows_of(video), video.window_mask, strict=True):
         for i, frame in enumerate(frames):
-            if len(windows):
+            window = int(
+                (i + 0.5) / len(frames) * len(read)
+            )  # of its middle
+            around = [m for m in range(len(read)) if i == int((m + 0.5) / len(read) * len(frames))]
+            if any(read[m] for m in (window, *around)):
                 near = (torch.stack([frame @ row for row in windows]) / tau).softmax(0) @ windows
                 back = (torch.stack([F.cosine_similarity(near, row, dim=0) for row in frames]) / tau).softmax(0)
                 places.append((i - sum(weight * j for j, weight in enumerate(back))) ** 2)

@@ -79,13 +79,17 @@ def _weights(alike: Tensor, mask: Tensor, temperature: Tensor | float, form: Cyc
 
 
 def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
-    """L_hsc (equation 5), the mean over real frames of videos with some text; zero times tau where no video has any.
+    """L_hsc (equation 5), the mean over the cycles of all videos; zero times tau where no video has any text.
+
+    A cycle begins at each frame that has text in a window of its own time. One that began elsewhere could only go over
+    some other window, and would teach that to be like the wrong frame. The paper has text in all windows, because empty
+    ones say so.
 
     Args:
-        frames: of B videos, at least one real a row.
-        windows: of the same videos, real where some text was read.
+        frames: of B videos, at least one real a row, real ones first.
+        windows: of the same videos, equal stretches of each, real where some text was read.
         temperature: of the softmax.
-        settings: how.
+        settings: the form of the cycle, its directions and its unit.
 
     >>> steps = Sequence(torch.eye(3)[None], torch.ones(1, 3, dtype=torch.bool))
     >>> round(cycle_loss(steps, steps, 0.01, CycleSettings()).item(), 6)
@@ -95,11 +99,16 @@ def cycle_loss(frames: Sequence, windows: Sequence, temperature: Tensor | float,
     if not some.any():
         return _nothing(frames, temperature)
     here, there = (Sequence(each.vectors[some], each.mask[some]) for each in (frames, windows))
-    loss = _off_by(here, there, temperature, settings)
-    return (loss + _off_by(there, here, temperature, settings)) / 2 if settings.both_ways else loss
+    loss = _off_by(here, there, _written_frames(here.mask, there.mask), temperature, settings)
+    if not settings.both_ways:
+        return loss
+    return (loss + _off_by(there, here, there.mask, temperature, settings)) / 2  # each window has a frame of its time
 
 
-def _off_by(start: Sequence, over: Sequence, temperature: Tensor | float, settings: CycleSettings) -> Tensor:
+def _off_by(
+    start: Sequence, over: Sequence, begins: Tensor, temperature: Tensor | float, settings: CycleSettings
+) -> Tensor:
+    """How far cycles end from where they begin: the mean over places where `begins` (B, N) is True."""
     found = cycle_indices(start, over, temperature, settings.form)
     places = torch.arange(1, start.mask.shape[1] + 1, dtype=found.mean.dtype, device=found.mean.device)
     last = ((start.mask * places).amax(1, keepdim=True) - 1).clamp(min=1)
@@ -108,7 +117,7 @@ def _off_by(start: Sequence, over: Sequence, temperature: Tensor | float, settin
     if settings.variance_weight is not None:
         variance = found.variance / unit**2 + torch.finfo(squared.dtype).eps
         squared = squared / variance + settings.variance_weight * variance.log() / 2
-    return squared[start.mask].mean()
+    return squared[begins].mean()
 
 
 def contrastive_synchrony(frames: Sequence, windows: Sequence, temperature: Tensor | float) -> Tensor:
@@ -145,3 +154,17 @@ def _own_windows(frame_mask: Tensor, windows: int) -> Tensor:
     counts = frame_mask.sum(1, keepdim=True).clamp(min=1)
     places = torch.arange(frame_mask.shape[1], device=frame_mask.device)
     return ((2 * places + 1) * windows // (2 * counts)).clamp(max=windows - 1)
+
+
+def _written_frames(frame_mask: Tensor, written: Tensor) -> Tensor:
+    """(B, N) True = a real frame with text in a window of its time: the middle of one lies in the other's stretch.
+
+    Args:
+        frame_mask: (B, N) True = real, real ones first.
+        written: (B, M) True = the window has text.
+    """
+    frames, windows = (torch.arange(mask.shape[1], device=mask.device) for mask in (frame_mask, written))
+    counts = frame_mask.sum(1, keepdim=True)
+    at_middle = _own_windows(frame_mask, len(windows))[..., None] == windows
+    around_middle = ((2 * windows + 1) * counts // (2 * len(windows)))[:, None] == frames[:, None]
+    return ((at_middle | around_middle) & written[:, None]).any(2) & frame_mask
