@@ -75,6 +75,16 @@ def notices_of(done: Result | str) -> list[str]:
     return json.loads(done if isinstance(done, str) else done.stdout)["notices"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.parametrize("name", ["tcd/t1", "tcd/t8"])
+def test_windows_among_the_frames_are_more_than_matchers_have_places_for(
+    place: Place, tmp_path: Path, name: str
+) -> None:
+    """2 frames and 12 windows, where x_clip and t_mass have 12 places unless they are told; so too for 12 and 12."""
+    done = place.study(name, tmp_path / "out", *training(place), "--json")
+    assert done.exit_code == 0, done.output
+    assert {"t_mass + windows", "x_clip + windows", "tcd"} <= {row[0] for row in rows_of(done)}
+
+
 def test_a_table_with_words_left_out(place: Place, tmp_path: Path) -> None:
     done = place.study("tcd/t3", tmp_path / "out", *training(place))
     assert done.exit_code == 0, done.output

@@ -171,6 +171,30 @@ def test_other_matchers_stand_with_and_without_windows(material: StudyMaterial, 
     assert read.recipe.adapter == AdapterSettings("none", windows=True)
 
 
+def test_matchers_have_places_for_all_frames_and_windows(material: StudyMaterial, settings: StudySettings) -> None:
+    """As many with windows as without, so that both rows have the same parameters; captions of any length."""
+    train, test = material.learning()
+    longer = replace(
+        test,
+        videos=replace(
+            test.videos,
+            frames=test.videos.frames.repeat(4, 1),
+            frame_mask=test.videos.frame_mask.repeat(4, 1),
+            times_s=test.videos.times_s.repeat(4, 1),
+        ),
+        texts=replace(test.texts, words=test.texts.words.repeat(40, 1), word_mask=test.texts.word_mask.repeat(40, 1)),
+    )
+    kinds = with_windows(replace(material, features=longer), settings)
+    frames, windows = 4 * train.videos.frames.shape[1], 3
+    assert train.videos.windows is not None and train.videos.windows.shape[1] == windows
+    for base in ("x_clip", "t_mass"):
+        plain, read = (kinds[name].recipe.matcher for name in (base, f"{base} + windows"))
+        assert plain == read and plain.settings["max_frames"] == frames + windows
+    assert kinds["x_clip"].recipe.matcher.settings["max_words"] == 40
+    assert kinds["mean_pool"].recipe.matcher.settings == kinds["x_pool"].recipe.matcher.settings == {}
+    assert with_windows(material, settings)["x_clip"].recipe.matcher.settings == {}, "there is room already"
+
+
 def test_rows_that_see_other_words(material: StudyMaterial, settings: StudySettings) -> None:
     words = {
         name: kind.recipe.data.words

@@ -12,7 +12,7 @@ from typing import Literal
 
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
-from evenreel.studies.kinds import BASELINE, Kind, Kinds, MemberOf, beside
+from evenreel.studies.kinds import BASELINE, Kind, Kinds, MemberOf, beside, with_room
 from evenreel.studies.material import StudyMaterial, StudySettings
 from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
 
@@ -78,7 +78,7 @@ def other_matchers(material: StudyMaterial, settings: StudySettings) -> Kinds:
     if material.start is not None:
         raise UsageError("This study trains several matchers, and a checkpoint (--start) is of one: leave it out.")
     return _each_with_backdoor(
-        {name: replace(settings.recipe, matcher=MatcherChoice(name), adapter=None) for name in settings.bases}
+        {name: replace(settings.recipe, matcher=with_room(name, material), adapter=None) for name in settings.bases}
     )
 
 

@@ -10,9 +10,9 @@ from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd_settings import PRINTED, TcdSettings
-from evenreel.studies.kinds import Kind, Kinds, beside, changed, from_the_start
+from evenreel.studies.kinds import Kind, Kinds, beside, changed, from_the_start, longest, with_room
 from evenreel.studies.material import Part, StudyMaterial, StudySettings
-from evenreel.training.recipe import MatcherChoice, Recipe
+from evenreel.training.recipe import Recipe
 
 TCD = "tcd"
 BASES = ("mean_pool", "x_clip", "x_pool", "t_mass")
@@ -57,7 +57,7 @@ def with_windows(material: StudyMaterial, settings: StudySettings) -> Kinds:
     recipe = tcd_of(material, settings)
     kinds: Kinds = {}
     for name in BASES:
-        kinds[name] = Kind(replace(recipe, matcher=MatcherChoice(name)))
+        kinds[name] = Kind(replace(recipe, matcher=with_room(name, material, windows=True)))
         kinds[WINDOWS.format(name)] = Kind(among_frames(kinds[name].recipe), name)
     return kinds | {TCD: Kind(recipe, WINDOWS.format(BASES[-1]))}
 
@@ -183,7 +183,7 @@ def worded(recipe: Recipe, **changes: Any) -> Recipe:
 
 
 def tcd_of(material: StudyMaterial, settings: StudySettings, *, rewords: bool = False) -> Recipe:
-    """The recipe, whose matcher is tcd, with all of its settings written down.
+    """The recipe, whose matcher is tcd, with all of its settings written down and types for the longest clip.
 
     Args:
         material: with on-screen text.
@@ -207,6 +207,7 @@ def tcd_of(material: StudyMaterial, settings: StudySettings, *, rewords: bool = 
             raise UsageError(f"This study changes words on screen; give it a {split} part that knows them (on_screen).")
     # every setting, so that rows that train alike say so alike and share their runs
     own = asdict(TcdSettings(**recipe.matcher.settings))
+    own["max_frames"] = max(own["max_frames"], longest(material, "frames"), longest(material, "windows"))
     return changed(replace(recipe, trim=None, members=None), own)
 
 
