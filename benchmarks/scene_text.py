@@ -1,7 +1,7 @@
 """What does reading what is written on screen do, and what does each part of TCD add?
 
     python -m benchmarks.scene_text --data DIR [--signs 1 3] [--tables t1 words t2 t4 t7 t10] [--steps 800]
-        [--seeds 5] [--first-seed 10] [--clips 1500] [--processes 2] [--out FILE] [--rows ROW ...]
+        [--seeds 5] [--first-seed 10] [--clips 1500] [--processes 2] [--out FILE] [--rows ROW ...] [--no-read]
 
 In the planted corpora of `scene_text` the clips of a group differ in nothing but the words on their signs, which their
 captions name (docs/planted.md). With `--signs 1` a clip shows one sign all the time; with 3 it shows three, one after
@@ -14,9 +14,10 @@ in the paper):
 - t1: `mean_pool`, `x_clip`, `x_pool`, `t_mass` and `wti` with frames alone and with on-screen windows among the frames,
   and `tcd`; `tcd, as printed` has every formula as it is printed.
 - words: `mean_pool` with windows and `tcd` on words that RapidOCR read, or of which 10 or 30 % of the characters are
-  misread at random, in training and in search; tcd trained on true words and searched in those; tcd that weighs windows
-  by how surely they were read; BM25 over the words of the signs, or their trigrams; trigrams fused with `wti` on frames
-  and with `tcd` (standardised, weights learned on the validation split).
+  misread at random, in each window anew, in training and in search; tcd without clues, matched by frames and windows
+  alone, on misread words; tcd trained on true words and searched in those; tcd that weighs windows by how surely they
+  were read; BM25 over the words of the signs, or their trigrams; trigrams fused with `wti` on frames and with `tcd`
+  (standardised, weights learned on the validation split).
 - t2: clue distillation, co-attention and calibration (table 2 and figure 3), and co-attention with a residual.
 - t4: the share of words that is kept; t7: what is matched; t10: weights by the caption, for either modality.
 
@@ -26,7 +27,8 @@ BM25 over the true words, which finds nearly all. Differences from the row that 
 with intervals of 95 % by Student's t. Which words are kept and which characters misread is drawn anew for each seed.
 Seeds 0 to 4 were looked at while TCD was written, and are left out of what is reported.
 
-With --rows these rows alone are trained and shown, to ask what more steps do, for example.
+With --rows these rows alone are trained and shown, to ask what more steps do, for example. With --no-read no file is
+read by RapidOCR, which takes longer than all else, and rows of what it read are left out.
 
 Exit status 1 if words do not help `wti`, or TCD finds less with the true words than without any. With --out the figures
 of each training are written down as they come, and a run that was broken off goes on.
@@ -69,7 +71,7 @@ from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.fused import Validation, fuse
 from evenreel.features import FoundClips, compute_features, find_clips, load_text_features
 from evenreel.features.settings import FeatureSettings
-from evenreel.features.word_changes import WordChanges, changed_tracks
+from evenreel.features.word_changes import WordChanges, changed_signs
 from evenreel.language.bm25 import By, bm25_scores
 from evenreel.matchers import MATCHERS
 from evenreel.matchers.adapter import AdapterSettings
@@ -142,8 +144,12 @@ def _worse_words() -> dict[str, Row]:
         f"mean_pool, {one}": Row("mean_pool", windows=True, said=one, against=f"mean_pool, {WORDS}") for one in said
     }
     own = {f"{TCD}, {one}": Row(said=one, lexical=one != READ) for one in said}
+    apart = {
+        f"{TCD} without clues, {one}": Row(settings={"matches": ("video", "ocr")}, said=one, against=f"{TCD}, {one}")
+        for one in MISREAD
+    }
     sure = {f"{TCD}, {READ}, by confidence": Row(settings={"confidence": True}, said=READ, against=f"{TCD}, {READ}")}
-    return pooled | own | sure
+    return pooled | own | apart | sure
 
 
 TABLES: dict[str, dict[str, Row]] = {
@@ -201,6 +207,7 @@ class Run:
         clips: of all splits.
         steps: of the training.
         made: digest of the settings of the row's matcher, defaults included, so that no figure outlives a change.
+        read: whether there are words that RapidOCR read.
     """
 
     signs: int
@@ -209,6 +216,7 @@ class Run:
     clips: int
     steps: int
     made: str = ""
+    read: bool = True
 
 
 class Read(NamedTuple):
@@ -223,19 +231,18 @@ class Planted:
 
     Args:
         folder: of the corpus.
-        signs: of each clip.
-        seed: of what is done to its words.
+        run: of the trainings on it, whose seed is also that of what is done to its words.
     """
 
-    def __init__(self, folder: Path, signs: int, seed: int) -> None:
-        self._features, self._signs, self._seed = folder / "features", signs, seed
+    def __init__(self, folder: Path, run: Run) -> None:
+        self._features, self._read, self._seed = folder / "features", run.read, run.seed
         self._corpus = load_corpus(folder)
         self._splits: dict[tuple[str, str], Split] = {}
 
     @property
     def said(self) -> tuple[str, ...]:
         """What signs may be said to say."""
-        return (TRUE, *((READ,) if self._signs == 1 else ()), *MISREAD)
+        return (TRUE, *((READ,) if self._read else ()), *MISREAD)
 
     def split(self, name: str, said: str = TRUE, ratio: float = 1.0) -> Split:
         """Tables and features of a split."""
@@ -264,9 +271,9 @@ def main() -> int:
     asked = arguments()
     found = known_runs(asked.out, Run)
     wanted = {signs: [runs_of(signs, seed, asked) for seed in seeds_of(asked)] for signs in asked.signs}
-    for signs in asked.signs:
-        for seed in seeds_of(asked):
-            prepare(folder_of(asked.data, signs, seed), signs, seed, asked.clips)
+    for seeds in wanted.values():
+        for first, *_ in seeds:
+            prepare(folder_of(asked.data, first), first)
     todo = [[run for run in runs if run not in found] for seeds in wanted.values() for runs in seeds]
     work = Work(asked.data)
     for run, rows in in_processes(todo, work, asked.out, asked.processes):
@@ -293,7 +300,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
     parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
     parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
-    parser.add_argument("--rows", nargs="+", default=[], choices=[*ROWS], metavar="ROW", help="these alone")
+    parser.add_argument("--rows", nargs="+", default=[], choices=[*ROWS, LEXICAL], metavar="ROW", help="these alone")
+    parser.add_argument("--no-read", action="store_true", help="leave out what RapidOCR reads")
     asked = parser.parse_args()
     if asked.seeds < 2:
         parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
@@ -305,20 +313,20 @@ def seeds_of(asked: argparse.Namespace) -> range:
     return range(asked.first_seed, asked.first_seed + asked.seeds)
 
 
-def folder_of(data: Path, signs: int, seed: int) -> Path:
-    """Where a corpus lies."""
-    return data / f"signs{signs}-seed{seed}"
+def folder_of(data: Path, run: Run) -> Path:
+    """Where the corpus of a run lies."""
+    return data / f"signs{run.signs}-seed{run.seed}"
 
 
-def prepare(folder: Path, signs: int, seed: int, clips: int) -> None:
-    """Render a corpus and compute its features, as far as they are not there."""
-    plan = plan_corpus("scene_text", STRENGTH, clips, seed, PlantSettings(signs=signs))
+def prepare(folder: Path, run: Run) -> None:
+    """Render the corpus of a run and compute its features, as far as they are not there."""
+    plan = plan_corpus("scene_text", STRENGTH, run.clips, run.seed, PlantSettings(signs=run.signs))
     write_corpus(plan, folder)
     encoder, corpus = load_encoder("builtin"), load_corpus(folder)
     settings = FeatureSettings(
         rule=f"{FRAMES} midpoints", windows=FRAMES, videos=folder, words=load_texts(folder), retry=True
     )
-    for words_from in (settings, *((replace(settings, words=None),) if signs == 1 else ())):
+    for words_from in (settings, *((replace(settings, words=None),) if run.read else ())):
         report = compute_features(corpus, folder / "features", encoder, words_from)
         if report.set_aside:
             raise SystemExit(
@@ -329,10 +337,12 @@ def prepare(folder: Path, signs: int, seed: int, clips: int) -> None:
 def runs_of(signs: int, seed: int, asked: argparse.Namespace) -> list[Run]:
     """All trainings on a corpus, and BM25."""
     tables = dict.fromkeys(["t1", *asked.tables])
-    tabled = [name for table in tables for name, row in TABLES[table].items() if signs == 1 or READ not in row.said]
-    names = asked.rows or tabled
-    runs = [Run(signs, seed, name, asked.clips, asked.steps, made_of(ROWS[name])) for name in names]
-    return runs if asked.rows else [*runs, Run(signs, seed, LEXICAL, asked.clips, asked.steps)]
+    read = signs == 1 and not asked.no_read
+    tabled = [name for table in tables for name, row in TABLES[table].items() if read or READ not in row.said]
+    return [
+        Run(signs, seed, name, asked.clips, asked.steps, made_of(ROWS[name]) if name in ROWS else "", read)
+        for name in asked.rows or [*tabled, LEXICAL]
+    ]
 
 
 def made_of(row: Row) -> str:
@@ -355,7 +365,7 @@ class Work:
     def __call__(self, runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
         """The rows of each."""
         first = runs[0]
-        planted = Planted(folder_of(self.data, first.signs, first.seed), first.signs, first.seed)
+        planted = Planted(folder_of(self.data, first), first)
         found: dict[Run, Rows] = {}
         for run in runs:
             found[run] = lexical_rows(planted) if run.row == LEXICAL else rows_of_run(run, planted)
@@ -423,7 +433,7 @@ def lexical(planted: Planted, name: str, said: str, by: By) -> ScoreBlocks:
     read, split = planted.read(name, said), planted.split(name)
     shards, _ = read.found.shards()
     signs = {
-        clip_id: [track.text for track in changed_tracks(shards[clip_id].tracks or (), clip_id, read.changes)]
+        clip_id: [track.text for track in changed_signs(shards[clip_id], clip_id, read.changes, read.found.made)]
         for clip_id in split.videos.ids
     }
     texts = dict(split.corpus.captions.select("caption_id", "text").rows())
@@ -472,10 +482,15 @@ def tables_of(signs: int, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple
 
 
 def rows_alone(signs: int, seeds: Sequence[Rows]) -> str:
-    """A line for each row, without those that it would be compared with."""
+    """A line for each row, with its difference from the row that it belongs to where that is there."""
     lines = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds, R@1"]
-    for name in seeds[0]:
-        lines.append(f"{name}: {words(gap_of(np.array([seed[name][MAIN] for seed in seeds])))}")
+    figures = {name: [seed[name] for seed in seeds] for name in seeds[0]}
+    for name, own in figures.items():
+        other = compared(name, figures)
+        less = (
+            f"; {words(difference(own, figures[other], MAIN))} to {other}" if other in figures and other != name else ""
+        )
+        lines.append(f"{name}: {words(gap_of(np.array([one[MAIN] for one in own])))}{less}")
     return "\n".join(lines)
 
 

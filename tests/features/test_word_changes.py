@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,21 @@ from evenreel.checkpoint import changed_words
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import StoredSettings, find_clips, load_video_features, sentences, store_features
 from evenreel.features.load import FoundClips
+from evenreel.features.manifest import FeatureSet
 from evenreel.features.sealed import seal, unseal
 from evenreel.features.sentences import SENTENCES
-from evenreel.features.windows import EMPTY, Sampled, read_windows
+from evenreel.features.shards import Shard
+from evenreel.features.windows import EMPTY, Sampled, Windows, read_windows, windows_of
 from evenreel.features.word_changes import (
     WordChanges,
-    changed_tracks,
+    changed_signs,
+    changed_track,
     changed_windows,
     look_alikes,
     with_changed_words,
 )
-from evenreel.types import TextTrack, VideoFeatures
+from evenreel.studies.on_screen import words_said
+from evenreel.types import TextTrack, VideoFeatures, VideoInfo
 from tests.features.corpora import write_corpus
 from tests.features.pixel_encoder import PixelEncoder
 from tests.features.test_compute import Place
@@ -45,10 +50,24 @@ def sign(text: str, start_s: float = 0.0, end_s: float = 1.0) -> TextTrack:
     return TextTrack(text, 0.9, start_s, end_s, BOX, (text, "another"))
 
 
-def left(text: str, changes: WordChanges, clip_id: str = "clip") -> str:
-    """What is left of one sign."""
-    tracks = changed_tracks([sign(text)], clip_id, changes)
-    return tracks[0].text if tracks else ""
+def left(text: str, changes: WordChanges, clip_id: str = "clip", window: int = 0) -> str:
+    """What is left of one sign in a window."""
+    read = changed_track(sign(text), clip_id, window, changes)
+    return "" if read is None else read.text
+
+
+def clip_of(signs: Sequence[TextTrack], frames: int = 6, length_s: float = 6.0) -> Shard:
+    """A clip that shows some signs."""
+    edges_s = np.linspace(0.0, length_s, frames + 1)
+    spans_s = np.stack([edges_s[:-1], edges_s[1:]], axis=1)
+    info = VideoInfo("mp4", "h264", 320, 240, length_s, frames, 1.0, frames, ())
+    return Shard("a", info, None, None, "rule", spans_s.mean(1), spans_s, None, tuple(signs), "corpus")
+
+
+def signs_of(signs: Sequence[TextTrack], changes: WordChanges, windows: int = 6) -> list[tuple[str, float, float]]:
+    """Text and stretch of each reading, as `changed_signs` tells them."""
+    made = FeatureSet("rule", "corpus", windows)
+    return [(one.text, one.start_s, one.end_s) for one in changed_signs(clip_of(signs), "clip", changes, made)]
 
 
 def numbered(count: int) -> str:
@@ -79,11 +98,11 @@ def test_the_share_of_words_that_is_kept_is_the_ratio(ratio: float) -> None:
 
 def test_a_word_on_several_signs_is_one_word_and_each_clip_and_seed_has_others() -> None:
     """Else one that is read anew in every frame would survive nearly any ratio."""
-    half = WordChanges(0.5)
-    kept = {len(changed_tracks([sign("GATE"), sign("Gate")], f"{number}", half)) for number in range(20)}
-    assert kept == {0, 2}
-    misread = changed_tracks([sign("NORTHGATE"), sign("NORTHGATE")], "clip", WordChanges(char_errors=0.3))
-    assert len({track.text for track in misread}) == 1
+    half, made = WordChanges(0.5), FeatureSet("rule", "corpus", 6)
+    clip = clip_of([sign("GATE"), sign("Gate")])
+    assert {len(changed_signs(clip, f"{number}", half, made)) for number in range(20)} == {0, 2}
+    misread = signs_of([sign("NORTHGATE", 0.0, 0.9), sign("NORTHGATE", 0.1, 0.8)], WordChanges(char_errors=0.3))
+    assert len(misread) == 2 and len({text for text, *_ in misread}) == 1
     assert (
         left(numbered(40), half)
         != left(numbered(40), half, "another clip")
@@ -92,18 +111,18 @@ def test_a_word_on_several_signs_is_one_word_and_each_clip_and_seed_has_others()
 
 
 def test_what_is_kept_of_a_sign_is_its_only_reading_and_a_sign_without_words_is_gone() -> None:
-    tracks = [sign(numbered(3)), sign("GATE", 2.0, 3.0)]
-    changed = changed_tracks(tracks, "clip", WordChanges(0.5, seed=13))
-    assert [(track.text, track.readings, track.start_s) for track in changed] == [("w0 w2", ("w0 w2",), 0.0)]
-    assert changed_tracks(tracks, "clip", WordChanges()) == tuple(tracks)
+    signs, half = [sign(numbered(3)), sign("GATE", 2.0, 3.0)], WordChanges(0.5, seed=13)
+    (kept,) = changed_signs(clip_of(signs), "clip", half, FeatureSet("rule", "corpus", 6))
+    assert (kept.text, kept.readings, kept.start_s, kept.end_s) == ("w0 w2", ("w0 w2",), 0.0, 1.0)
+    assert changed_signs(clip_of(signs), "clip", WordChanges(), FeatureSet("rule", "corpus", 6)) == tuple(signs)
 
 
 def test_words_are_the_same_in_every_process_and_version() -> None:
     """Neither Python's own hashes, which differ from process to process, nor a change of the code may move figures."""
     program = (
-        "from evenreel.features.word_changes import TextTrack, WordChanges, changed_tracks\n"
+        "from evenreel.features.word_changes import TextTrack, WordChanges, changed_track\n"
         "sign = TextTrack('MAIN STREET 15 Bakery open daily', 0.9, 0.0, 1.0, (0, 0, 1, 1))\n"
-        "print(changed_tracks([sign], 'clip', WordChanges(0.6, char_errors=0.3, seed=5))[0].text)"
+        "print(changed_track(sign, 'clip', 1, WordChanges(0.6, char_errors=0.3, seed=5)).text)"
     )
     said = {
         subprocess.run(
@@ -111,7 +130,7 @@ def test_words_are_the_same_in_every_process_and_version() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert said == {"MFAIN 15 Bakey open daiy\n"}
+    assert said == {"M4INQ 1 Bakenyx pen daao1ly\n"}
 
 
 # Characters --------------------------------------------------------------------------------------------------------
@@ -145,16 +164,62 @@ def test_what_a_low_rate_misreads_a_higher_one_misreads_alike(one: float, other:
     assert all(few in ("S", more) for few, more in pairs)
 
 
+def test_each_window_misreads_a_word_for_itself() -> None:
+    """As a recogniser does that reads every frame anew; else no other window could tell what a word was."""
+    changes = WordChanges(char_errors=0.3)
+    read = [left("NORTHGATE", changes, window=number) for number in range(6)]
+    assert len(set(read)) > 3
+    signs = signs_of([sign("NORTHGATE", 0.2, 5.9)], changes)
+    assert [text for text, *_ in signs] == [text for text, _ in groupby(read)]
+    starts, ends = ([one[place] for one in signs] for place in (1, 2))
+    assert (starts[0], ends[-1]) == (0.2, 5.9)
+    assert all(start == round(start) and 0 < start - end < 1e-5 for end, start in zip(ends, starts[1:], strict=False))
+    windows = changed_windows(
+        clip_of([sign("NORTHGATE", 0.2, 5.9)]), "clip", changes, FeatureSet("rule", "corpus", 6), lambda text: True
+    )
+    assert [one.text for one in windows] == [sentence(text) for text in read]
+
+
+@settings(max_examples=30)
+@given(shares, shares, seeds, st.integers(1, 5))
+def test_in_each_window_what_a_low_rate_misreads_a_higher_one_misreads_alike(
+    one: float, other: float, seed: int, windows: int
+) -> None:
+    """Letter by letter: signs of one letter, each its own word."""
+    low, high = sorted((one, other))
+    for number in range(windows):
+        pairs = [
+            [left("S", WordChanges(char_errors=rate, seed=seed), f"{clip}", number) for clip in range(20)]
+            for rate in (low, high)
+        ]
+        assert all(few in ("S", more) for few, more in zip(*pairs, strict=True))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.floats(0, 5.9), st.floats(0, 5.9)).map(sorted), min_size=1, max_size=4),
+    st.integers(1, 9), shares, seeds, st.sampled_from(["corpus", "ocr"]),
+)  # fmt: skip
+def test_readings_of_signs_are_what_the_windows_say(
+    stretches: list[list[float]], windows: int, rate: float, seed: int, words: Any
+) -> None:
+    signs = [sign(f"GATE{number}", *stretch) for number, stretch in enumerate(stretches)]
+    changes, made, clip = WordChanges(char_errors=rate, seed=seed), FeatureSet("rule", words, windows), clip_of(signs)
+    read = changed_signs(clip, "clip", changes, made)
+    said = changed_windows(clip, "clip", changes, made, lambda text: True)
+    assert {word for one in read for word in one.text.casefold().split()} == {
+        word for one in said for word in map(str.casefold, words_said(one.text))
+    }
+    assert all(one.start_s <= one.end_s for one in read)
+
+
 @given(shares, shares, seeds)
 def test_words_are_left_out_first_and_the_others_are_misread_as_they_would_have_been(
     ratio: float, rate: float, seed: int
 ) -> None:
     tracks = [sign(f"w{number}") for number in range(30)]
-    every = {track.start_s: track.text for track in tracks}
-    assert len(every) == 1  # signs that differ in their text alone
-    marked = [replace(track, start_s=float(number), end_s=99.0) for number, track in enumerate(tracks)]
     both, kept, wrong = (
-        {track.start_s: track.text for track in changed_tracks(marked, "clip", changes)}
+        {number: read.text for number, track in enumerate(tracks) if (read := changed_track(track, "clip", 4, changes))}
         for changes in (
             WordChanges(ratio, char_errors=rate, seed=seed),
             WordChanges(ratio, seed=seed),
@@ -262,8 +327,22 @@ def test_windows_are_those_made_of_the_changed_signs(place: Place) -> None:
     shards, _ = found(place).shards()
     for row, clip_id in enumerate(videos.ids):
         shard = shards[clip_id]
-        tracks = changed_tracks(shard.tracks or (), clip_id, changes)
-        made = read_windows(tracks, Sampled(shard.times_s, shard.spans_s), 2, PixelEncoder(), exact=True)
+        sampled = Sampled(shard.times_s, shard.spans_s)
+        shown = windows_of(shard.tracks or (), sampled, 2, exact=True)
+        alone = [
+            [
+                read
+                for track, span in zip(shard.tracks or (), shown, strict=True)
+                if number in span and (read := changed_track(track, clip_id, number, changes))
+            ]
+            for number in range(2)
+        ]
+        texts, vectors, sure = zip(
+            *((one.texts[n], one.vectors[n], one.confidence[n]) for n, one in enumerate(
+                read_windows(signs, sampled, 2, PixelEncoder(), exact=True) for signs in alone
+            )), strict=True,
+        )  # fmt: skip
+        made = Windows(texts, np.stack(vectors), np.array(sure))
         assert videos.windows is not None and videos.window_mask is not None and videos.window_confidence is not None
         np.testing.assert_allclose(videos.windows[row].astype(np.float32), made.vectors.astype(np.float32), atol=1e-3)
         assert videos.window_mask[row].tolist() == [bool(text) for text in made.texts]

@@ -291,9 +291,7 @@ def test_the_loss_is_of_the_pairs_and_calibration_of_the_matched_alone() -> None
     tau, places = matcher.calibration.log_tau.exp(), []
     for (frames, windows, _), read in zip(rows_of(video), video.window_mask, strict=True):
         for i, frame in enumerate(frames):
-            window = int(
-                (i + 0.5) / len(frames) * len(read)
-            )  # of its middle
+            window = int((i + 0.5) / len(frames) * len(read))  # of its middle
             around = [m for m in range(len(read)) if i == int((m + 0.5) / len(read) * len(frames))]
             if any(read[m] for m in (window, *around)):
                 near = (torch.stack([frame @ row for row in windows]) / tau).softmax(0) @ windows

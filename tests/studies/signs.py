@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.corpus import make_corpus
-from evenreel.features.windows import EMPTY, Sampled, written
-from evenreel.features.word_changes import WordChanges, changed_tracks
+from evenreel.features.windows import EMPTY, Change, Sampled, written
+from evenreel.features.word_changes import WordChanges, changed_track
 from evenreel.studies import Part, StudyMaterial, StudySettings, part_of, study_recipe
 from evenreel.studies.on_screen import ClipText, ScreenText
 from evenreel.types import TextFeatures, TextTrack, VideoFeatures
@@ -60,7 +60,7 @@ def sign_part(split: str, count: int, seed: int) -> Part:
     plain = VideoFeatures(ids, frames, np.ones((count, FRAMES), np.bool_), times_s)
 
     def worded(changes: WordChanges) -> VideoFeatures:
-        left = {name: changed_tracks(own, name, changes) for name, own in tracks.items()}
+        left = {name: texts_of(own, partial(_changed, name, changes)) for name, own in tracks.items()}
         return with_signs(plain, left, said=changes.empty == "caption")
 
     def read() -> dict[str, ClipText]:
@@ -75,7 +75,7 @@ def sign_part(split: str, count: int, seed: int) -> Part:
 
 
 def with_words(part: Part, changes: WordChanges) -> Part:
-    """The part with other words, as `changed_tracks` makes them."""
+    """The part with other words, as `changed_track` makes them."""
     assert part.on_screen is not None
     return replace(part, videos=part.on_screen.changed(changes))
 
@@ -89,15 +89,19 @@ def signs_of(word: str, place: int) -> tuple[TextTrack, ...]:
     )
 
 
-def texts_of(tracks: tuple[TextTrack, ...]) -> tuple[str, ...]:
+def _changed(clip_id: str, changes: WordChanges, track: TextTrack, window: int) -> TextTrack | None:
+    return changed_track(track, clip_id, window, changes)
+
+
+def texts_of(tracks: tuple[TextTrack, ...], change: Change | None = None) -> tuple[str, ...]:
     middles_s = (np.arange(FRAMES) + 0.5) * LENGTH_S / FRAMES
     edges_s = np.arange(FRAMES + 1) * LENGTH_S / FRAMES
     sampled = Sampled(middles_s, np.stack([edges_s[:-1], edges_s[1:]], axis=1))
-    return tuple(one.text for one in written(tracks, sampled, WINDOWS, lambda text: True, exact=True))
+    return tuple(one.text for one in written(tracks, sampled, WINDOWS, lambda text: True, exact=True, change=change))
 
 
-def with_signs(plain: VideoFeatures, tracks: dict[str, tuple[TextTrack, ...]], *, said: bool) -> VideoFeatures:
-    texts = [[text or (EMPTY if said else "") for text in texts_of(tracks[name])] for name in plain.ids]
+def with_signs(plain: VideoFeatures, left: dict[str, tuple[str, ...]], *, said: bool) -> VideoFeatures:
+    texts = [[text or (EMPTY if said else "") for text in left[name]] for name in plain.ids]
     windows = np.stack([np.stack([sentence_of(text) for text in own]) for own in texts])
     mask = np.array([[bool(text) for text in own] for own in texts])
     certain = 0.85 * mask.astype(np.float32)

@@ -89,14 +89,14 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
     from evenreel.evaluation import save_scores
     from evenreel.features import find_clips
     from evenreel.features.signs import sign_texts
-    from evenreel.features.word_changes import WordChanges, changed_tracks
+    from evenreel.features.word_changes import WordChanges
     from evenreel.language.bm25 import bm25_scores
 
     if out.suffix == ".npy":
         raise UsageError("BM25 uses word counts of the gallery, which an .npy cannot say; let --out end in .npz.")
     clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
     changes = options.probe.changes(None) or WordChanges()
-    signs, aside = sign_texts(clips, lambda tracks, clip_id: changed_tracks(tracks, clip_id, changes))
+    signs, aside = sign_texts(clips, changes)
     captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
     scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
     scored = Scored(

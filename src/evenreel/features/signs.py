@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips
 from evenreel.features.settings import ClipAside
 from evenreel.features.stored_clips import StoredClips
-from evenreel.types import TextTrack
+from evenreel.features.word_changes import WordChanges, changed_signs
 
 Signs = dict[str, tuple[str, ...]]
 """The text of each sign of each clip, by the clip's id."""
 
-Change = Callable[[Sequence[TextTrack], str], Sequence[TextTrack]]
-"""What is done to the tracks of a clip, which is named by its id."""
 
-
-def sign_texts(clips: FoundClips | StoredClips, change: Change | None = None) -> tuple[Signs, tuple[ClipAside, ...]]:
+def sign_texts(
+    clips: FoundClips | StoredClips, changes: WordChanges | None = None
+) -> tuple[Signs, tuple[ClipAside, ...]]:
     """The best reading of every sign, and the clips that were set aside.
 
-    Other readings of a sign are left out: most are the same words with a letter wrong, and a change of the words is one
-    of the best reading.
+    Other readings of a sign are left out: most are the same words with a letter wrong. What is misread on purpose is
+    the best reading, window by window: see `evenreel.features.word_changes.changed_signs`.
 
     Args:
         clips: see `evenreel.features.find_clips`.
-        change: of the tracks, such as words that are left out to find out what they are worth; None for none.
+        changes: what is done to words, to find out what they are worth; None for nothing.
 
     Raises:
         FeaturesError: nobody read what is written in them; a clip has no features; a file is damaged.
@@ -43,6 +40,6 @@ def sign_texts(clips: FoundClips | StoredClips, change: Change | None = None) ->
                 f"Nobody read what is written in clip {clip_id!r} for the features in {clips.folder}; run `evenreel "
                 "features` without --no-ocr."
             )
-        tracks = shard.tracks if change is None else change(shard.tracks, clip_id)
+        tracks = shard.tracks if changes is None else changed_signs(shard, clip_id, changes, clips.made)
         found[clip_id] = tuple(track.text for track in tracks)
     return found, aside

@@ -26,6 +26,9 @@ EMPTY = "There is no scene text in this frame."
 Fits = Callable[[str], bool]
 """Whether a tokenizer takes a sentence whole."""
 
+Change = Callable[[TextTrack, int], TextTrack | None]
+"""What a sign says in the window of a number; None for nothing."""
+
 MOMENT_S = 1e-6
 """How long before the end of a stretch its last moment is: the precision of times."""
 
@@ -118,7 +121,13 @@ def read_windows(
 
 
 def written(
-    tracks: Sequence[TextTrack], sampled: Sampled, count: int, fits: Fits, *, exact: bool = False
+    tracks: Sequence[TextTrack],
+    sampled: Sampled,
+    count: int,
+    fits: Fits,
+    *,
+    exact: bool = False,
+    change: Change | None = None,
 ) -> tuple[Written, ...]:
     """What each of the O windows of a clip says that has at least one frame.
 
@@ -128,8 +137,17 @@ def written(
         count: O.
         fits: see `window_texts`.
         exact: see `with_windows`.
+        change: of what signs say, window by window; None for none.
     """
-    return tuple(_written(_kept(words, fits)) for words in _words_shown(tracks, sampled, count, exact=exact))
+    spans = windows_of(tracks, sampled, count, exact=exact)
+    return tuple(_written(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count, change))
+
+
+def windows_of(tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool = False) -> list[range]:
+    """The numbers of the windows in which each sign is shown, of O; arguments as in `written`."""
+    length_s = float(sampled.spans_s[-1, 1])
+    middles_s = (np.arange(count) + 0.5) * length_s / count
+    return _spans(tracks if exact else spread(tracks, sampled, middles_s), length_s, count)
 
 
 def where_empty(said: Sequence[Written], sentence: str) -> tuple[Written, ...]:
@@ -157,20 +175,11 @@ def read_confidence(
     """
     before, after = TEMPLATE.split("{words}")
     found = np.zeros(len(texts), np.float32)
-    for number, words in enumerate(_words_shown(tracks, sampled, len(texts), exact=exact)):
+    spans = windows_of(tracks, sampled, len(texts), exact=exact)
+    for number, shown in enumerate(_shown(tracks, spans, len(texts))):
         said = set(texts[number].removeprefix(before).removesuffix(after).split())
-        found[number] = _mean([sure for word, sure in words.items() if word in said])
+        found[number] = _mean([sure for word, sure in _words(shown).items() if word in said])
     return found
-
-
-def _words_shown(
-    tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool
-) -> Iterator[dict[str, float]]:
-    """The words of each window with their confidence."""
-    length_s = float(sampled.spans_s[-1, 1])
-    middles_s = (np.arange(count) + 0.5) * length_s / count
-    signs = tracks if exact else spread(tracks, sampled, middles_s)
-    return map(_words, _shown(signs, length_s, count))
 
 
 def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.float64]) -> list[TextTrack]:
@@ -210,14 +219,24 @@ def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits:
     >>> window_texts([sign], 8.0, 2, lambda text: True)[1]
     'There are scene texts: GATE 12 in this frame.'
     """
-    return tuple(_fill(_kept(_words(shown), fits)) for shown in _shown(tracks, length_s, count))
+    spans = _spans(tracks, length_s, count)
+    return tuple(_fill(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count))
 
 
-def _shown(tracks: Sequence[TextTrack], length_s: float, count: int) -> Iterator[list[TextTrack]]:
-    """The tracks of each window."""
-    spans = [(_window(track.start_s, length_s, count), _window(track.end_s, length_s, count)) for track in tracks]
+def _spans(tracks: Sequence[TextTrack], length_s: float, count: int) -> list[range]:
+    return [
+        range(_window(track.start_s, length_s, count), _window(track.end_s, length_s, count) + 1) for track in tracks
+    ]
+
+
+def _shown(
+    tracks: Sequence[TextTrack], spans: Sequence[range], count: int, change: Change | None = None
+) -> Iterator[list[TextTrack]]:
+    """The tracks of each window, as they are read there."""
     for number in range(count):
-        yield [track for track, (first, last) in zip(tracks, spans, strict=True) if first <= number <= last]
+        shown = (track for track, span in zip(tracks, spans, strict=True) if number in span)
+        read = shown if change is None else (change(track, number) for track in shown)
+        yield [track for track in read if track is not None]
 
 
 def _window(time_s: float, length_s: float, count: int) -> int:

@@ -1,9 +1,10 @@
 """On-screen words left out or misread at known rates, to find out how much a matcher needs them.
 
-After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept, and how
-it is misread, hangs on a number of its own, a digest over the seed, the clip and the word: what a low ratio keeps a
-higher one keeps too, what a low rate misreads a higher one misreads alike, a word that a clip shows on several signs is
-one word, as it is in a window, and no other clip, order of clips or setting plays a part.
+After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept hangs on
+a number of its own, a digest over the seed, the clip and the word, and how it is misread on numbers of its own in each
+window, as a recogniser reads each frame anew. So what a low ratio keeps a higher one keeps too, what a low rate
+misreads a higher one misreads alike in the same window, a word that a clip shows on several signs is one word, as it is in a
+window, and no other clip, order of clips or setting plays a part.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ import numpy as np
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.sentences import Progress, Sentences
 from evenreel.features.stored_clips import StoredClips
-from evenreel.features.windows import EMPTY, Fits, Sampled, Written, where_empty, written
+from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, Written, where_empty, windows_of, written
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
@@ -56,8 +58,8 @@ class WordChanges:
     Attributes:
         ratio: share of the on-screen words that is kept.
         unit: what is kept or left out as one: each `word` of a clip, all words of a `window`, or all of a `clip`.
-        char_errors: share of the characters of the words that are kept which are misread: a third of them each as
-            another one, as none, and as two.
+        char_errors: share of the characters of the words that are kept which are misread, in each window anew: a third
+            of them each as another one, as none, and as two.
         seed: of which words are kept and which characters misread.
         splits: whether words are changed in `all` splits, or only where a matcher is `evaluated` and not in what it
             learns from.
@@ -186,52 +188,92 @@ def changed_windows(
         made: how the clip was read, with windows.
         fits: whether the tokenizer takes a sentence whole.
     """
-    tracks = changed_tracks(shard.tracks or (), clip_id, changes)
-    sampled = Sampled(shard.times_s, shard.spans_s)
-    said = written(tracks, sampled, made.windows or 0, fits, exact=made.words == "corpus")
+    said = written(
+        shard.tracks or (),
+        Sampled(shard.times_s, shard.spans_s),
+        made.windows or 0,
+        fits,
+        exact=made.words == "corpus",
+        change=lambda track, number: changed_track(track, clip_id, number, changes),
+    )
     if changes.unit == "window":
         draws = (_draws(1, changes.seed, "window", clip_id, number)[0] for number in range(len(said)))
         said = tuple(one if draw < changes.ratio else Written("", 0.0) for one, draw in zip(said, draws, strict=True))
     return where_empty(said, EMPTY) if changes.empty == "caption" else said
 
 
-def changed_tracks(tracks: Sequence[TextTrack], clip_id: str, changes: WordChanges) -> tuple[TextTrack, ...]:
-    """The signs of a clip without the words that are left out, and with characters misread.
+def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: FeatureSet) -> tuple[TextTrack, ...]:
+    """The signs of a clip, for readers of whole clips, without the words that are left out and with characters misread.
 
-    Which windows are left out where these are the unit is no question of signs: see `changed_windows`. A sign that is
-    changed has lost its other readings, and one without a word left is gone.
+    A sign that is read otherwise from one window to the next is several, each with the stretch in which it is read so;
+    one that is not read without an error has lost its other readings, and one without a word left is gone. Which
+    windows are left out where these are the unit is no question of signs: see `changed_windows`.
 
     Args:
-        tracks: all signs of the clip.
+        shard: of the clip, read with vision; without its `frames` and `windows` if need be.
         clip_id: its id in the corpus.
         changes: what is done to words.
+        made: how the clip was read, with windows.
     """
+    tracks, count = shard.tracks or (), made.windows or 1
     if not changes.words_differ:
         return tuple(tracks)
+    sampled = Sampled(shard.times_s, shard.spans_s)
+    spans = windows_of(tracks, sampled, count, exact=made.words == "corpus")
+    edges_s = np.linspace(0.0, float(sampled.spans_s[-1, 1]), count + 1).tolist()
+    signs: list[TextTrack] = []
+    for track, span in zip(tracks, spans, strict=True):
+        read = {number: changed_track(track, clip_id, number, changes) for number in span}
+        signs += _readings(track, read, edges_s)
+    return tuple(signs)
+
+
+def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: Sequence[float]) -> Iterator[TextTrack]:
+    """What a sign says from window to window; windows one after the other that read the same are one reading.
+
+    Args:
+        track: the sign.
+        read: what it says in each window that shows it, by the window's number, in order; None for nothing.
+        edges_s: where windows begin, and where the last one ends.
+    """
+    numbers = [*read]
+    for said, run in groupby(numbers, lambda number: read[number]):
+        if said is None:
+            continue
+        first, *rest = run
+        last = rest[-1] if rest else first
+        start_s = track.start_s if first == numbers[0] else max(track.start_s, edges_s[first])
+        end_s = track.end_s if last == numbers[-1] else edges_s[last + 1] - MOMENT_S
+        yield replace(said, start_s=start_s, end_s=max(start_s, end_s))
+
+
+def changed_track(track: TextTrack, clip_id: str, window: int, changes: WordChanges) -> TextTrack | None:
+    """A sign as a window reads it, with what is left of its words; None without a word.
+
+    Args:
+        track: the sign.
+        clip_id: the clip's id in the corpus.
+        window: number of the window, from 0; it says how characters are misread, and nothing else.
+        changes: what is done to words.
+    """
     if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
-        return ()
-    changed = (_changed(track, clip_id, changes) for track in tracks)
-    return tuple(track for track in changed if track is not None)
-
-
-def _changed(track: TextTrack, clip_id: str, changes: WordChanges) -> TextTrack | None:
-    """A sign with what is left of its words; None without a word."""
+        return None
     before = track.text.split()
-    after = [word for one in before if (word := _changed_word(one, clip_id, changes))]
+    after = [word for one in before if (word := _changed_word(one, clip_id, window, changes))]
     if after == before:
         return track
     text = " ".join(after)
     return replace(track, text=text, readings=(text,)) if after else None
 
 
-def _changed_word(word: str, clip_id: str, changes: WordChanges) -> str:
-    """What is left of a word; empty where it is left out."""
+def _changed_word(word: str, clip_id: str, window: int, changes: WordChanges) -> str:
+    """What is left of a word in a window; empty where it is left out."""
     own = (clip_id, word.casefold())
     if changes.unit == "word" and changes.ratio < 1 and not _draws(1, changes.seed, "word", *own)[0] < changes.ratio:
         return ""
     if changes.char_errors == 0:
         return word
-    draws = _draws(3 * len(word), changes.seed, "characters", *own)
+    draws = _draws(3 * len(word), changes.seed, "characters", *own, window)
     return "".join(
         _misread(character, kind, which) if error < changes.char_errors else character
         for character, error, kind, which in zip(word, draws[::3], draws[1::3], draws[2::3], strict=True)

@@ -9,7 +9,8 @@ Names follow the paper: what comes out of frames that look at windows, a row for
 (`ocr`); what comes out of windows that look at frames, a row for each window, its refined frames (`video`). There need
 not be as many of both.
 
-A window without text takes no part, and no cycle of the calibration begins at a frame of its time. A clip of which no window has any has one that says so, a vector that is learned.
+A window without text takes no part, and no cycle of the calibration begins at a frame of its time. A clip of which no
+window has any has one that says so, a vector that is learned.
 """
 
 from __future__ import annotations

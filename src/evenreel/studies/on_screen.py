@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evenreel.checkpoint.changed_words import changed_texts, changed_words
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.windows import EMPTY, TEMPLATE
-from evenreel.features.word_changes import WordChanges, changed_tracks
+from evenreel.features.word_changes import WordChanges, changed_signs
 from evenreel.types import TextTrack, VideoFeatures
 
 
@@ -18,7 +18,7 @@ class ClipText(NamedTuple):
     """What is written in a clip.
 
     Attributes:
-        signs: each once, with the stretch in which it is shown.
+        signs: each once, with the stretch in which it is shown; once for each reading where words were misread.
         windows: O sentences, empty where no sign is shown.
     """
 
@@ -70,5 +70,5 @@ def _read(found: FoundClips, changes: WordChanges) -> dict[str, ClipText]:
         return {name: ClipText(shard.tracks or (), shard.window_texts or ()) for name, shard in shards.items()}
     said = changed_texts(found, changes)
     return {
-        name: ClipText(changed_tracks(shard.tracks or (), name, changes), said[name]) for name, shard in shards.items()
+        name: ClipText(changed_signs(shard, name, changes, found.made), said[name]) for name, shard in shards.items()
     }

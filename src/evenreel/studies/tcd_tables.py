@@ -92,9 +92,10 @@ PRINTED = (
     "is in all as printed: 5 is the paper's number for vectors about ten long, and those of features have length 1."
 )
 MISREAD = (
-    "Each character is replaced, left out or followed by another one at the rate that the row names; in test: also in "
-    "what weights are selected on, and not in what is learned from. By confidence: windows count by the confidence "
-    "that their words were read with, which is that of the features and knows nothing of these errors."
+    "Each character is replaced, left out or followed by another one at the rate that the row names, in each window "
+    "anew, so that other windows may show what a word was; in test: also in what weights are selected on, and not in "
+    "what is learned from. By confidence: windows count by the confidence that their words were read with, which is "
+    "that of the features and knows nothing of these errors."
 )
 
 
