@@ -3,8 +3,8 @@
 After the OCR ratios of TCD (table 4); how its authors drop words they do not say. Here whether a word is kept hangs on
 a number of its own, a digest over the seed, the clip and the word, and how it is misread on numbers of its own in each
 window, as a recogniser reads each frame anew. So what a low ratio keeps a higher one keeps too, what a low rate
-misreads a higher one misreads alike in the same window, a word that a clip shows on several signs is one word, as it is in a
-window, and no other clip, order of clips or setting plays a part.
+misreads a higher one misreads alike in the same window, a word that a clip shows on several signs is one word, as it is
+in a window, and no other clip, order of clips or setting plays a part.
 """
 
 from __future__ import annotations
