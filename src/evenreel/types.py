@@ -25,7 +25,8 @@ Metadata = dict[str, "str | int | float | bool | None"]
 class VideoInfo:
     """What the header of a video says, as it is shown: after rotation and with square pixels.
 
-    `duration_s` and `frame_count` are the container's claims, None where it makes none.
+    `duration_s` is the length that the container claims where its packets bear that out, else theirs. `frame_count` is
+    the container's claim, None where it makes none; where the length was wrong, or is not told, it is counted.
     """
 
     container: str

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -28,6 +29,8 @@ from evenreel.library.store import Store
 from evenreel.types import FloatArray, Pixels, TextEmbedding
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
+from tests.media.test_frames import shifted
+from tests.media_files import Film, gop, remux, steady, write_film
 
 WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=2)
 """The cheapest library: no model, no recognition; what these tests are about is the same in every library."""
@@ -519,6 +522,29 @@ def test_another_sampling_rule_is_refused(videos: Path, library: Path) -> None:
         index(videos, library, rule="every 2 s")
     assert state(library) == before
     assert index(videos, library).did_nothing  # 'auto' is the library's own
+
+
+def test_lengths_and_moments_are_those_of_the_packets(videos: Path, library: Path, tmp_path: Path) -> None:
+    """Hazard 13: a Matroska file from 2:00:00 to 2:00:20, and one whose header says 99 hours."""
+    made = write_film(tmp_path / "made.mp4", Film(steady(500), options=gop(50)))
+    late = remux(made, videos / "late.mkv", shifted(Fraction(7200)))
+    data = remux(made, tmp_path / "made.mkv").read_bytes()
+    (videos / "lies.mkv").write_bytes(data.replace(b"00:00:20.0", b"99:00:00.0"))
+    report = index(videos, library, limits=MediaLimits(max_frames=30))
+    assert (report.indexed, report.set_aside) == (6, [])
+    assert [Path(path).name for path, note in report.notes if "short: 20.00 of 356400.00 s" in note] == ["lies.mkv"]
+    with sqlite3.connect(library / "catalog.sqlite") as connection:
+        for name in (late.name, "lies.mkv"):
+            (duration_s,) = connection.execute(
+                "SELECT duration_s FROM clips JOIN files USING (clip_id) WHERE name = ?", (name,)
+            ).fetchone()
+            moments = connection.execute(
+                "SELECT time_s, start_s, end_s FROM moments JOIN files USING (clip_id) WHERE name = ? ORDER BY number",
+                (name,),
+            ).fetchall()
+            assert duration_s == 20.0
+            assert [time_s for time_s, _, _ in moments] == pytest.approx(list(range(20)))
+            assert (moments[0][1], moments[-1][2]) == (0.0, 20.0)
 
 
 # Hazards 7, 8, 17, 42: the reader process hangs, crashes, grows ------------------------------------------------

@@ -67,6 +67,7 @@ class FrameReader:
         self._spoilt = False
         self.damage = Damage()
         self.end = 0  # where the latest frame's time on screen ends
+        self.cut_off = 0  # the latest timestamp decoded that an edit list leaves out
         self.finished = False  # whether the end of the file was reached
 
     @property
@@ -94,6 +95,8 @@ class FrameReader:
         self.damage.packets += 1
         try:
             frames = self._codec.decode(packet)
+            if packet.is_discard:
+                self.cut_off = max(self.cut_off, packet.pts or 0)
         except FFMPEG_ERRORS:
             self._spoilt = True
             self.damage.refused += 1

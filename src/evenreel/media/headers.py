@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from evenreel.config import MediaLimits
@@ -12,7 +12,7 @@ from evenreel.media.workers import Message
 
 
 class HeaderReader:
-    """Answers `{"path"}` with one message, the fields of `VideoInfo`; its `duration_s` is what the packets bear out.
+    """Answers `{"path"}` with one message, the fields of `VideoInfo`.
 
     Args:
         limits: fields of `MediaLimits`.
@@ -24,5 +24,4 @@ class HeaderReader:
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         """Look at one file."""
         with open_video(task["path"], self._limits) as video:
-            info = replace(video.info, duration_s=video.length_s(), notes=tuple(video.notes))
-        yield asdict(info), None
+            yield asdict(video.info), None

@@ -27,6 +27,7 @@ _HELD_BYTES = 32 * 2**20
 _SEEKABLE = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"}  # they lead to a keyframe by an index
 _FIRST_SPACING_S = 5.0  # guess of the distance of keyframes, until two have been seen
 _REORDER_S = 1.0  # containers seek by decoding time; a keyframe is shown at most this much later
+_BEFORE_ALL = -(2**62)  # a timestamp
 _JUMP_BACK_S = 1.0  # a step back in decoding time that is a new recording, not jitter
 
 
@@ -39,7 +40,7 @@ class Cursor:
 
     def __init__(self) -> None:
         self._targets: Iterator[int] = iter(())
-        self.target: int | None = -(2**62)  # before everything: the first packets are decoded
+        self.target: int | None = _BEFORE_ALL  # the first packets are decoded
         self.given: int | None = None  # timestamp of the frame that was given last
 
     def aim(self, targets: Iterator[int]) -> None:
@@ -114,8 +115,8 @@ class Demuxer:
 
 
 def usual_duration(stream: VideoStream) -> int:
-    """How long a frame is shown at the stream's average rate, in units of its time base; at least 1."""
-    rate = stream.average_rate or stream.guessed_rate or 25
+    """How long a frame is shown at the stream's usual rate, in units of its time base; at least 1."""
+    rate = stream.guessed_rate or stream.average_rate or 25
     return max(1, round(1 / (rate * time_base_of(stream))))
 
 
@@ -124,13 +125,17 @@ def time_base_of(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1000)
 
 
+JOINABLE = {"mpegts", "mpeg", "mpegvideo"}
+"""Containers whose recordings may be joined end to end, so that their last timestamps say nothing of the whole."""
+
+
 def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
     """Timestamps of all packets in the order they are shown, and the end of the last; nothing is decoded.
 
-    Packets without a timestamp count at the place where they come.
+    Packets without a timestamp count at the place where they come. Without any packet the end is 0.
     """
     times: list[int] = []
-    last, end = 0, 0
+    last, end = 0, _BEFORE_ALL
     for packet in demuxer:
         if packet.is_discard:
             continue
@@ -138,7 +143,7 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
         last = packet.pts if packet.pts is not None else last + length
         times.append(last)
         end = max(end, last + length)
-    return sorted(times), end
+    return sorted(times), end if times else 0
 
 
 class PacketReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from evenreel.errors import MediaError
 from evenreel.media.allowlist import codec_options
 from evenreel.media.decode import Damage, FrameReader, frames_on_screen
 from evenreel.media.opening import open_container, refused_size, too_large
-from evenreel.media.packets import Cursor, time_base_of
+from evenreel.media.packets import Cursor, time_base_of, usual_duration
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _SAME_TIME_S = 1e-6  # wanted times are floats, timestamps are exact; a frame this little later is meant
 _CONTAINER_TICKS_S = Fraction(1, 1_000_000)
+_ROUNDING_FRAMES = 1.5  # by so many a claimed end may be off and is believed
+_MATROSKA = "matroska,webm"
+_DURATION_TAG = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9}(?:\.\d*)?)", re.ASCII)
 
 
 class Clock:
@@ -91,13 +95,26 @@ class Source:
         return frames_on_screen(self._frames, self.reader, self.cursor)
 
     def claimed_end_s(self) -> float | None:
-        """Where the header says that the pictures end, on the clock's timeline; None where it does not."""
-        own = _stream_duration_s(self.stream)
-        if own:
-            return self.clock.offset_s + own
-        if self.container.duration and self.container.duration > 0:
-            return float(self.container.duration * _CONTAINER_TICKS_S)
-        return None
+        """Where the header says that the pictures end, on the clock's timeline; None where it says nothing usable."""
+        stream, container = self.stream, self.container
+        if stream.duration and stream.duration > 0:
+            return self.clock.offset_s + float(stream.duration * time_base_of(stream))
+        claim = _tagged_duration_s(stream)
+        if claim is None and container.duration and container.duration > 0:
+            claim = float(container.duration * _CONTAINER_TICKS_S)
+        if claim is None or container.format.name != _MATROSKA:
+            return claim
+        # Some writers of Matroska count from zero, others from the first timestamp.
+        start_s = float((container.start_time or 0) * _CONTAINER_TICKS_S)
+        return claim - start_s if 0 < start_s < claim else claim
+
+    def bears_out(self, end: int, claimed_s: float) -> bool:
+        """Whether packets that end at a timestamp agree with a claimed end, but for rounding."""
+        return abs(self.clock.seconds(end) - claimed_s) <= _ROUNDING_FRAMES * self.usual_duration_s()
+
+    def usual_duration_s(self) -> float:
+        """How long a frame is shown at the stream's usual rate."""
+        return float(usual_duration(self.stream) * time_base_of(self.stream))
 
     def _offset_s(self, first: int) -> float:
         container_start = self.container.start_time
@@ -127,12 +144,10 @@ def _why_no_frame(path: str | os.PathLike[str], limits: MediaLimits, damage: Dam
     )
 
 
-def _stream_duration_s(stream: VideoStream) -> float | None:
-    if stream.duration and stream.duration > 0:
-        return float(stream.duration * time_base_of(stream))
-    tag = stream.metadata.get("DURATION", "")  # Matroska: "00:01:02.500000000"
-    try:
-        hours, minutes, seconds = tag.split(":")
-        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-    except ValueError:
+def _tagged_duration_s(stream: VideoStream) -> float | None:
+    """The duration in a stream's tag (Matroska: `00:01:02.500000000`); None where that is no length of time."""
+    found = _DURATION_TAG.fullmatch(stream.metadata.get("DURATION", ""))
+    if found is None:
         return None
+    hours, minutes, seconds = found.groups()
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds) or None

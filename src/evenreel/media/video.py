@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
 from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container
-from evenreel.media.packets import Demuxer, UnsafeSkipError, presentation_times
+from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
 from evenreel.media.source import Source
@@ -45,16 +48,30 @@ def open_video(path: str | os.PathLike[str], limits: MediaLimits | None = None, 
 
 
 def probe(path: str | os.PathLike[str], limits: MediaLimits | None = None) -> VideoInfo:
-    """What the header and the first frame of a video say; raises MediaError as `open_video` does."""
+    """What the header, the first frame and the last packets of a video say; raises MediaError as `open_video` does."""
     with open_video(path, limits) as video:
         return video.info
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """How far the packets of a video go, on the clock's timeline.
+
+    Attributes:
+        last_s: when the last frame comes on screen.
+        end_s: when it leaves it.
+        frame_count: number of frames, where all had to be counted because the header does not tell or is wrong.
+    """
+
+    last_s: float
+    end_s: float
+    frame_count: int | None = None
 
 
 class Video:
     """An open video; see `open_video`.
 
     Attributes:
-        info: what the header and the first frame say.
         notes: plain sentences about what is unusual; more come while frames are read.
     """
 
@@ -64,11 +81,11 @@ class Video:
         self._fresh = True
         self._size = (self._source.first_frame.width, self._source.first_frame.height)
         try:
-            self.info = self._describe(self._source)
+            self._shown_size = self._check_shown_size()
         except BaseException:
             self.close()
             raise
-        self.notes: list[str] = list(self.info.notes)
+        self.notes: list[str] = list(_stream_notes(self._source))
 
     @property
     def packets_decoded(self) -> int:
@@ -79,9 +96,26 @@ class Video:
         """Close the file; safe to call twice."""
         self._source.close()
 
-    def length_s(self) -> float:
-        """How long it is: as its header says where its last packets bear that out, else measured; decodes nothing."""
-        return self._true_end_s(self._source)
+    @cached_property
+    def info(self) -> VideoInfo:
+        """What the header and the first frame say, and the length that the packets bear out.
+
+        A look at the last packets, or where they contradict the header a pass over all; nothing is decoded.
+        """
+        stream, extent = self._source.stream, self._extent
+        name = self._source.container.format.name
+        width, height = self._shown_size
+        return VideoInfo(
+            container=CONTAINER_NAMES.get(name, name),
+            codec=stream.codec_context.name,
+            width=width,
+            height=height,
+            duration_s=extent.end_s,
+            frame_count=extent.frame_count or stream.frames or None,
+            fps=float(stream.average_rate) if stream.average_rate else None,
+            rotation=orientation_of(self._source.first_frame).degrees,
+            notes=tuple(self.notes),
+        )
 
     def frames(self, rule: SamplingRule) -> Iterator[Frame]:
         """The frames that a rule asks for, in rising time, each at most once.
@@ -106,23 +140,11 @@ class Video:
             self._note(f"at most {count} frames are kept of a video; it may go on after them")
         self._conclude(self._source)
 
-    def _describe(self, source: Source) -> VideoInfo:
-        stream, frame = source.stream, source.first_frame
-        turned = orientation_of(frame)
-        width, height = shown_size(frame.width, frame.height, stream.sample_aspect_ratio, turned)
-        check_size(width, height, self._limits)
-        name = source.container.format.name
-        return VideoInfo(
-            container=CONTAINER_NAMES.get(name, name),
-            codec=stream.codec_context.name,
-            width=width,
-            height=height,
-            duration_s=source.claimed_end_s(),
-            frame_count=stream.frames or None,
-            fps=float(stream.average_rate) if stream.average_rate else None,
-            rotation=turned.degrees,
-            notes=tuple(_stream_notes(source)),
-        )
+    def _check_shown_size(self) -> tuple[int, int]:
+        stream, frame = self._source.stream, self._source.first_frame
+        shown = shown_size(frame.width, frame.height, stream.sample_aspect_ratio, orientation_of(frame))
+        check_size(*shown, self._limits)
+        return shown
 
     def _fresh_source(self) -> Source:
         if not self._fresh:
@@ -141,15 +163,18 @@ class Video:
 
     def _within_limits(self, rule: SamplingRule, source: Source) -> SamplingRule:
         most = self._limits.max_frames
-        end_s = self._end_s(source)
-        capped: SamplingRule = rule.capped(end_s - source.clock.offset_s, most)
+        if rule.capped(math.inf, most) == rule:
+            return rule
+        # What is wanted after the last frame has come gives no frame, however long that one is said to stay.
+        last_s = self._extent.last_s + source.usual_duration_s()
+        capped: SamplingRule = rule.capped(min(last_s, self._extent.end_s) - source.clock.offset_s, most)
         if capped != rule:
             self._note(f"sampled by '{capped}' instead of '{rule}': at most {most} frames are kept of a video")
         return capped
 
     def _targets(self, rule: SamplingRule, source: Source) -> Iterator[int]:
         if isinstance(rule, TimeRule):
-            end_s = self._true_end_s(source) if rule.needs_end else self._end_s(source)
+            end_s = self._extent.end_s if rule.needs_end else math.inf
             times = rule.times(source.clock.offset_s, end_s)
             return (source.clock.timestamp(t) for t in itertools.islice(times, self._limits.max_frames))
         timestamps, _ = self._measure()
@@ -157,24 +182,23 @@ class Video:
         chosen = rule.indices(len(timestamps), float(fps or 25))
         return iter([timestamps[index] for index in chosen])
 
-    def _end_s(self, source: Source) -> float:
-        """Where the video ends: as its header says, else measured by reading its packets once."""
-        claimed = source.claimed_end_s()
-        if claimed is not None:
-            return claimed
-        return max(source.clock.offset_s, source.clock.seconds(self._measure()[1]))
-
-    def _true_end_s(self, source: Source) -> float:
-        """Where the video ends: the header's claim if its last packets bear it out, else measured."""
+    @cached_property
+    def _extent(self) -> _Extent:
+        """Where the video ends: the header's claim if its last packets bear it out, else as all packets say."""
+        source = self._source
         claimed_s = source.claimed_end_s()
-        if claimed_s is None:
-            return self._end_s(source)
-        _, end = self._measure(since=source.clock.timestamp(claimed_s - _TAIL_S))
-        if source.clock.seconds(end) >= claimed_s - _SHORT_BY_S:
-            return claimed_s
-        found_s = max(source.clock.offset_s, source.clock.seconds(self._measure()[1]))
-        self._note_short(found_s, claimed_s)
-        return found_s
+        if claimed_s is not None and source.container.format.name not in JOINABLE:
+            timestamps, end = self._measure(since=source.clock.timestamp(claimed_s - _TAIL_S))
+            if timestamps and source.bears_out(end, claimed_s):
+                return _Extent(source.clock.seconds(timestamps[-1]), claimed_s)
+        timestamps, end = self._measure()
+        last_s = source.clock.seconds(timestamps[-1]) if timestamps else source.clock.offset_s
+        if claimed_s is not None and source.bears_out(end, claimed_s):
+            return _Extent(last_s, claimed_s)
+        end_s = max(source.clock.offset_s, source.clock.seconds(end))
+        if claimed_s is not None and end_s < claimed_s - _SHORT_BY_S:
+            self._note_short(end_s, claimed_s)
+        return _Extent(last_s, end_s, len(timestamps))
 
     def _measure(self, since: int | None = None) -> tuple[list[int], int]:
         """Timestamps and end of the packets, all of them or from the keyframe before a timestamp on."""
@@ -215,13 +239,12 @@ class Video:
             self._check_damage(source)
 
     def _check_length(self, source: Source) -> None:
-        claimed_s, found_s = source.claimed_end_s(), source.clock.seconds(source.reader.end)
-        if claimed_s is not None and found_s < claimed_s - _SHORT_BY_S:
-            self._note_short(found_s, claimed_s)
+        end_s, found_s = self._extent.end_s, source.clock.seconds(max(source.reader.end, source.reader.cut_off))
+        if found_s < end_s - _SHORT_BY_S:
+            self._note_short(found_s, end_s)
 
     def _note_short(self, found_s: float, claimed_s: float) -> None:
-        if not any(note.startswith("short: ") for note in self.notes):
-            self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
+        self._note(f"short: {found_s:.2f} of {claimed_s:.2f} s can be read")
 
     def _check_damage(self, source: Source) -> None:
         damage, limit = source.reader.damage, self._limits.max_damaged_share
