@@ -106,8 +106,48 @@ def test_search_prints_clips_with_their_moment(place: Path) -> None:
     done = search(place, "tram", "--no-vision")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith(f" 1. {place}/videos/clip_00.mp4  at 0:0")
+    assert lines[0] == "2 clips fit."
+    assert lines[1].startswith(f" 1. {place}/videos/clip_00.mp4  at 0:0")
     assert any(line.startswith(f" 2. {place}/videos/clip_01.mp4") for line in lines)
+
+
+ANSWER, OTHER = "clip_00.mp4", "clip_01.mp4"
+"""Clips of `place` with captions: 'a red tram' and 'a green tram'."""
+
+
+@pytest.mark.parametrize(
+    ("query", "first_line", "shown", "left"),
+    [
+        ("red tram", "1 clip fits.", [ANSWER], "1 nearest other, left out (--all shows them)"),
+        ("tram", "2 clips fit.", [ANSWER, OTHER], None),
+        ("zebra tram yoghurt", "Nothing fits.", [], "2 nearest clips, left out (--all shows them)"),
+    ],
+)
+def test_what_answers_is_told_from_what_is_only_near(
+    place: Path, query: str, first_line: str, shown: list[str], left: str | None
+) -> None:
+    done = search(place, query, "--no-vision")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == first_line
+    assert [name for name in (ANSWER, OTHER) if any(name in line for line in lines)] == shown
+    assert (lines[-1] if "left out" in lines[-1] else None) == left
+    assert "%" not in done.stdout and "confidence" not in done.stdout
+    everything = search(place, query, "--no-vision", "--all").stdout
+    assert ANSWER in everything and OTHER in everything
+    assert "left out" not in everything
+
+
+def test_the_states_are_the_same_in_every_form(place: Path) -> None:
+    """What the terminal says is what `--json` says, with the numbers under their own names."""
+    result = printed_json(search(place, "red tram", "--no-vision", "--json"))
+    assert (result["state"], result["fit"], result["may_fit"], result["answering"]) == ("fits", 1, 0, 1)
+    assert [hit["state"] for hit in result["hits"]] == ["fits", "nothing"]
+    assert [hit["above_nonsense"] for hit in result["hits"]] == [None, None]
+    assert result["hits"][0]["written"] == 1.0 > result["hits"][1]["written"] > 0
+    looked = seen(place, "a tram on a viaduct")
+    assert all(0 <= hit["above_nonsense"] <= 1 for hit in looked["hits"])
+    assert "confidence" not in looked["hits"][0]
 
 
 def test_search_as_json_with_filter_and_limit(place: Path) -> None:
@@ -485,8 +525,8 @@ def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.Capture
 
     evil = "a\x1b[2J\n\u202eb"
     text = TextHit(evil, (), 0.0, 1.0, 1.0)
-    hit = Hit("id", evil, 0.5, 0.5, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
-    show_result(SearchResult("q", (hit,), True, (evil,)), as_json=False)
+    hit = Hit("id", evil, 0.5, "fits", 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
+    show_result(SearchResult("q", (hit,), "fits", 1, 0, (evil,)), as_json=False)
     show_report(IndexReport(set_aside=[SetAside(evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
     show_problems([Problem(evil, evil, evil)], Path(evil), False)
     output = capsys.readouterr().out

@@ -24,15 +24,15 @@ from evenreel.demo import (
 )
 from evenreel.encoders import load_encoder
 from evenreel.planted import draw_frame
-from evenreel.types import Encoder, FloatArray, Hit, SearchResult
+from evenreel.types import Encoder, FloatArray, Hit, SearchResult, State
 
 SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs]
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]
 
 
-def _result(*names: str, fits: bool = True) -> SearchResult:
-    hits = tuple(Hit(name, f"/videos/{name}", 1.0, 0.9, {}, (), (), 3.0) for name in names)
-    return SearchResult("query", hits, fits)
+def _result(*names: str, state: State = "fits") -> SearchResult:
+    hits = tuple(Hit(name, f"/videos/{name}", 1.0, state, 0.9, 0.0, {}, (), (), 3.0) for name in names)
+    return SearchResult("query", hits, state)
 
 
 def test_there_are_five_searches_of_every_kind() -> None:
@@ -54,14 +54,15 @@ def test_only_the_right_clip_first_is_right(query: DemoQuery) -> None:
     (name,) = right_answers(query)
     wrong = next(other for other in demo_scenes() if other != name)
     assert is_right(query, _result(name, wrong))
+    assert is_right(query, _result(name, wrong, state="may_fit"))
     assert not is_right(query, _result(wrong, name))
-    assert not is_right(query, _result(name, fits=False))
+    assert not is_right(query, _result(name, state="nothing"))
     assert not is_right(query, _result())
 
 
 def test_nonsense_is_right_when_the_library_says_that_nothing_fits() -> None:
     (nonsense,) = [query for query in DEMO_QUERIES if query.answer is None]
-    assert is_right(nonsense, _result("clip_000.mp4", fits=False))
+    assert is_right(nonsense, _result("clip_000.mp4", state="nothing"))
     assert not is_right(nonsense, _result("clip_000.mp4"))
     assert right_answers(nonsense) == frozenset()
 

@@ -108,10 +108,11 @@ def right_answers(query: DemoQuery, count: int = VIDEO_COUNT, seed: int = 0) -> 
 
 
 def is_right(query: DemoQuery, result: SearchResult, count: int = VIDEO_COUNT) -> bool:
-    """Whether a search over the demo library is right: the right clip first, or the word that nothing fits."""
+    """Whether a search over the demo library is right: the right clip first and answering, or that nothing fits."""
     if query.answer is None:
-        return not result.fits
-    return bool(result.hits) and result.fits and Path(result.hits[0].path).name in right_answers(query, count)
+        return result.state == "nothing"
+    answered = bool(result.hits) and result.state != "nothing"
+    return answered and Path(result.hits[0].path).name in right_answers(query, count)
 
 
 def make_demo_videos(
@@ -206,9 +207,9 @@ def _audit(library: Library, count: int, report: Path) -> AuditResult:
 
 def _describe(query: DemoQuery, result: SearchResult) -> str:
     lines = [f'\n[bold]"{query.text}"[/]  [dim]{query.shows}[/]']
-    if not result.fits:
-        lines.append("   [yellow]nothing fits well[/]; the nearest:")
-    lines += [_describe_hit(rank, hit) for rank, hit in enumerate(result.hits, start=1)]
+    lines += [_describe_hit(rank, hit) for rank, hit in enumerate(result.hits[: result.answering], start=1)]
+    if result.state == "nothing":
+        lines.append("   [yellow]nothing fits[/]")
     return "\n".join(lines)
 
 
@@ -219,9 +220,8 @@ def _describe_hit(rank: int, hit: Hit) -> str:
 
     moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
     words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""
-    return (
-        f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}  [dim]confidence {hit.confidence:.0%}[/]"
-    )
+    state = "  [dim]may fit[/]" if hit.state == "may_fit" else ""
+    return f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}{state}"
 
 
 def _ways_on(library: Path) -> str:

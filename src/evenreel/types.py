@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float32]
 
 Metadata = dict[str, "str | int | float | bool | None"]
 """What the user says about one video: a flat row of a csv, parquet or jsonl table."""
+
+State = Literal["fits", "may_fit", "nothing"]
+"""Whether a clip answers a query."""
 
 
 @dataclass(frozen=True)
@@ -151,17 +154,22 @@ class Hit:
     """One clip of a result, with the reason it is there.
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
-    `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `confidence` is the share of
-    nonsense queries that this clip beats. `elements` say what else the clip shows, where the library has a dictionary.
-    `parts` are what `reranked` is the mean of, where the matcher tells: the query's similarity to what is `seen`, to
-    what is read `on_screen`, and to `both` together. `none_read`: nothing is written there, or nobody looked; that part
-    is then of what the matcher learned to put in the place of words.
+    `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says whether the clip
+    answers, by the rule of `evenreel.library.ranking`; None where that was not measured. `above_nonsense` is the share
+    of nonsense queries that do worse on every clip of the library than the query does on this one by its frames; no
+    probability; None without frames or where it was not measured. `written` is the share of the query's words, rare
+    ones weighing more, that is written on the clip, in its name or in its caption. `elements` say what else the clip
+    shows, where the library has a dictionary. `parts` are what `reranked` is the mean of, where the matcher tells: the
+    query's similarity to what is `seen`, to what is read `on_screen`, and to `both` together. `none_read`: nothing is
+    written there, or nobody looked; that part is then of what the matcher learned to put in the place of words.
     """
 
     clip_id: str
     path: str
     score: float
-    confidence: float
+    state: State | None
+    above_nonsense: float | None
+    written: float
     scores: dict[str, float]
     moments: tuple[MomentHit, ...]
     on_screen: tuple[TextHit, ...]
@@ -175,18 +183,34 @@ class Hit:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Hits, best first. `fits` is False when nothing in the library answers better than nonsense would."""
+    """Hits, best first.
+
+    `state` is that of the hit that answers best; None where that was not measured. `fit` and `may_fit` count the clips
+    of these states in the whole library, as far as the filter lets them through, also those that are no hits.
+    """
 
     query: str
     hits: tuple[Hit, ...]
-    fits: bool
+    state: State | None
+    fit: int = 0
+    may_fit: int = 0
     notices: tuple[str, ...] = ()
+
+    @property
+    def answering(self) -> int:
+        """How many hits, from the first on, are the answer: those that fit, or that may where none does.
+
+        All where that was not measured. The hits behind them are the nearest others.
+        """
+        if self.state == "nothing":
+            return 0
+        return max((place for place, hit in enumerate(self.hits, start=1) if hit.state == self.state), default=0)
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain data, the form that `--json` prints."""
         from dataclasses import asdict
 
-        return asdict(self)
+        return asdict(self) | {"answering": self.answering}
 
 
 @dataclass(frozen=True, eq=False)

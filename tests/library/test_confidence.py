@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from evenreel.library.confidence import (
-    CONFIDENT,
     DEVIATION_FLOOR,
-    confidence,
+    FITS,
+    MAY_FIT,
+    above_nonsense,
     left_out_z,
     load_null_best,
     null_queries,
@@ -115,7 +116,7 @@ def test_an_empty_library_has_no_yardstick(tmp_path: Path) -> None:
     library = Library(tmp_path)
     update(library)
     assert load_null_best(library.connection).shape == (0,)
-    assert confidence(np.array([3.0], np.float32), load_null_best(library.connection)) == 0
+    assert above_nonsense(np.array([3.0], np.float32), load_null_best(library.connection)) == 0
     assert json.loads(library.connection.execute("SELECT value FROM meta WHERE key = 'null_best'").fetchone()[0]) == []
 
 
@@ -133,12 +134,13 @@ def test_scores_without_spread_give_finite_z() -> None:
     assert (left_out_z(np.full((5, 3), 0.2)) == 0).all()
 
 
-def test_confidence_counts_what_lies_strictly_below() -> None:
+def test_it_counts_what_lies_strictly_below() -> None:
     z = np.array([-1.0, 1.0, 1.5, 9.0], np.float32)
-    assert confidence(z, np.array([0.0, 1.0, 1.0, 2.0], np.float32)).tolist() == [0.0, 0.25, 0.75, 1.0]
+    assert above_nonsense(z, np.array([0.0, 1.0, 1.0, 2.0], np.float32)).tolist() == [0.0, 0.25, 0.75, 1.0]
 
 
-def test_nonsense_passes_as_often_as_stated() -> None:
+@pytest.mark.parametrize("share", [FITS, MAY_FIT])
+def test_nonsense_passes_as_often_as_stated(share: float) -> None:
     """Hold half of the bank out at random: the other half must call it an answer at the stated rate."""
     random = np.random.default_rng(5)
     frames = random.standard_normal((300, 64))
@@ -150,8 +152,8 @@ def test_nonsense_passes_as_often_as_stated() -> None:
         bank, fresh = scores[order[:half]], scores[order[half:]]
         yardstick = np.sort(left_out_z(bank).max(1)).astype(np.float32)
         z = ((fresh - bank.mean(0)) / np.maximum(bank.std(0), DEVIATION_FLOOR)).max(1)
-        passed += int((confidence(z.astype(np.float32), yardstick) >= CONFIDENT).sum())
-    stated = (1 + half - math.ceil(CONFIDENT * half)) / (1 + half)
+        passed += int((above_nonsense(z.astype(np.float32), yardstick) >= share).sum())
+    stated = (1 + half - math.ceil(share * half)) / (1 + half)
     # The splits overlap, so the interval is that of the 200 queries, not that of the 4,000 trials.
     tolerance = 1.96 * math.sqrt(stated * (1 - stated) / len(scores))
     assert passed / (rounds * half) == pytest.approx(stated, abs=tolerance)

@@ -16,7 +16,7 @@ from evenreel.language.scene_dictionary import SceneDictionary, given
 from evenreel.library import open_library, tag_library, untag_library
 from evenreel.library import tagging as tagging_module
 from evenreel.library.catalog import get_meta, set_meta, transaction
-from evenreel.library.confidence import CONFIDENT, update_null_scores
+from evenreel.library.confidence import FITS, update_null_scores
 from evenreel.library.elements import (
     FEW,
     MOST,
@@ -105,7 +105,7 @@ def test_a_clip_has_the_phrases_that_a_search_would_find_it_by(folder: Path) -> 
     found = phrases(folder)
     with open_library(folder, encoder=WordsEncoder()) as library:
         for phrase in (*DICTIONARY.entities, *DICTIONARY.activities):
-            sure = {hit.clip_id for hit in library.search(phrase, k=6).hits if hit.confidence >= CONFIDENT}
+            sure = {hit.clip_id for hit in library.search(phrase, k=6).hits if (hit.above_nonsense or 0) >= FITS}
             named = {clip_id for clip_id, elements in found.items() if phrase in elements}
             assert named == (set() if phrase == "sleep" else sure), phrase
     assert found["c0"] == ["red bus", "bus", "drive bus"]
@@ -320,7 +320,7 @@ def test_scores_are_those_of_a_slow_loop(own: Path) -> None:
         for phrase in (*DICTIONARY.entities, *DICTIONARY.activities):
             vector = made.encoder.encode_text([phrase]).sentence[0].astype(np.float64)
             z = (max(float(frame @ vector) for frame in frames) - null[clip_id][0]) / null[clip_id][1]
-            if sum(value < z for value in best) >= CONFIDENT * len(best) and z >= least_above(11):
+            if sum(value < z for value in best) >= FITS * len(best) and z >= least_above(11):
                 expected[clip_id, phrase] = z
     assert stored.keys() == expected.keys()
     assert stored == pytest.approx(expected, abs=0.01)

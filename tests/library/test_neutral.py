@@ -1,4 +1,4 @@
-"""A search that is neutral to source: what it takes out, what stays, and that confidence keeps out of it too."""
+"""A search that is neutral to source: what it takes out, what stays, and that what fits keeps out of it too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenreel.debias.source_direction import Contrast
 from evenreel.errors import UsageError
 from evenreel.library import Library, neutral
 from evenreel.library.catalog import open_for_reading, open_for_writing
-from evenreel.library.confidence import CONFIDENT, DEVIATION_FLOOR, load_null_vectors
+from evenreel.library.confidence import DEVIATION_FLOOR, FITS, load_null_vectors
 from evenreel.library.gallery import Opened
 from evenreel.library.neutral import Neutral, kept_file
 from evenreel.library.sources import Sources, read_sources
@@ -108,7 +108,7 @@ def test_a_look_no_longer_decides(library: Library) -> None:
 def test_what_is_shown_still_decides(library: Library) -> None:
     hits = library.search("thing7 place2 glossy glossy", k=2, neutral_source=True).hits
     assert {hit.clip_id for hit in hits} == {"sora07", "camera07"}
-    assert min(hit.confidence for hit in hits) >= CONFIDENT
+    assert min(hit.above_nonsense or 0 for hit in hits) >= FITS
 
 
 def test_pictures_and_clips_are_compared_without_it_too(library: Library) -> None:
@@ -145,7 +145,7 @@ def test_the_result_says_what_was_taken_out(library: Library) -> None:
 # Confidence
 
 
-def test_confidence_is_measured_without_the_direction(place: Path, library: Library) -> None:
+def test_what_fits_is_measured_without_the_direction(place: Path, library: Library) -> None:
     found, axis = measured(library), direction()
     with closing(open_for_reading(place)) as connection:
         bank = load_null_vectors(connection, encode("a").size).astype(np.float64)
@@ -171,7 +171,7 @@ def test_what_was_never_measured_stays_so(tmp_path: Path) -> None:
         connection.execute("DELETE FROM meta WHERE key LIKE 'null%'")
     with evenreel.open_library(place, encoder=WordsEncoder()) as opened:
         found = opened.search("thing7", k=3, neutral_source=True)
-    assert any("Confidence was not measured" in notice for notice in found.notices)
+    assert any("Whether a clip fits was not measured" in notice for notice in found.notices)
 
 
 # Kept from one run to the next

@@ -207,11 +207,15 @@ def test_only_words_found_means_nothing_to_re_rank(tmp_path: Path) -> None:
     ]
 
 
-def test_confidence_and_moments_stay_the_library_s(library: Library) -> None:
+def test_states_and_moments_stay_the_library_s(library: Library) -> None:
     searcher = finish(library)
     before = {hit.path: hit for hit in searcher.search(Query("dog beach", k=6)).hits}
     for hit in searcher.search(Query("dog beach", k=6, reranker=reranker_of(LastFrame()), rerank_depth=6)).hits:
-        assert (hit.confidence, hit.moments) == (before[hit.path].confidence, before[hit.path].moments)
+        assert (hit.state, hit.above_nonsense, hit.moments) == (
+            before[hit.path].state,
+            before[hit.path].above_nonsense,
+            before[hit.path].moments,
+        )
 
 
 # What the matcher is given

@@ -70,7 +70,8 @@ def test_a_terminal_shows_which_words_when_and_the_parts(place: Path) -> None:
     words = ["ring", "--library", str(place / "read"), "--rerank", str(place / "checkpoint"), "-k", "1"]
     done = CliRunner().invoke(app, ["search", *words])
     assert (done.exit_code, done.stderr) == (0, "")
-    path, shown, *rest = done.stdout.splitlines()
+    answer, path, shown, *rest = done.stdout.splitlines()
+    assert answer == "1 clip fits, 3 may fit."
     assert "test_00001_2.mp4" in path
     assert shown.strip().startswith("on screen 0:00") and shown.endswith("RING")
     assert any("matcher: what is seen 0." in line and "words on screen 0." in line for line in rest)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.language.folding import words
 from evenreel.library.catalog import stored_path
-from evenreel.library.confidence import CONFIDENT, null_queries
+from evenreel.library.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.fulltext import content_words, rebuild_full_text
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.search import Query, Searcher
@@ -42,8 +42,9 @@ def test_the_clip_that_shows_it_comes_first_with_its_moment(library: Library) ->
     result = finish(library).search(Query("dog beach"))
     first = result.hits[0]
     assert first.path == "/v/1.mp4"
-    assert result.fits
-    assert first.confidence == 1.0
+    assert (result.state, first.state, result.answering, result.fit) == ("fits", "fits", 1, 1)
+    assert first.above_nonsense == 1.0
+    assert first.written == 0.0
     assert first.scores == {"seen": pytest.approx(1.0, abs=1e-3)}
     assert first.moments[0] == MomentHit(pytest.approx(1.5), 1.0, 4.0, pytest.approx(1.0, abs=1e-3))
     assert first.duration_s == 6.0
@@ -66,19 +67,37 @@ def test_the_vision_ranking_is_the_exact_one(library: Library) -> None:
         assert hit.scores["seen"] == pytest.approx(best[hit.path], abs=1e-3)
 
 
-def test_nonsense_is_answered_with_low_confidence_not_with_nothing(library: Library) -> None:
+def test_nonsense_is_answered_with_nothing_fits_and_the_nearest(library: Library) -> None:
     """Hazard 48."""
     searcher = finish(library)
     result = searcher.search(Query("zxqv wkjh ploof"))
-    assert not result.fits
+    assert (result.state, result.answering, result.fit, result.may_fit) == ("nothing", 0, 0, 0)
     assert len(result.hits) == 6
-    assert all(hit.confidence < CONFIDENT for hit in result.hits)
+    assert all(hit.above_nonsense is not None and hit.above_nonsense < MAY_FIT for hit in result.hits)
+    assert {hit.state for hit in result.hits} == {"nothing"}
 
 
 def test_nonsense_of_the_bank_passes_as_rarely_as_stated(library: Library) -> None:
     searcher = finish(library)
-    passed = sum(searcher.search(Query(query, k=1)).fits for query in null_queries())
-    assert passed <= 17  # 11 of 200 expected; Binomial(200, 11/201) is above 17 with probability 0.027
+    states = [searcher.search(Query(query, k=1)).state for query in null_queries()]
+    assert states.count("fits") <= 17  # 11 of 200 expected; Binomial(200, 11/201) is above 17 with probability 0.027
+    assert len(states) - states.count("nothing") <= 29  # 21 expected; Binomial(200, 21/201): above 29 in 0.027
+
+
+@pytest.mark.parametrize(
+    ("beaten", "state"), [(200, "fits"), (190, "fits"), (189, "may_fit"), (180, "may_fit"), (179, "nothing")]
+)
+def test_the_state_hangs_on_how_much_of_nonsense_is_beaten_to_the_last_one(
+    library: Library, beaten: int, state: str
+) -> None:
+    """95 of 100 are 95 of 100, not what a smaller number format makes of it."""
+    searcher = finish(library)
+    best = [-100.0] * beaten + [100.0] * (200 - beaten)
+    library.connection.execute("UPDATE meta SET value = ? WHERE key = 'null_best'", (json.dumps(best),))
+    result = searcher.search(Query("dog beach"))
+    assert {hit.above_nonsense for hit in result.hits} == {beaten / 200}
+    assert {hit.state for hit in result.hits} == {state} == {result.state}
+    assert result.answering == (0 if state == "nothing" else 6)
 
 
 def test_a_picture_is_searched_by_its_vector_alone(library: Library) -> None:
@@ -86,9 +105,9 @@ def test_a_picture_is_searched_by_its_vector_alone(library: Library) -> None:
     result = finish(library).search(Query(image=encode("dog beach"), k=2))
     assert paths(result)[0] == "/v/1.mp4"
     assert set(result.hits[0].scores) == {"seen"}
-    assert result.hits[0].confidence == 0.0
-    assert result.fits
-    assert "results for a picture are ranked but carry none" in result.notices[0]
+    assert (result.hits[0].above_nonsense, result.hits[0].state, result.state) == (None, None, None)
+    assert result.answering == 2
+    assert "results for a picture are ranked only" in result.notices[0]
 
 
 # What is written
@@ -99,8 +118,8 @@ def test_words_on_screen_beat_frames_that_look_somewhat_alike(library: Library) 
     result = finish(library).search(Query("japan netherlands"))
     first = result.hits[0]
     assert first.path == "/v/4.mp4"
-    assert result.fits
-    assert first.confidence == 1.0
+    assert (result.state, first.state, result.answering) == ("fits", "fits", 1)
+    assert first.written == 1.0
     assert set(first.scores) == {"seen", "on_screen"}
     assert first.on_screen == (TextHit("JAPANNETHERLANDS", ("japan", "netherlands"), 3.0, 4.0, 1.0),)
     assert first.moments[0] == MomentHit(3.5, 3.0, 4.0, 1.0)
@@ -117,7 +136,7 @@ def test_frames_give_the_first_moment_where_they_are_the_better_reason(library: 
 def test_one_word_of_two_is_no_answer(library: Library) -> None:
     library.add_track("c2", "GREEN")
     result = finish(library).search(Query("green zxqvwp"))
-    assert not result.fits
+    assert result.state == "nothing"
     assert result.hits[0].path == "/v/2.mp4"
 
 
@@ -126,7 +145,7 @@ def test_a_given_caption_answers(library: Library) -> None:
     library.add_file("/v/talk.mp4", "talk", {"caption": "Lecture on Bayesian statistics"})
     result = finish(library).search(Query("bayesian lecture"))
     assert paths(result)[0] == "/v/talk.mp4"
-    assert result.fits
+    assert result.state == "fits"
     assert set(result.hits[0].scores) == {"seen", "about"}
 
 
@@ -155,7 +174,7 @@ def test_exact_words_on_screen_are_never_below_weak_frames(
     result = finish(library).search(Query(" ".join(query), k=k))
     asked = set(content_words(" ".join(query)))
     exact = {f"c{number}" for number, texts in enumerate(signs) if asked <= set(words(" ".join(texts)))}
-    weak = [hit.clip_id not in exact and hit.confidence < CONFIDENT for hit in result.hits]
+    weak = [hit.clip_id not in exact and (hit.above_nonsense or 0) < FITS for hit in result.hits]
     assert weak == sorted(weak), "a weak hit stands above a strong one"
     missing = exact - {hit.clip_id for hit in result.hits}
     assert not (missing and any(weak)), "a weak hit has taken the place of an exact one"
@@ -213,17 +232,17 @@ def test_a_library_without_vision_searches_words(library: Library) -> None:
     searcher = Searcher(library.connection, lambda _: None, lambda: None)
     result = searcher.search(Query("exit"))
     assert paths(result) == ["/v/3.mp4"]
-    assert result.fits
+    assert result.state == "fits"
     assert result.hits[0].moments == (MomentHit(0.5, 0.0, 1.0, 1.0),)
     nothing = searcher.search(Query("zxqvw"))
-    assert (nothing.hits, nothing.fits) == ((), False)
+    assert (nothing.hits, nothing.state) == ((), "nothing")
     with pytest.raises(UsageError, match="no vision"):
         searcher.search(Query(image=encode("dog")))
 
 
 def test_an_empty_library_answers_with_nothing(tmp_path: Path) -> None:
     result = finish(Library(tmp_path)).search(Query("dog"))
-    assert (result.hits, result.fits) == ((), False)
+    assert (result.hits, result.state) == ((), "nothing")
 
 
 @pytest.mark.parametrize("clips", [1, 2])
@@ -233,8 +252,8 @@ def test_a_tiny_library_knows_sense_from_nonsense(tmp_path: Path, clips: int) ->
         library.add_clip(f"c{number}", ["one frame"])
         library.add_file(f"/{number}.mp4", f"c{number}")
     searcher = finish(library)
-    assert searcher.search(Query("one frame")).fits
-    assert not searcher.search(Query("zxqv wkjh")).fits
+    assert searcher.search(Query("one frame")).state == "fits"
+    assert searcher.search(Query("zxqv wkjh ploof")).state == "nothing"
     moment = searcher.search(Query("one frame")).hits[0].moments
     assert [(hit.time_s, hit.start_s, hit.end_s) for hit in moment] == [(0.5, 0.0, 1.0)]
 
@@ -243,8 +262,12 @@ def test_a_library_that_is_not_measured_says_so(library: Library) -> None:
     rebuild_full_text(library.connection)
     result = Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder).search(Query("dog beach"))
     assert paths(result)[0] == "/v/1.mp4"
-    assert "Confidence was not measured" in result.notices[0]
-    assert result.fits
+    assert "Whether a clip fits was not measured" in result.notices[0]
+    assert (result.state, result.answering) == (None, 6)
+    library.add_track("c3", "EXIT")
+    rebuild_full_text(library.connection)
+    words = Searcher(library.connection, lambda _: library.vectors, lambda: library.encoder).search(Query("exit"))
+    assert (words.hits[0].path, words.hits[0].state) == ("/v/3.mp4", "fits"), "what is written needs no measuring"
 
 
 def test_only_files_that_are_there_are_found(library: Library) -> None:
@@ -284,7 +307,7 @@ def test_the_filter_comes_first(library: Library) -> None:
 
 def test_a_filter_that_nothing_passes_gives_nothing(library: Library) -> None:
     result = finish(library).search(Query("dog", where="duration_s > 1000"))
-    assert (result.hits, result.fits) == ((), False)
+    assert (result.hits, result.state) == ((), "nothing")
 
 
 @pytest.mark.parametrize("where", ["' OR 1=1 --", "source = 'x' OR 1=1", "no_such = 1", ""])
@@ -389,7 +412,7 @@ def test_a_searcher_sees_what_was_added_and_marked_missing_since(library: Librar
     library.add_file("/v/new.mp4", "new")
     first = searcher.search(Query("dog beach")).hits[0]
     assert first.path == "/v/new.mp4"
-    assert first.confidence == 1.0, "a clip not measured yet is judged by the average of the others"
+    assert first.above_nonsense == 1.0, "a clip not measured yet is judged by the average of the others"
 
 
 def test_a_search_reads_the_catalog_at_one_moment(library: Library, tmp_path: Path) -> None:

@@ -239,8 +239,15 @@ def settled(page: Page) -> None:
 
 
 def names(page: Page) -> list[str]:
-    """The names on the cards, in their order."""
-    return page.locator(".card h3").all_inner_texts()
+    """The names on all cards, also on those that are folded away, in their order."""
+    return page.locator(".card h3").all_text_contents()
+
+
+def unfold(page: Page) -> None:
+    """Show the nearest others, too."""
+    others = page.locator("details.others")
+    if others.count() and others.get_attribute("open") is None:
+        others.locator("> summary").click()
 
 
 def first_frame(page: Page) -> tuple[float, NDArray[np.float64]]:

@@ -40,11 +40,14 @@ def test_a_search_is_that_of_the_library(client: TestClient, served: Served) -> 
         expected = library.search("a red star on a beach", k=3)
     assert [hit["clip_id"] for hit in answer["hits"]] == [hit.clip_id for hit in expected.hits]
     assert answer["hits"][0]["name"] == "star.mp4"
-    assert answer["fits"] == expected.fits
+    told = (answer["state"], answer["fit"], answer["may_fit"], answer["answering"])
+    assert told == (expected.state, expected.fit, expected.may_fit, expected.answering) == ("fits", 1, 0, 1)
     for hit, wanted in zip(answer["hits"], expected.hits, strict=True):
         assert hit["score"] == pytest.approx(wanted.score)
         assert hit["scores"] == pytest.approx(wanted.scores)
-        assert hit["confidence"] == pytest.approx(wanted.confidence)
+        assert hit["state"] == wanted.state
+        assert (hit["above_nonsense"], hit["written"]) == pytest.approx((wanted.above_nonsense, wanted.written))
+        assert "confidence" not in hit
         assert [moment["time_s"] for moment in hit["moments"]] == [moment.time_s for moment in wanted.moments]
         assert hit["source"] == wanted.metadata["source"]
         assert hit["folder"] == ""
@@ -78,7 +81,8 @@ def test_more_like_this_leaves_the_clip_out(client: TestClient) -> None:
     answer = ask(client, f"/api/clips/{clip_id}/similar", t=1.0, k=2)
     assert len(answer["hits"]) == 2
     assert clip_id not in {hit["clip_id"] for hit in answer["hits"]}
-    assert all(hit["confidence"] is None for hit in answer["hits"])
+    assert (answer["state"], answer["answering"]) == (None, 2)
+    assert all(hit["state"] is None and hit["above_nonsense"] is None for hit in answer["hits"])
 
 
 def picture(served: Served, name: str, time_s: float, kind: str = "PNG") -> bytes:
@@ -155,7 +159,7 @@ def test_hazard_47_an_odd_query_is_answered(client: TestClient, q: str) -> None:
 
 def test_hazard_48_nonsense_is_said_not_to_fit(client: TestClient) -> None:
     answer = ask(client, "/api/search", q="quarterly tax spreadsheet")
-    assert not answer["fits"]
+    assert (answer["state"], answer["answering"]) == ("nothing", 0)
     assert answer["hits"]
 
 

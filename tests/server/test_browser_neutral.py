@@ -35,7 +35,7 @@ def visits(browser: Browser, site: str) -> Iterator[Visits]:
 
 
 def sources(page: Page) -> list[str]:
-    return page.locator(".card .badge").all_inner_texts()[:12]
+    return page.locator(".card .badge").all_text_contents()[:12]
 
 
 def test_it_is_chosen_by_keyboard_and_kept_in_the_address(visits: Visits) -> None:

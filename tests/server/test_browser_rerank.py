@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evenreel.library.catalog import open_for_writing
-from tests.server.browser import Look, Visits, browser, serving_here, settled
+from tests.server.browser import Look, Visits, browser, serving_here, settled, unfold
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
 from tests.server.test_browser_states import WIDTHS, overflow, violations
@@ -57,6 +57,7 @@ def shown(value: float) -> str:
 def test_each_card_tells_the_parts_and_their_mean(visits: Visits, port: int, size: tuple[int, int]) -> None:
     page = visits.open(ASKED, Look(size=size, still=True))
     settled(page)
+    unfold(page)
     _, answer = get(port, "/api/search?q=a+red+star")
     expected = [
         [

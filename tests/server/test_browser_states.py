@@ -22,6 +22,7 @@ from tests.server.browser import (
     settled,
     token_site,
     token_visits,
+    unfold,
 )
 from tests.server.conftest import Served
 from tests.test_cli_serve import TOKEN
@@ -50,7 +51,14 @@ def found(visits: Visits, look: Look) -> Page:
 def nothing_fits(visits: Visits, look: Look) -> Page:
     page = visits.open("/?q=quarterly+tax+spreadsheet", look)
     settled(page)
-    expect(page.locator("#summary")).to_contain_text("Nothing fits well")
+    expect(page.locator("#summary")).to_have_text("Nothing fits “quarterly tax spreadsheet”")
+    return page
+
+
+def others_shown(visits: Visits, look: Look) -> Page:
+    page = nothing_fits(visits, look)
+    unfold(page)
+    expect(page.locator(".others .card").first).to_be_visible()
     return page
 
 
@@ -88,7 +96,9 @@ def library(visits: Visits, look: Look) -> Page:
     return page
 
 
-STATES: tuple[Callable[[Visits, Look], Page], ...] = (start, found, nothing_fits, failed, loading, player, library)
+STATES: tuple[Callable[[Visits, Look], Page], ...] = (
+    start, found, nothing_fits, others_shown, failed, loading, player, library,
+)  # fmt: skip
 
 
 def violations(page: Page) -> list[str]:
@@ -164,6 +174,7 @@ def test_words_that_were_typed_before_the_script_ran_stay(rendered_visits: Visit
 def test_nothing_moves_while_pictures_arrive(rendered_visits: Visits) -> None:
     page = rendered_visits.open(STAR)
     settled(page)
+    unfold(page)
     for picture in page.locator(".card .still img").all():
         picture.evaluate("image => image.decode()")
     assert sum(page.evaluate("() => window.shifts")) < 0.1  # what web.dev calls good
@@ -245,11 +256,30 @@ def test_no_clip_passes_the_filter(rendered_visits: Visits) -> None:
     expect(page.locator("#results")).to_contain_text("Nothing passes the filters.")
 
 
-def test_what_does_not_fit_is_shown_as_nearest(rendered_visits: Visits) -> None:
-    page = rendered_visits.open("/?q=quarterly+tax+spreadsheet")
+def test_what_does_not_fit_is_folded_away_as_nearest(rendered_visits: Visits) -> None:
+    page = nothing_fits(rendered_visits, Look())
+    expect(page.locator(".calm").first).to_contain_text("No clip answers this better than a search for nonsense would.")
+    expect(page.locator(".others > summary")).to_have_text("4 nearest clips")
+    expect(page.locator("ul.cards.nearest .card")).to_have_count(4)
+    expect(page.locator(".card").first).to_be_hidden()
+    page.locator(".others > summary").click()
+    expect(page.locator(".card").first).to_be_visible()
+    assert page.locator(".state").count() == 0
+
+
+def test_what_answers_is_told_from_what_is_only_near(rendered_visits: Visits) -> None:
+    page = rendered_visits.open(STAR)
     settled(page)
-    expect(page.locator(".calm").first).to_contain_text("These are the nearest.")
-    assert page.locator("ul.cards.nearest .card").count() == 4
+    expect(page.locator("#summary")).to_have_text("1 clip fits “a red star on a beach”")
+    assert [card.is_visible() for card in page.locator(".card h3").all()] == [True, False, False, False]
+    first = page.locator(".card").first
+    expect(first.locator(".state.fits")).to_have_text("Fits")
+    expect(page.locator(".others > summary")).to_have_text("3 nearest others")
+    page.locator(".others > summary").press("Enter")
+    expect(page.locator(".others .card")).to_have_count(3)
+    assert "%" not in " ".join(page.locator(".card").all_inner_texts())
+    first.locator(".scores summary").click()
+    expect(first.locator(".scores")).to_contain_text("Above nonsense1.00")
 
 
 def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:

@@ -90,12 +90,12 @@ def search(library: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_says_and_shows_the_same(even: TestClient, place: Path) -> None:
-    done = search(place, "-k", "12")
+    done = search(place, "-k", "12", "--all")
     assert (done.returncode, done.stderr) == (0, "")
     expected = ask(even, "/api/search", q=QUERY, k=12, neutral=True)
     lines = done.stdout.splitlines()
     assert lines[:2] == expected["notices"]
-    told = [line.rpartition("source: ")[2] for line in lines if "source: " in line and "confidence" in line]
+    told = [line.rpartition("source: ")[2] for line in lines if "  source: " in line]
     assert told == [hit["source"] for hit in expected["hits"]]
 
 

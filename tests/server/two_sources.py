@@ -25,7 +25,7 @@ from .conftest import SCENES, Served
 PAIRS = 24
 TOWARDS_CAPTIONS = {"camera": -0.4, "generator_a": 0.4}
 CAPTIONS = ("a red star on a beach", "a blue heart", "a green cross in a city", "an orange circle", "a large shape")
-QUERY = "a blue heart"
+QUERY = "a heart"
 COLUMNS = {"clips": "container, codec, width, height, duration_s, fps, has_vision, has_text, notes, shard_hash"} | {
     "moments": "number, time_s, start_s, end_s"
 }

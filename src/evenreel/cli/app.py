@@ -202,6 +202,9 @@ def search(
             help="Favour no source: take what sets generated clips apart from those of a camera out of the query.",
         ),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")
+    ] = False,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -228,7 +231,7 @@ def search(
             found = opened.search(
                 query or "", k, where, rerank=matcher, rerank_depth=rerank_depth, neutral_source=neutral_source
             )
-    show_result(found, as_json)
+    show_result(found, as_json, others=everything)
 
 
 def _matcher(name: str | None, device: str) -> Pretrained | None:

@@ -102,23 +102,45 @@ def list_clips_aside(out: Console, clips: Sequence[ClipAside]) -> None:
         out.print(f"  {safe(clip.clip_id)}{where}: {safe(clip.sentence)} [dim]({safe(clip.reason)})[/]")
 
 
-def show_result(result: SearchResult, as_json: bool) -> None:
-    """Hits with their best moments and the reason."""
+def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:
+    """Hits with their best moments and the reason; the nearest others too where they are asked for."""
     if as_json:
         print_json(result.to_json())
         return
-    out = console()
+    out, answering = console(), result.answering
     for notice in result.notices:
         out.print(f"[yellow]{safe(notice)}[/]")
     if not result.hits:
         out.print("No clip matches.")
-    elif not result.fits:
-        out.print("[yellow]Nothing fits well[/]; these come nearest:")
+    elif result.state is not None:
+        out.print(_answer(result))
     for rank, hit in enumerate(result.hits, start=1):
-        _show_hit(out, rank, hit, measured=bool(result.query))
+        if rank == answering + 1:
+            left = _others(result.hits, answering)
+            out.print(f"{left}:" if others else f"[dim]{left}, left out (--all shows them)[/]")
+        if rank <= answering or others:
+            _show_hit(out, rank, hit)
 
 
-def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
+def _answer(result: SearchResult) -> str:
+    """How many clips answer, such as `1 clip fits, 3 may fit.` in a line of its own."""
+    parts = [f"{count(result.fit, 'clip')} {'fits' if result.fit == 1 else 'fit'}"] if result.fit else []
+    if result.may_fit:
+        parts.append(f"{result.may_fit} may fit" if parts else f"{count(result.may_fit, 'clip')} may fit")
+    if not parts:
+        return "[yellow]Nothing fits.[/]"
+    more = "; these come first:" if (result.fit or result.may_fit) > result.answering else "."
+    return ", ".join(parts) + more
+
+
+def _others(hits: Sequence[Hit], answering: int) -> str:
+    """What is behind the answer: `9 nearest others, 3 of which may fit`."""
+    may_fit = sum(hit.state == "may_fit" for hit in hits[answering:])
+    others = count(len(hits) - answering, "nearest other" if answering else "nearest clip")
+    return others + (f", {may_fit} of which may fit" if may_fit else "")
+
+
+def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     times = ", ".join(map(_stretch, hit.moments))
     scores = "  ".join(f"{channel} {_decimals(value)}" for channel, value in hit.scores.items())
     out.print(f"[bold]{rank:2}. {safe(hit.path)}[/]  at {times or '0:00'}")
@@ -126,10 +148,10 @@ def _show_hit(out: Console, rank: int, hit: Hit, *, measured: bool) -> None:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     if hit.elements:
         out.print(f"      shows {safe(', '.join(element.phrase for element in hit.elements))}")
-    confidence = f"confidence {hit.confidence:.0%}  " if measured else ""  # a picture's is not measured
+    state = {"fits": "fits  ", "may_fit": "may fit  "}.get(hit.state or "", "")
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
-    out.print(f"      [dim]{confidence}{scores}{told}[/]")
+    out.print(f"      [dim]{state}{scores}{told}[/]")
     if hit.parts:
         out.print(f"      [dim]matcher: {safe(_parts(hit))}; mean {_decimals(hit.scores['reranked'])}[/]")
     for path in hit.other_paths:

@@ -4,12 +4,13 @@ Raw similarities have no common scale: nonsense scores 0.21 where a good query s
 on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
 against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
 that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
-best z of a real one: `confidence` is the share of nonsense that stays below.
+best z of a real one: `above_nonsense` is the share of nonsense that stays below.
 
-The rule `confidence >= CONFIDENT` calls a query from the bank's own distribution an answer with probability
+The rule `above_nonsense >= FITS` calls a query from the bank's own distribution an answer with probability
 (1 + N - ceil(0.95 N)) / (1 + N), 5.5 % for N = 200: the new query and the N of the bank are exchangeable, so
 every rank of it among them is equally likely (split conformal prediction; Vovk et al. 2005, section 2.2). For
-that, a bank query's own score is left out of the mean and the deviation that it is measured with.
+that, a bank query's own score is left out of the mean and the deviation that it is measured with. With MAY_FIT
+it is 10.4 %. Either is a false alarm rate of nonsense; neither says how likely an answer is to be right.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from evenreel.library.catalog import get_meta, set_meta
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import Encoder, FloatArray
 
-CONFIDENT = 0.95
+FITS = 0.95
+MAY_FIT = 0.90
+"""Shares of nonsense that a clip has to beat. Below `MAY_FIT` hardly anything was right: see docs/library.md."""
 
 DEVIATION_FLOOR = 1e-3
 """Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
@@ -43,7 +46,7 @@ def null_queries() -> tuple[str, ...]:
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
-def confidence(z: FloatArray, null_best: FloatArray) -> FloatArray:
+def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
     """The share of nonsense queries whose best z in the library is below z.
 
     Args:
@@ -51,14 +54,14 @@ def confidence(z: FloatArray, null_best: FloatArray) -> FloatArray:
         null_best: (N,) the best z of each nonsense query, sorted.
 
     Returns:
-        Numbers from 0 to 1 in the shape of z.
+        Numbers from 0 to 1 in the shape of z; exact quotients, so that 190 of 200 are not less than 0.95.
 
     Example:
-        >>> confidence(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+        >>> above_nonsense(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
         [0.0, 0.5, 1.0]
     """
-    below = np.searchsorted(null_best, z, "left")
-    return (below / max(1, len(null_best))).astype(np.float32)
+    below: NDArray[np.float64] = np.searchsorted(null_best, z, "left") / max(1, len(null_best))
+    return below
 
 
 def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:

@@ -2,8 +2,8 @@
 
 Some phrase is always the nearest one, so being near says nothing. A phrase is an element of a clip where
 
-- the clip would answer a search for it: it is seen with a confidence of `CONFIDENT`, which a phrase of nonsense
-  reaches on any clip of the library at all in 5.5 % of cases (`evenreel.library.confidence`);
+- the clip would fit a search for it: its frames beat a share of `FITS` of nonsense, which a phrase of nonsense reaches
+  on any clip of the library at all in 5.5 % of cases (`evenreel.library.confidence`);
 - it lies `least_above(N)` standard deviations above nonsense, N being the phrases that are asked for: were nonsense
   normal, no more than 1 of 20 clips would be given one of N phrases of it (Bonferroni). In a library of few clips this
   asks for more than the first condition, in one of many clips for less;
@@ -13,7 +13,7 @@ Of these a clip has those that lie furthest above nonsense, at most `MOST`, and 
 
 The dictionary and its vectors lie beside the catalog in a sealed file, which is there before the catalog names it. The
 elements of the clips are derived from it, from the frames and from how nonsense scores. All are made anew whenever
-clips have come or gone, for the confidence of each depends on all; no model is needed for that.
+clips have come or gone, for what beats nonsense depends on all; no model is needed for that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
 from evenreel.library.catalog import get_meta, set_meta
-from evenreel.library.confidence import CONFIDENT, confidence
+from evenreel.library.confidence import FITS, above_nonsense
 from evenreel.library.gallery import DECIMALS, Gallery, load_gallery
 from evenreel.library.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -224,7 +224,7 @@ def _above_nonsense(gallery: Gallery, vectors: VectorIndex, queries: FloatArray,
     """How far phrases are above nonsense on some clips, (C, N), as `gallery.look` has it; -inf where that is unsure."""
     found = vectors.best_per_clip(queries, gallery.first_rows[part], gallery.counts[part]).T
     z = (np.round(found, DECIMALS) - gallery.means[part, None]) / gallery.deviations[part, None]
-    return np.where(confidence(z, gallery.null_best) >= CONFIDENT, z, -np.inf)
+    return np.where(above_nonsense(z, gallery.null_best) >= FITS, z, -np.inf)
 
 
 def _rows(

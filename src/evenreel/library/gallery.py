@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.library.confidence import DEVIATION_FLOOR, confidence, load_null_best
+from evenreel.library.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import FloatArray
 
@@ -36,7 +36,7 @@ class Gallery:
 
     @property
     def measured(self) -> bool:
-        """Whether confidences can be given."""
+        """Whether nonsense was scored, so that it can be said what fits."""
         return len(self.null_best) > 0
 
 
@@ -62,12 +62,12 @@ class Seen:
     """How the frames of a gallery answer; arrays are (C,).
 
     `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
-    best is 1; `confidences` is the share of nonsense queries that the clip beats.
+    best is 1; `above_nonsense` is the share of nonsense queries that the clip beats.
     """
 
     scores: FloatArray
     ranks: NDArray[np.int64]
-    confidences: FloatArray
+    above_nonsense: NDArray[np.float64]
 
 
 def load_gallery(connection: sqlite3.Connection) -> Gallery:
@@ -100,7 +100,7 @@ def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Con
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
     scores[chosen] = found = np.round(found, DECIMALS)
     ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
-    return Seen(scores, ranks, confidence((scores - gallery.means) / gallery.deviations, gallery.null_best))
+    return Seen(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:

@@ -185,7 +185,7 @@ class Library:
         query = Query(image=vector, k=k, where=where, neutral_source=neutral_source)
         found = self._searcher.search(replace(query, k=k + 1))
         hits = tuple(hit for hit in found.hits if hit.clip_id != clip_id)[:k]
-        return replace(found, hits=hits, fits=bool(hits))
+        return replace(found, hits=hits, state=found.state if hits else "nothing")
 
     def _filter(self, where: str | None) -> Filter:
         """What a person wrote, understood; before a search too, so that no model is loaded for what is wrong."""

@@ -3,8 +3,8 @@
 Search by one vector keeps the best frame of each clip; a matcher reads every word of the query against every frame,
 which is dearer, so it sees a shortlist: the first clips of the library's own answer. In it the rank by the matcher's
 score takes the place of the rank in `seen`, and is fused with those in `on_screen` and `about` as before. Clips on
-which the words of the query are written with a confidence of 0.95 or more still stand first; the frames' confidence
-orders no longer, for that is the matcher's part.
+which 0.95 of the query's words are written still stand first; whether the frames beat nonsense orders no longer, for
+that is the matcher's part.
 """
 
 from __future__ import annotations

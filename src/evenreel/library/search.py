@@ -1,24 +1,16 @@
 """Search a library by what is seen and by what is written, and say how far the answer can be trusted.
 
 Three channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised
-words) and `about` (file names and given captions). They are fused by reciprocal rank,
-
-    score(clip) = sum over channels of 1 / (60 + rank of the clip in the channel),
-
-equal scores of a channel sharing a rank (Cormack, Clarke and Büttcher, 'Reciprocal Rank Fusion outperforms
-Condorcet and individual Rank Learning Methods', SIGIR 2009, with its k = 60). One distinction comes before
-the fused score: clips with a confidence of 0.95 or more stand above all others. Confidence is the share of
-nonsense queries that the clip beats (`evenreel.library.confidence`) or, where that is more, the share of the
-query's words, rare ones weighing more, that is written on the clip. So words that are exactly on screen are
-never pushed out by frames that merely look somewhat alike.
+words) and `about` (file names and given captions). `evenreel.library.ranking` says which clips answer and in which
+order they stand.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -29,56 +21,25 @@ from numpy.typing import NDArray
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.library import filters
 from evenreel.library.catalog import get_meta, is_damage, loaded_path, snapshot
-from evenreel.library.confidence import CONFIDENT
+from evenreel.library.confidence import FITS
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.filters import Filter
-from evenreel.library.gallery import Gallery, Opened, Seen, load_gallery, look
+from evenreel.library.gallery import Gallery, Opened, load_gallery, look
 from evenreel.library.moments import best_moments, high_stretches
 from evenreel.library.query import Asked, Query, understand, unit
+from evenreel.library.ranking import Found, add_seen, add_written, best_state, ordered
 from evenreel.library.vectors import VectorIndex
-from evenreel.library.written import Written, about_hits, on_screen_hits
-from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult, TextHit
+from evenreel.library.written import about_hits, on_screen_hits
+from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.library.neutral import Neutral
     from evenreel.library.rerank import Reranker
 
-RANK_CONSTANT = 60
-
-ANSWERS = 0.5
-"""A clip with this share of the query's weight in writing answers it."""
-
 Answer = TypeVar("Answer")
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
 """From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
-
-
-@dataclass
-class _Found:
-    """What the channels say of one clip."""
-
-    clip_id: str
-    ranks: dict[str, int] = field(default_factory=dict)
-    scores: dict[str, float] = field(default_factory=dict)
-    seen: float = 0.0  # confidence that the frames answer
-    written: float = 0.0  # share of the query's weight in writing
-    shown: float = 0.0  # the same share, on screen alone
-    parts: dict[str, float] = field(default_factory=dict)  # of a matcher's score
-    on_screen: tuple[TextHit, ...] = ()
-
-    @property
-    def confidence(self) -> float:
-        return max(self.seen, self.written)
-
-    @property
-    def by_words(self) -> bool:
-        """Whether the words on screen are at least as good a reason as the frames."""
-        return bool(self.on_screen) and self.shown >= self.seen
-
-    @property
-    def fused(self) -> float:
-        return sum(1 / (RANK_CONSTANT + rank) for rank in self.ranks.values())
 
 
 class Searcher:
@@ -232,22 +193,22 @@ class Searcher:
         paths = self._paths
         if query.where is not None:
             paths = _indexed_paths(self._connection, self._read_filter(query.where))
-        found: dict[str, _Found] = {}
+        found: dict[str, Found] = {}
         if text is not None:
-            _add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
-            _add_written(found, "about", about_hits(self._connection, text, paths))
+            add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
+            add_written(found, "about", about_hits(self._connection, text, paths))
         trusted = text is not None and gallery.measured
         if vector is not None and self._vectors is not None:
             seen = look(gallery, self._vectors, vector, paths)
-            _add_seen(found, gallery, seen, query.enough, trusted=trusted)
+            add_seen(found, gallery, seen, query.enough, trusted=trusted)
             if not trusted:
-                notices.append(_no_confidence(text))
-        best = sorted(found.values(), key=lambda clip: (clip.confidence < CONFIDENT, -clip.fused, paths[clip.clip_id]))
+                notices.append(_not_measured(text))
+        best = ordered(found.values(), paths)
         if query.reranker is not None:
             best = self._reranked(best, asked, query.reranker, paths, notices)
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
-        known = trusted or vector is None
-        return SearchResult(text or "", hits, _fits(best) if known else bool(hits), tuple(notices))
+        fit, may_fit = (sum(clip.state == state for clip in best) for state in ("fits", "may_fit"))
+        return SearchResult(text or "", hits, best_state(best[: query.k]), fit, may_fit, tuple(notices))
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
@@ -262,12 +223,12 @@ class Searcher:
 
     def _reranked(
         self,
-        best: list[_Found],
+        best: list[Found],
         asked: Asked,
         reranker: Reranker,
         paths: Mapping[str, str],
         notices: list[str],
-    ) -> list[_Found]:
+    ) -> list[Found]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.rerank`."""
         from evenreel.library.rerank import ranks, stored_clip, unread_notice
 
@@ -286,10 +247,10 @@ class Searcher:
             if reranker.reads_text:
                 notices.extend(unread_notice(self._connection, clip_ids))
         notices.extend(reranker.notices)
-        first = sorted(shortlist, key=lambda clip: (clip.written < CONFIDENT, -clip.fused, paths[clip.clip_id]))
+        first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
-    def _hit(self, clip: _Found, path: str, vector: FloatArray | None) -> Hit:
+    def _hit(self, clip: Found, path: str, vector: FloatArray | None) -> Hit:
         duration_s = self._connection.execute(
             "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
         ).fetchone()[0]
@@ -305,7 +266,9 @@ class Searcher:
             clip_id=clip.clip_id,
             path=path,
             score=clip.fused,
-            confidence=clip.confidence,
+            state=clip.state,
+            above_nonsense=clip.above_nonsense,
+            written=clip.written,
             scores=clip.scores,
             moments=best_moments(seen, clip.on_screen if clip.by_words else ()),
             on_screen=clip.on_screen,
@@ -355,43 +318,7 @@ def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, s
     return paths
 
 
-def _add_written(found: dict[str, _Found], channel: str, hits: Sequence[Written]) -> None:
-    """Enter a channel of words, which is sorted best first; equal scores share a rank."""
-    rank, before = 0, None
-    for place, written in enumerate(hits, start=1):
-        if written.score != before:
-            rank, before = place, written.score
-        clip = found.setdefault(written.clip_id, _Found(written.clip_id))
-        clip.ranks[channel], clip.scores[channel] = rank, written.score
-        clip.written = max(clip.written, written.coverage)
-        if written.hits:
-            clip.shown, clip.on_screen = written.coverage, written.hits
-
-
-def _add_seen(found: dict[str, _Found], gallery: Gallery, seen: Seen, k: int, *, trusted: bool) -> None:
-    """Enter the frames' channel: its first k, all confident ones, and what other channels have found.
-
-    No other clip can be among the first k of the whole: it stands below k clips that were entered.
-    """
-    confidences = seen.confidences if trusted else np.zeros_like(seen.confidences)
-    wanted = np.isfinite(seen.scores) & ((seen.ranks <= k) | (confidences >= CONFIDENT))
-    places: Iterable[int] = {
-        *np.flatnonzero(wanted).tolist(),
-        *(gallery.place[clip_id] for clip_id in found if clip_id in gallery.place),
-    }
-    for place in places:
-        clip_id = gallery.clip_ids[place]
-        clip = found.setdefault(clip_id, _Found(clip_id))
-        clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
-        clip.seen = float(confidences[place])
-
-
-def _fits(found: Iterable[_Found]) -> bool:
-    """Whether any clip answers: by its frames better than nonsense, or by what is written on it."""
-    return any(clip.seen >= CONFIDENT or clip.written >= ANSWERS for clip in found)
-
-
-def _no_confidence(text: str | None) -> str:
+def _not_measured(text: str | None) -> str:
     if text is None:
-        return "Confidence is measured for texts; results for a picture are ranked but carry none."
-    return "Confidence was not measured in this library yet; run `evenreel index` once more."
+        return "Whether a clip fits is measured for texts; results for a picture are ranked only."
+    return "Whether a clip fits was not measured in this library yet; run `evenreel index` once more."

@@ -54,9 +54,12 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
     roots = library.roots()
     return SearchAnswer(
         query=clean(result.query),
-        fits=result.fits,
+        state=result.state,
+        fit=result.fit,
+        may_fit=result.may_fit,
+        answering=result.answering,
         notices=[*notices, *map(clean, result.notices)],
-        hits=[_found(hit, roots, measured=bool(result.query)) for hit in result.hits],
+        hits=[_found(hit, roots) for hit in result.hits],
         favours=Favours(**asdict(favours)),
         took_ms=took_ms,
     )
@@ -145,7 +148,7 @@ def _number(value: int | float | bool | None) -> MetadataValue:
     return finite(value) if isinstance(value, float) else value
 
 
-def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
+def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
     source = hit.metadata.get(SOURCE)
     return FoundClip(
         clip_id=hit.clip_id,
@@ -154,7 +157,9 @@ def _found(hit: Hit, roots: Sequence[str], *, measured: bool) -> FoundClip:
         duration_s=finite(hit.duration_s),
         source=clean(str(source)) if source is not None else None,
         score=hit.score,
-        confidence=min(1.0, hit.confidence) if measured else None,
+        state=hit.state,
+        above_nonsense=hit.above_nonsense,
+        written=min(1.0, hit.written),
         scores=_finite_scores(hit.scores),
         moments=[_moment(hit.clip_id, moment) for moment in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from evenreel.types import State
+
 MetadataValue = str | int | float | bool | None
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -54,12 +56,16 @@ class Element(BaseModel):
 
 
 class FoundClip(BaseModel):
-    """One clip of a result. `confidence` is None where it is not measured (pictures, 'more like this').
+    """One clip of a result.
 
-    `scores` has one of each channel that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's,
-    where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells: similarity to what
-    is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or
-    nobody looked, and the part `on_screen` is of what the matcher learned to put in its place.
+    `state` says whether it answers; None where that is not measured (pictures, 'more like this'). `above_nonsense` is
+    the share of nonsense queries that do worse on every clip of the library than the query does on this one by its
+    frames: a rank, no probability; None where that is not measured. `written` is the share of the query's words, rare
+    ones weighing more, that is written on the clip, in its name or in its caption. `scores` has one of each channel
+    that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's, where one ordered the clip anew;
+    `parts` are what that is the mean of, where the matcher tells: similarity to what is `seen`, to what is read
+    `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or nobody looked, and the part
+    `on_screen` is of what the matcher learned to put in its place.
     """
 
     clip_id: str
@@ -68,7 +74,9 @@ class FoundClip(BaseModel):
     duration_s: float | None
     source: str | None
     score: float
-    confidence: Share | None
+    state: State | None
+    above_nonsense: Share | None
+    written: Share
     scores: dict[str, float]
     moments: list[Moment]
     on_screen: list[Sign]
@@ -127,10 +135,18 @@ class Favours(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Clips that answer, best first. `fits` is False where nothing answers better than nonsense would."""
+    """Clips, best first. `state` is that of the one that answers best, `nothing` where none does.
+
+    The first `answering` of `hits` are the answer: those that fit, or that may where none does, or all where that is
+    not measured. Those behind them are the nearest others. `fit` and `may_fit` count the clips of these states in the
+    library, as far as the filter lets them through, also those that are not among `hits`.
+    """
 
     query: str
-    fits: bool
+    state: State | None
+    fit: int
+    may_fit: int
+    answering: int
     notices: list[str]
     hits: list[FoundClip]
     favours: Favours

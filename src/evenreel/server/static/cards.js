@@ -1,11 +1,17 @@
 // The cards of a result: what was found, when, and why.
 
 import { element, icon, marked, still } from "./dom.js";
-import { clock, length, percent } from "./format.js";
+import { clock, length } from "./format.js";
 
 const SIGNS_SHOWN = 3;
+const STATES = {
+  fits: ["fits", "Fits", "Above 95 of 100 searches for nonsense by what is seen, or your words are written there."],
+  may_fit: ["may", "May fit", "Above 90 of 100 searches for nonsense by what is seen, or half of your words are there."],
+};
 const CHANNELS = {
   seen: "What is seen",
+  above_nonsense: "Above nonsense",
+  written: "Your words found",
   on_screen: "Words on screen",
   about: "Name and caption",
   reranked: "Reranked",
@@ -123,26 +129,14 @@ function facts(hit) {
     "p",
     { class: "facts" },
     hit.source ? element("span", { class: "badge" }, hit.source) : null,
-    hit.confidence === null ? null : confidence(hit.confidence),
+    STATES[hit.state] ? state(...STATES[hit.state]) : null,
     hit.other_files.length
       ? element("span", { title: hit.other_files.join("\n") }, `+${hit.other_files.length} same`)
       : null,
   );
 }
 
-function confidence(share) {
-  const fill = element("span", {});
-  fill.style.inlineSize = `${share * 100}%`;
-  const told = `Confidence: beats ${percent(share)} of nonsense queries`;
-  const bar = element("span", { class: "meter", "aria-hidden": "true" }, fill);
-  return element(
-    "span",
-    { class: share >= 0.95 ? "confidence sure" : "confidence", title: told },
-    bar,
-    element("span", { class: "unseen" }, "Confidence "),
-    percent(share),
-  );
-}
+const state = (kind, name, title) => element("span", { class: `state ${kind}`, title }, name);
 
 function signs(found) {
   const more = found.length - SIGNS_SHOWN;
@@ -200,7 +194,11 @@ function elements(found, actions) {
 }
 
 function scores(hit) {
-  const rows = Object.entries(hit.scores).map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);
+  const { scores: channels, above_nonsense, written } = hit;
+  const measured = { ...channels, above_nonsense, written: written || null };
+  const rows = Object.entries(measured)
+    .filter(([, score]) => score !== null)
+    .map(([channel, score]) => [CHANNELS[channel] ?? channel, score]);
   return element(
     "details",
     { class: "scores" },

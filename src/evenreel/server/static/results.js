@@ -1,5 +1,5 @@
 // The results of a search, in each of its states: nothing asked yet, loading, waiting for the model, found, nothing
-// that fits, nothing at all, and failed.
+// that fits, nothing at all, and failed. What answers stands in the open, the nearest others are folded away.
 
 import { ApiError, patiently, search, searchImage, similar } from "./api.js";
 import { FIRST_CLIPS, asks, searchKey } from "./address.js";
@@ -30,7 +30,9 @@ export class Results {
     this.answer = null;
     this.stats = null;
     this.list = element("ul", { class: "cards" });
+    this.others = element("ul", { class: "cards nearest" });
     walkByArrows(this.list);
+    walkByArrows(this.others);
   }
 
   /**
@@ -177,25 +179,49 @@ export class Results {
     const from = grows ? this.answer.hits.length : 0;
     const cards = answer.hits.slice(from).map((hit) => card(hit, this.wishes.cards));
     this.answer = answer;
-    if (grows) this.list.append(...cards);
-    else fill(this.list, cards);
-    this.list.classList.toggle("nearest", !answer.fits);
-    const found = answer.hits.length ? [favoursPanel(answer.favours), this.list] : [];
-    this.#clear(this.#summary(answer), ...found, this.#more(place, answer));
+    const answering = Math.max(0, answer.answering - from);
+    for (const [list, own] of [
+      [this.list, cards.slice(0, answering)],
+      [this.others, cards.slice(answering)],
+    ]) {
+      if (grows) list.append(...own);
+      else fill(list, own);
+    }
+    const favours = answer.hits.length ? favoursPanel(answer.favours) : null;
+    this.#clear(this.#summary(answer), this.#groups(place, answer, grows), favours);
     if (grows) cards[0]?.querySelector("h3 a").focus({ preventScroll: true });
     this.wishes.answered();
   }
 
+  /** What answers, then the nearest others folded away; they stay open where they grow. */
+  #groups(place, answer, grows) {
+    const left = answer.hits.length - answer.answering;
+    const wasOpen = grows && this.root.querySelector("details.others")?.open;
+    const others = element(
+      "details",
+      { class: "others", open: wasOpen || false },
+      element("summary", {}, othersTold(answer)),
+      this.others,
+      left ? this.#more(place, answer) : null,
+    );
+    return element(
+      "div",
+      { class: "groups" },
+      answer.answering ? this.list : null,
+      left ? others : this.#more(place, answer),
+    );
+  }
+
   /** Whether an answer is the one before with more clips at its end, whose cards can stay. */
   #continues(answer) {
-    const { query, fits, hits } = this.answer;
+    const { query, state, hits } = this.answer;
     const sameStart = hits.every((hit, place) => answer.hits[place]?.clip_id === hit.clip_id);
     return (
       query === answer.query &&
-      fits === answer.fits &&
+      state === answer.state &&
       hits.length < answer.hits.length &&
       sameStart &&
-      this.list.isConnected
+      (this.list.isConnected || this.others.isConnected)
     );
   }
 
@@ -208,9 +234,10 @@ export class Results {
         filtered ? "Nothing passes the filters." : "The library has nothing to show for this.",
       );
     }
-    const found = `${answer.fits ? count(answer.hits.length, "clip") : "Nothing fits well"} ${asked(this.place)}`;
-    announce(answer.fits ? found : `${found}. The nearest clips are shown.`);
-    return element("header", {}, heading(found), took(answer), answer.fits ? null : nearest(), notices(answer));
+    const found = `${told(answer)} ${asked(this.place)}`;
+    announce(found);
+    const none = answer.state === "nothing" ? nearest() : null;
+    return element("header", {}, heading(found), took(answer), none, notices(answer));
   }
 
   #more(place, answer) {
@@ -224,9 +251,26 @@ export class Results {
   }
 }
 
+/** How many clips answer: 1 clip fits, 3 may fit; how many there are where that is not measured. */
+function told({ state, fit, may_fit: mayFit, hits }) {
+  if (state === null) return count(hits.length, "clip");
+  if (state === "nothing") return "Nothing fits";
+  const parts = fit ? [`${count(fit, "clip")} ${fit === 1 ? "fits" : "fit"}`] : [];
+  if (mayFit) parts.push(`${fit ? number(mayFit) : count(mayFit, "clip")} may fit`);
+  return parts.join(", ");
+}
+
+/** What is behind the answer: 9 nearest others, 3 of which may fit. */
+function othersTold({ hits, answering }) {
+  const others = hits.slice(answering);
+  const mayFit = others.filter(({ state }) => state === "may_fit").length;
+  const left = count(others.length, answering ? "nearest other" : "nearest clip");
+  return mayFit ? `${left}, ${number(mayFit)} of which may fit` : left;
+}
+
 function asked({ picture, like, q }) {
   if (picture !== null) return "like your picture";
-  return like ? "like this one" : `for “${q.trim()}”`;
+  return like ? "like this one" : `“${q.trim()}”`;
 }
 
 const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }, ...children);
@@ -238,7 +282,7 @@ const nearest = () =>
   element(
     "p",
     { class: "calm" },
-    "No clip answers this better than a search for nonsense would. These are the nearest.",
+    "No clip answers this better than a search for nonsense would.",
   );
 
 const notices = ({ notices: sentences }) =>
