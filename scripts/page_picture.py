@@ -22,7 +22,7 @@ QUERY = "harbour"
 WIDTH, HEIGHT, COLOURS = 1500, 860, 256
 PATIENCE_MS = 180_000
 SEEN = """() => [...document.querySelectorAll('.cards img')]
-    .filter((still) => still.getBoundingClientRect().top < innerHeight)
+    .filter((still) => still.checkVisibility() && still.getBoundingClientRect().top < innerHeight)
     .every((still) => still.complete && still.naturalWidth)"""
 
 
