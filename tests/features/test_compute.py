@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from evenreel.features import (
 )
 from evenreel.features.compute import FeatureJob, SharedEncoder
 from evenreel.media import open_video, parse_rule
+from evenreel.media.content import watched_digest
 from evenreel.types import Corpus, VideoFeatures
 from tests.features.corpora import CAPTIONS, corpus_of, write_corpus
 from tests.features.pixel_encoder import DIMENSION, PixelEncoder
@@ -126,10 +128,14 @@ def test_a_second_run_decodes_and_encodes_nothing(place: Place, monkeypatch: pyt
     assert place.files() == before
 
 
-def test_a_hollow_video_is_set_aside_at_the_limit(place: Place) -> None:
+def test_a_hollow_video_is_set_aside_at_the_limit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def soon(path: str, timeout_s: float, stopped: Callable[[], bool]) -> str:
+        return watched_digest(path, timeout_s / 60, stopped)
+
+    monkeypatch.setattr("evenreel.features.compute.watched_digest", soon)
     (place.videos / "one.mp4").write_bytes(b"ftyp")
     os.truncate(place.videos / "one.mp4", 300 * 2**30)
-    report = place.compute(limits=MediaLimits(stall_timeout_s=1))
+    report = place.compute()
     assert (report.computed, [(one.clip_id, one.reason) for one in report.set_aside]) == (3, [("a", "timeout")])
 
 
