@@ -1,21 +1,28 @@
 """Kill the indexer at random points, go on, and compare what is left with an undisturbed run.
 
     python -m scripts.kill_resume --rounds 500
+    python -m scripts.kill_resume --steps
 
-A library goes through three chapters: a folder is indexed without its text; the text is added; then one file is
-edited, one deleted, one renamed, one copied and one added. Each round forks a child that indexes and kills it (SIGKILL)
-after a random time; the next round goes on in the same library. Whenever a child ends by itself, the library must
-equal, table by table and byte by byte, that of a run that nobody disturbed, `verify` must find nothing, and the next
-chapter begins; after the last, a new library.
+`--rounds`: a library goes through three chapters: a folder is indexed without its text; the text is added; then one
+file is edited, one deleted, one renamed, one copied and one added. Each round forks a child that indexes and kills it
+(SIGKILL) after a random time; the next round goes on in the same library. Whenever a child ends by itself, the library
+must equal, table by table and byte by byte, that of a run that nobody disturbed, `verify` must find nothing, and the
+next chapter begins; after the last, a new library.
+
+`--steps`: the child is killed at every step that changes what is on the disk, one after the other: before each commit,
+each renaming and each removal of a file. Then the folder changes again, such that the old content returns or a new file
+is gone, and the next run must end in the state of runs that nobody disturbed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -25,9 +32,24 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.config import IndexSettings
-from evenreel.library import index_folders, verify
+from evenreel.library import Problem, catalog, index_folders, repair, verify
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run that is killed, and what happens to the folder before the next.
+
+    Attributes:
+        change: makes the folder that the killed run finds.
+        after: makes the folder that the next one finds.
+        settings: of both runs.
+    """
+
+    change: Callable[[Path], object]
+    after: Callable[[Path], object]
+    settings: IndexSettings
 
 
 @dataclass(frozen=True)
@@ -44,15 +66,18 @@ def main() -> int:
     arguments.add_argument("--rounds", type=int, default=500)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--clips", type=int, default=6)
+    arguments.add_argument("--steps", action="store_true", help="kill at every step instead of after random times")
+    arguments.add_argument("--story", choices=STORIES, action="append", help="of --steps; all without")
     options = arguments.parse_args()
-    no_text = IndexSettings(model="builtin", workers=2, read_text=False)
     chapters = [
-        Chapter(lambda videos: _begin(videos, options.clips), no_text),
-        Chapter(lambda videos: None, replace(no_text, read_text=True)),
-        Chapter(_edit, replace(no_text, read_text=True)),
+        Chapter(lambda videos: _begin(videos, options.clips), _WITHOUT_TEXT),
+        Chapter(_nothing, _WITH_TEXT),
+        Chapter(_edit, _WITH_TEXT),
     ]
     _import_everything()
     with tempfile.TemporaryDirectory() as place:
+        if options.steps:
+            return min(1, sum(_steps(Path(place), options.clips, name) for name in options.story or STORIES))
         return _rounds(Path(place), chapters, options.rounds, random.Random(options.seed))
 
 
@@ -69,6 +94,64 @@ def _edit(videos: Path) -> None:
     write_video(videos / "added.mp4", seed=1001)
 
 
+def _nothing(videos: Path) -> None:
+    """Leave the folder as it is."""
+
+
+def _add(videos: Path) -> None:
+    write_video(videos / "added.mp4", seed=1001)
+
+
+def _back(videos: Path) -> None:
+    """Give the files that `_edit` changed their old content and names, and take the new ones away."""
+    for name in ("renamed.mp4", "copy.mp4", "added.mp4"):
+        (videos / name).unlink()
+    for number in range(3):
+        write_video(videos / f"clip_{number:02}.mp4", seed=number)
+
+
+_WITHOUT_TEXT = IndexSettings(model="builtin", workers=2, read_text=False)
+_WITH_TEXT = replace(_WITHOUT_TEXT, read_text=True)
+
+STORIES = {
+    "edited": Story(_edit, _nothing, _WITHOUT_TEXT),
+    "edited and back": Story(_edit, _back, _WITHOUT_TEXT),
+    "added and gone": Story(_add, lambda videos: (videos / "added.mp4").unlink(), _WITHOUT_TEXT),
+    "text added": Story(_nothing, _nothing, _WITH_TEXT),
+}
+
+
+def _steps(place: Path, clips: int, name: str) -> int:
+    """Kill a story's run at each of its steps; returns how many libraries were left in another state."""
+    story, place = STORIES[name], place / name
+    videos, begun, library = (place / what for what in ("videos", "begun", "library"))
+
+    def begin() -> None:
+        """Have folder and library as they are before the run that is killed."""
+        shutil.rmtree(library, ignore_errors=True)
+        shutil.copytree(begun, library)
+        _begin(videos, clips)
+
+    _begin(videos, clips)
+    _wait(_child(videos, begun, _WITHOUT_TEXT))
+    expected, wrong = dict[str, Any](), 0
+    for killed in itertools.count(-1):  # the first is not killed: it gives what is expected of all others
+        begin()
+        story.change(videos)
+        ended = _wait(_child(videos, library, story.settings, killed_at=killed if killed >= 0 else None))
+        if ended and expected:
+            break
+        story.after(videos)
+        _wait(_child(videos, library, story.settings))
+        problems = verify(library)
+        repair(library, drop_missing=True)  # files that are gone are known or not, as the kill came after or before
+        _wait(_child(videos, library, story.settings))
+        expected = expected or state(library)
+        wrong += _differs(library, expected, problems, killed)
+    print(f"{name}: {killed} kills, {killed} runs finished, {wrong} in another state than an undisturbed run")
+    return wrong
+
+
 def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Random) -> int:
     videos, library = place / "videos", place / "library"
     expected = [_undisturbed(videos, place / "clean", chapter) for chapter in chapters]
@@ -83,7 +166,7 @@ def _rounds(place: Path, chapters: list[Chapter], rounds: int, rng: random.Rando
             ):
                 killed += 1
             finished += 1
-            wrong += _is_wrong(library, state_then, finished)
+            wrong += _differs(library, state_then, verify(library), finished)
         print(f"{killed} of {rounds} kills, {finished} runs finished, {wrong} wrong", file=sys.stderr, flush=True)
     print(f"{killed} kills, {finished} runs finished, {wrong} in another state than an undisturbed run")
     return 1 if wrong else 0
@@ -97,24 +180,51 @@ def _undisturbed(videos: Path, library: Path, chapter: Chapter) -> tuple[dict[st
     return state(library), time.monotonic() - started
 
 
-def _is_wrong(library: Path, expected: dict[str, Any], number: int) -> bool:
-    problems, found = verify(library), state(library)
+def _differs(library: Path, expected: dict[str, Any], problems: list[Problem], number: int) -> bool:
+    found = state(library)
     different = [name for name in expected if found[name] != expected[name]]
     if problems or different:
         print(f"run {number}: tables that differ: {different}; problems: {problems}")
     return bool(problems or different)
 
 
-def _child(videos: Path, library: Path, settings: IndexSettings) -> int:
+def _child(videos: Path, library: Path, settings: IndexSettings, killed_at: int | None = None) -> int:
     child = os.fork()
     if child:
         return child
     try:
+        if killed_at is not None:
+            _kill_at(killed_at)
         index_folders([videos], library, settings)
         os._exit(0)
     except BaseException as error:
         sys.stderr.write(f"indexing failed: {error!r}\n")
         os._exit(1)
+
+
+def _kill_at(step: int) -> None:
+    """Have this process kill itself before the step of that number, counted from 0."""
+    steps = itertools.count()
+
+    def take(*_: object) -> None:
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def before_event(event: str, _: tuple[Any, ...]) -> None:
+        if event in {"os.rename", "os.remove"}:
+            take()
+
+    def before_statement(statement: str) -> None:
+        if statement == "COMMIT":
+            take()
+
+    def opened(library: Path, file: str = catalog.CATALOG) -> sqlite3.Connection:
+        connection = open_for_writing(library, file)
+        connection.set_trace_callback(before_statement)
+        return connection
+
+    open_for_writing, catalog.open_for_writing = catalog.open_for_writing, opened
+    sys.addaudithook(before_event)
 
 
 def _wait(child: int, kill_after_s: float | None = None) -> bool:

@@ -22,6 +22,7 @@ TABLES = {
     "about": "SELECT path, name, caption FROM about ORDER BY path",
     "null_scores": "SELECT clip_id, round(mean, 5), round(deviation, 5) FROM null_scores ORDER BY clip_id",
     "elements": "SELECT * FROM clip_elements ORDER BY clip_id, kind, rank",
+    "unsettled": "SELECT clip_id FROM replaced ORDER BY clip_id",
     "rows": "SELECT clip_id, count FROM vector_rows ORDER BY clip_id",
 }
 META = ("schema_version", "model", "encoder_id", "weights_hash", "dimension", "rule")

@@ -8,6 +8,7 @@ without trusting a damaged byte.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.sealed import Arrays, seal, unseal
-from evenreel.files import write_durably
+from evenreel.files import TEMPORARY_SUFFIX, sync_folder, write_durably
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1
@@ -99,6 +100,18 @@ def shard_files(folder: Path) -> Iterator[Path]:
     yield from sorted(folder.glob(f"*/*{SUFFIX}"))
 
 
+def tidy_shards(folder: Path) -> set[str]:
+    """The ids of the clips whose shards are in a folder; files that a killed run had half written are deleted."""
+    ids = set()
+    for place in folder.glob("*/"):
+        for name in os.listdir(place):
+            if name.endswith(SUFFIX):
+                ids.add(name.removesuffix(SUFFIX))
+            elif name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
+                (place / name).unlink(missing_ok=True)
+    return ids
+
+
 def write_shard(folder: Path, shard: Shard) -> str:
     """Write a shard so that after a crash or a power cut there is the old file or the new one, whole.
 
@@ -121,6 +134,18 @@ def write_shard(folder: Path, shard: Shard) -> str:
         reason = error.strerror or str(error)
         raise LibraryError(f"Cannot write {path} ({len(payload)} bytes): {reason}.") from error
     return hashlib.sha256(payload).hexdigest()
+
+
+def remove_shard(folder: Path, clip_id: str) -> None:
+    """Delete the shard of a clip, if it is there, so that a power cut does not bring it back.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    path = shard_path(folder, clip_id)
+    path.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        sync_folder(path.parent)
 
 
 def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -> Shard:

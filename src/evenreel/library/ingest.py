@@ -18,8 +18,7 @@ from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import NoProgress, Progress, SetAside
-from evenreel.features.shards import Shard
-from evenreel.files import TEMPORARY_SUFFIX
+from evenreel.features.shards import Shard, tidy_shards
 from evenreel.library import catalog
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.lock import library_lock
@@ -30,6 +29,9 @@ from evenreel.library.report import IndexReport
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
 from evenreel.media.content import stamp, watched_digest
+
+LOST = "its features were gone from the library, so it was read anew"
+"""What is noted of a file whose clip has no shard."""
 
 log = logging.getLogger("evenreel")
 
@@ -103,13 +105,15 @@ class IndexJob:
         """Do all that is to be done for the files of a scan; the report lists `tables_aside` too."""
         started = time.monotonic()
         self._report.set_aside += tables_aside
-        known = {row.path: row for row in known_files(self._store.connection)}
+        shards = tidy_shards(self._store.library / catalog.SHARDS)
+        known = {row.path: row for row in known_files(self._store.connection, shards)}
         plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
         if not self._settings.accept_missing:
             check_nothing_vanished(found, known, plan.gone)
         self._tie()
         self._store.begin(found.roots, {"rule": self._settings.rule})
         self._note_scan(found, len(plan.unchanged), plan.aside_before)
+        self._report.notes += [(catalog.printable(path), LOST) for path in plan.lost]
         for file in plan.refused:
             if file.error is not None:
                 self._set_aside(file, file.error)
@@ -153,7 +157,6 @@ class IndexJob:
             return
         if self._model:
             self._model.start()
-        remove_leftovers(self._store.library)
         self._progress.begin(len(work))
         self._pool.run(work)
 
@@ -280,9 +283,3 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
         )
     model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
     return replace(settings, rule=rule, model=model)
-
-
-def remove_leftovers(library: Path) -> None:
-    """Delete half-written shards of a run that was killed."""
-    for temporary in (library / catalog.SHARDS).glob(f"*/.*{TEMPORARY_SUFFIX}"):
-        temporary.unlink(missing_ok=True)

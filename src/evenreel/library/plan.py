@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from evenreel.errors import LibraryError
@@ -21,7 +21,7 @@ GONE_SHARE = 0.25
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A row of the catalog's table `files`, with the stages of its clip."""
+    """A row of the catalog's table `files`, with the stages of its clip; `done` is None where the clip has no shard."""
 
     path: str
     stamp: FileStamp
@@ -29,14 +29,15 @@ class KnownFile:
     clip_id: str | None
     reason: str | None
     sentence: str | None
-    done: Wanted
+    done: Wanted | None
 
 
 @dataclass
 class Plan:
-    """The files of a run by what happens to them."""
+    """The files of a run by what happens to them; `lost` are among the `work`: the shards of their clips are gone."""
 
     work: list[FoundFile] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     returned: list[tuple[FoundFile, str]] = field(default_factory=list)
     refused: list[FoundFile] = field(default_factory=list)
@@ -44,14 +45,21 @@ class Plan:
     gone: list[str] = field(default_factory=list)
 
 
-def known_files(connection: sqlite3.Connection) -> Iterator[KnownFile]:
-    """Every file of the catalog."""
+def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Iterator[KnownFile]:
+    """Every file of the catalog.
+
+    Args:
+        connection: the catalog.
+        shards: ids of the clips whose shards are there.
+    """
     rows = connection.execute(
         "SELECT path, size, mtime_ns, ctime_ns, state, files.clip_id, reason, sentence,"
         " coalesce(has_vision, 0), coalesce(has_text, 0) FROM files LEFT JOIN clips USING (clip_id)"
     )
     for path, size, mtime_ns, ctime_ns, state, clip_id, reason, sentence, vision, text in rows:
-        stamp, done = FileStamp(size, mtime_ns, ctime_ns), Wanted(bool(vision), bool(text))
+        stamp, done = FileStamp(size, mtime_ns, ctime_ns), None
+        if clip_id is None or clip_id in shards:
+            done = Wanted(bool(vision), bool(text))
         yield KnownFile(loaded_path(path), stamp, state, clip_id, reason, sentence, done)
 
 
@@ -67,6 +75,9 @@ def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry
         elif row.state == "set_aside":
             again = retry or row.reason in TRANSIENT
             plan.work.append(file) if again else plan.aside_before.append(row)
+        elif row.done is None:
+            plan.work.append(file)
+            plan.lost.append(file.path)
         elif still_wanted(wanted, row.done):
             plan.work.append(file)
         elif row.state == "missing" and row.clip_id is not None:

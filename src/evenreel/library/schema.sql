@@ -41,7 +41,8 @@ CREATE TABLE clips (
     shard_hash  TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Clips that a file had before it was edited; the end of an index run drops those that no file has.
+-- Clips that a file had before it was edited, and clips whose shard is being written; the end of an index run drops
+-- those that no file has.
 CREATE TABLE replaced (clip_id TEXT PRIMARY KEY) WITHOUT ROWID;
 
 -- Sampled frames. A moment stands for the stretch [start_s, end_s) around its frame at time_s.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import Wanted, merge
 from evenreel.features.progress import TRANSIENT
-from evenreel.features.shards import Shard, read_shard, shard_path, write_shard
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
 from evenreel.library.catalog import (
     SHARDS,
     damaged,
@@ -35,6 +36,12 @@ from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
 from evenreel.library.vectors import ExactVectors
 from evenreel.types import Encoder, Metadata
+
+_UNSETTLED_WITHOUT_FILE = (
+    "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
+)
+
+log = logging.getLogger("evenreel")
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
@@ -62,26 +69,44 @@ class Store:
         self._lock = threading.RLock()
 
     def done_stages(self, clip_id: str) -> Wanted | None:
-        """The stages that are done for a clip, None where the library does not know it."""
+        """The stages that are done for a clip, None where the library does not know it or has no whole shard of it."""
         row = self._one("SELECT has_vision, has_text FROM clips WHERE clip_id = ?", clip_id)
-        return Wanted(bool(row[0]), bool(row[1])) if row else None
+        if row is None or self._stored_shard(clip_id) is None:
+            return None
+        return Wanted(bool(row[0]), bool(row[1]))
 
-    def read_shard(self, clip_id: str) -> Shard:
-        """The stored shard of a clip, checked by its own checksum.
+    def _stored_shard(self, clip_id: str) -> Shard | None:
+        """The shard of a clip, None where it is gone or damaged.
 
-        The catalog's is not asked: a run that was killed between the shard and the catalog leaves a newer shard.
+        It is checked by its own checksum and not by the catalog's: a run that was killed between the shard and the
+        catalog leaves a newer shard.
         """
-        return read_shard(shard_path(self.library / SHARDS, clip_id))
+        path = shard_path(self.library / SHARDS, clip_id)
+        try:
+            return read_shard(path, remedy="its video is read anew")
+        except DamagedShardError as error:
+            if path.exists():
+                log.warning("%s", error)
+            return None
 
     def add_clip(self, shard: Shard) -> None:
-        """Store a clip with what its shard adds to the stages done before; no file points to it yet."""
-        known = self.done_stages(shard.clip_id) is not None
-        whole = merge(shard, self.read_shard(shard.clip_id)) if known else shard
+        """Store a clip with what its shard adds to the stages done before; no file points to it yet.
+
+        The clip is noted first: a shard that a killed run leaves behind has no row yet, and its file may be gone by the
+        time of the next run, which then drops it.
+        """
+        known = self._one("SELECT 1 FROM clips WHERE clip_id = ?", shard.clip_id) is not None
+        stored = self._stored_shard(shard.clip_id) if known else None
+        whole = merge(shard, stored) if stored else shard
+        with self._lock, transaction(self.connection):
+            self._note_unsettled(shard.clip_id)
         digest = write_shard(self.library / SHARDS, whole)
         with self._lock, transaction(self.connection):
             insert_clip(self.connection, whole, digest)
             if shard.frames is not None:
                 self._append_vectors(shard)
+            elif whole.frames is None:  # those of a shard that was lost
+                self.connection.execute("DELETE FROM vector_rows WHERE clip_id = ?", (shard.clip_id,))
 
     def _append_vectors(self, shard: Shard) -> None:
         meta = get_meta(self.connection)
@@ -141,7 +166,7 @@ class Store:
         ).fetchone()
         old_clip, old_metadata = row or (None, "{}")
         if old_clip not in {None, clip_id}:
-            self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (old_clip,))
+            self._note_unsettled(old_clip)
         given = self._metadata.get(path)
         return given if given is not None else load_metadata(old_metadata)
 
@@ -219,25 +244,26 @@ class Store:
             with transaction(self.connection):
                 update_elements(self.connection, vectors, embedded)
 
-    def drop_replaced(self) -> int:
-        """Delete the clips of files that were edited, where no other file has them; returns how many.
+    def _note_unsettled(self, clip_id: str) -> None:
+        """Have the end of a run look whether a file has this clip."""
+        self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
 
-        At the end of a run, since a file that comes later may have the old content. The shards go first: a run that is
-        killed here finds the note of them again.
+    def drop_replaced(self) -> int:
+        """Delete the clips that were noted, where no file has them; returns how many.
+
+        At the end of a run, since a file that comes later may have the old content. A clip loses its rows, then its
+        shard, then the note: a run that is killed in between leaves no row without a shard, and the next one finds the
+        note again.
         """
-        with self._lock, transaction(self.connection):
-            replaced = [
-                clip_id
-                for (clip_id,) in self.connection.execute(
-                    "SELECT clip_id FROM replaced WHERE clip_id NOT IN"
-                    " (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
-                )
-            ]
-            for clip_id in replaced:
-                shard_path(self.library / SHARDS, clip_id).unlink(missing_ok=True)
-            delete_clips(self.connection, replaced)
-            self.connection.execute("DELETE FROM replaced")
-        return len(replaced)
+        with self._lock:
+            with transaction(self.connection):
+                gone = [clip_id for (clip_id,) in self.connection.execute(_UNSETTLED_WITHOUT_FILE)]
+                delete_clips(self.connection, gone)
+            for clip_id in gone:
+                remove_shard(self.library / SHARDS, clip_id)
+            with transaction(self.connection):
+                self.connection.execute("DELETE FROM replaced")
+        return len(gone)
 
     def _one(self, query: str, value: str | bytes) -> tuple[int | str, ...] | None:
         with self._lock:
