@@ -331,17 +331,19 @@ def test_a_library_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_pictures_of_clips(shelf: Shelf, forked_readers: None) -> None:
-    """Each shows what its own clip does at half its length; a file that is gone or was changed has none."""
+    """Each shows what its own clip does at half its length; one whose file is gone or has other content has none."""
     with open_library(shelf.folder, vision=False) as library:
         ids = {file.name: file.clip_id for file in library.files().files if file.clip_id is not None}
     gone, changed, *rest = shelf.clips
-    stamp = changed.stat().st_mtime_ns
+    stamp, content = changed.stat().st_mtime_ns, changed.read_bytes()
     gone.rename(gone.with_suffix(".away"))
-    os.utime(changed, ns=(stamp, stamp + 1))
+    changed.write_bytes(content[:-1] + b"?")
+    os.utime(changed, ns=(stamp, stamp))
     try:
         found = clip_pictures(shelf.folder, [*ids.values(), "no such clip"])
     finally:
         gone.with_suffix(".away").rename(gone)
+        changed.write_bytes(content)
         os.utime(changed, ns=(stamp, stamp))
     assert found.keys() == {ids[clip.name] for clip in rest} and rest
     assert clip_pictures(shelf.folder.parent / "no library", list(ids.values())) == {}

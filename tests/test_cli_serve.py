@@ -88,6 +88,18 @@ def test_it_serves_until_it_is_told_to_end(served: Served, ended_by: signal.Sign
         assert (process.returncode, complained) == (0, "")
 
 
+@pytest.mark.usefixtures("interruptible")
+def test_it_ends_quietly_while_a_request_is_answered(served: Served) -> None:
+    with running(served.library, "--no-vision", token=TOKEN) as (process, port):
+        slow = socket.create_connection(("127.0.0.1", port))
+        slow.sendall(b"POST /session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\ntoken=")
+        assert get(port, "/api/stats")[0] == 401  # so it has begun
+        process.send_signal(signal.SIGINT)
+        _, complained = process.communicate(timeout=PATIENCE_S)
+        slow.close()
+        assert (process.returncode, complained) == (0, "")
+
+
 def test_hazard_54_slow_visitors_hold_nobody_up(served: Served) -> None:
     with running(served.library, "--no-vision") as (_, port), contextlib.ExitStack() as slow:
         for number in range(200):

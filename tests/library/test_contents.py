@@ -20,16 +20,18 @@ from evenreel.library.contents import (
     Examples,
     FileQuery,
     LibraryFile,
-    Located,
     examples,
     list_files,
     locate,
     root_of,
 )
+from evenreel.media.content import FileStamp
 from evenreel.types import TextHit
 
 from .fakes import Library as Fake
 from .fakes import empty_catalog, on_disk
+
+ONCE = FileStamp(1, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -149,24 +151,10 @@ def test_questions_about_files_that_make_no_sense(library: Library, wrong: dict[
 def test_a_clip_is_located_below_the_innermost_folder(library: Library) -> None:
     tram = library.locate("tram")
     assert (tram.container, tram.codec, tram.duration_s) == ("mp4", "h264", 2.0)
-    assert tram.files == (("/v/a/Tram.mp4", "/v", 1, 1), ("/v/deep/copy.mp4", "/v/deep", 1, 1))
+    assert tram.files == (("/v/a/Tram.mp4", "/v", ONCE), ("/v/deep/copy.mp4", "/v/deep", ONCE))
     (sea,) = library.locate("sea").files
     assert os.fsencode(sea.path) == b"/v/\xff/100%_sea.mp4"
     assert library.locate("lost").files == ()
-
-
-def test_a_file_that_is_another_now_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "a.mp4"
-    path.write_bytes(b"content")
-    before = path.stat()
-    located = Located(str(path), str(tmp_path), before.st_size, before.st_mtime_ns)
-    assert located.is_unchanged(path.stat())
-    path.write_bytes(b"CONTENT")
-    os.utime(path, ns=(0, before.st_mtime_ns + 1))
-    assert not located.is_unchanged(path.stat())
-    path.write_bytes(b"longer content")
-    os.utime(path, ns=(0, before.st_mtime_ns))
-    assert not located.is_unchanged(path.stat())
 
 
 def test_a_file_outside_every_folder_has_its_own(tmp_path: Path) -> None:
@@ -174,7 +162,7 @@ def test_a_file_outside_every_folder_has_its_own(tmp_path: Path) -> None:
     made.connection.execute("INSERT INTO roots VALUES ('/v/tra')")
     made.add_clip("tram")
     made.add_file("/v/trams/a.mp4", "tram")
-    assert locate(made.connection, "tram").files == (("/v/trams/a.mp4", "/v/trams", 1, 1),)
+    assert locate(made.connection, "tram").files == (("/v/trams/a.mp4", "/v/trams", ONCE),)
     assert list_files(made.connection, FileQuery()).files[0].folder == ""
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.testclient import TestClient
+from starlette.types import Message
 
-from evenreel.server.media_files import OpenedFile, RangedFile, media_type, open_beneath
+from evenreel.server.media_files import OpenedFile, RangedFile, SentAs, media_type, open_beneath
+
+READERS = ThreadPoolExecutor(1)
+TOLD = SentAs("video/mp4", "a.mp4", "content")
 
 
 @pytest.fixture
@@ -94,7 +101,7 @@ def visitor(root: Path, request: pytest.FixtureRequest) -> TestClient:
     path = root / "trams" / "a.mp4"
     if request.param == "by its name":
         return sender(lambda: RangedFile(path))
-    return sender(lambda: OpenedFile(open_beneath(str(root), str(path)), "video/mp4", "a.mp4"))
+    return sender(lambda: OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS))
 
 
 def test_an_open_file_is_sent_though_its_name_is_anothers_by_now(root: Path) -> None:
@@ -106,7 +113,7 @@ def test_an_open_file_is_sent_though_its_name_is_anothers_by_now(root: Path) -> 
         assert os.read(descriptor, 3) == b"ins"  # wherever it stands, it is sent from its start
         path.unlink()
         path.write_bytes(b"another file")
-        return OpenedFile(descriptor, "video/mp4", "a.mp4")
+        return OpenedFile(descriptor, TOLD, READERS)
 
     assert sender(make).get("/").content == b"inside"
     assert len(os.listdir("/proc/self/fd")) == before
@@ -115,7 +122,7 @@ def test_an_open_file_is_sent_though_its_name_is_anothers_by_now(root: Path) -> 
 @pytest.mark.parametrize("asked", ["bytes=0-1", "bytes=9-", "bytes=x", "bytes=0-1,3-4", "lines=0-1", ""])
 def test_sending_leaves_nothing_open(root: Path, asked: str) -> None:
     path = root / "trams" / "a.mp4"
-    visitor = sender(lambda: OpenedFile(open_beneath(str(root), str(path)), "video/mp4", "a.mp4"))
+    visitor = sender(lambda: OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS))
     before = len(os.listdir("/proc/self/fd"))
     for method in ("GET", "HEAD"):
         visitor.request(method, "/", headers={"range": asked})
@@ -146,3 +153,62 @@ def test_ranges_that_cannot_be_sent_are_one_sentence(visitor: TestClient, asked:
     assert list(refused.json()) == ["detail"]
     assert refused.json()["detail"].endswith(".")
     assert refused.headers.get("content-range") == ("bytes */6" if status == 416 else None)
+
+
+@pytest.mark.parametrize("change", [lambda path: path.write_bytes(b"B" * 1_000), lambda path: os.truncate(path, 300)])
+def test_a_file_that_changes_while_it_is_sent_is_not_sent_whole(
+    root: Path, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has come is of the old content; of the new one nothing comes under the old one's tag."""
+    monkeypatch.setattr(OpenedFile, "chunk_size", 100)
+    path = root / "trams" / "a.mp4"
+    path.write_bytes(b"A" * 1_000)
+    sent: list[bytes] = []
+
+    async def receive() -> Message:
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+        if len(sent) == 3:  # the beginning and two of ten chunks
+            change(path)
+
+    async def answer() -> None:
+        file = OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS)
+        await file({"type": "http", "method": "GET", "headers": [], "asgi": {"spec_version": "2.4"}}, receive, send)
+
+    asyncio.run(answer())
+    assert b"".join(sent) == b"A" * 200
+
+
+def test_a_descriptor_is_closed_after_the_last_read_of_a_receiver_who_has_gone(root: Path) -> None:
+    """Closed before, its number would be another file's by the time the thread reads."""
+    opened, going, reads = threading.Event(), threading.Event(), []
+
+    class Slow(OpenedFile):
+        def _read_here(self, position: int, size: int) -> bytes:
+            opened.set()
+            going.wait(10)
+            reads.append(super()._read_here(position, size))
+            return reads[-1]
+
+    async def hear(message: Message | None = None) -> Message:
+        return message or await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def leave() -> int:
+        descriptor = open_beneath(str(root), str(root / "trams" / "a.mp4"))
+        scope = {"type": "http", "method": "GET", "headers": [], "asgi": {"spec_version": "2.4"}}
+        visitor = asyncio.create_task(Slow(descriptor, TOLD, READERS)(scope, hear, hear))  # type: ignore[arg-type]
+        await asyncio.to_thread(opened.wait)
+        visitor.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await visitor
+        os.fstat(descriptor)  # still open
+        going.set()
+        return descriptor
+
+    descriptor = asyncio.run(leave())
+    READERS.submit(int).result()  # after the read
+    assert reads == [b"inside"]
+    with pytest.raises(OSError):
+        os.fstat(descriptor)

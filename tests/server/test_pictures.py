@@ -22,6 +22,7 @@ from PIL import Image
 
 from evenreel.errors import MediaError
 from evenreel.library.contents import Located
+from evenreel.media.content import FileStamp
 from evenreel.planted import write_clip
 from evenreel.server.desk import BusyError
 from evenreel.server.pictures import PAGE_GAP_S, PREVIEW_PART_S, Pictures, trim
@@ -69,7 +70,7 @@ def pictures(settings: ServeSettings) -> Iterator[Pictures]:
 def located(path: Path) -> Located:
     """The file as it is now."""
     found = path.stat()
-    return Located(str(path), str(path.parent), found.st_size, found.st_mtime_ns)
+    return Located(str(path), str(path.parent), FileStamp.of(found))
 
 
 async def get_still(pictures: Pictures, path: Path, time_s: float, width: int = 320, clip_id: str = CLIP) -> bytes:

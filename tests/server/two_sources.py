@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -49,7 +48,7 @@ def two_sources(served: Served, folder: Path) -> Path:
             original, frames = _original(connection, vectors, name)
             for source, share in TOWARDS_CAPTIONS.items():
                 path = videos / f"{source}_{number:02}.mp4"
-                os.link(served.videos / name, path)
+                shutil.copyfile(served.videos / name, path)
                 moved = frames + share * towards + np.random.default_rng(number).normal(0, 0.02, frames.shape)
                 moved /= np.linalg.norm(moved, axis=1, keepdims=True)
                 made.append((_copied(connection, original, path), moved.astype(np.float32)))

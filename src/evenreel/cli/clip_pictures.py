@@ -14,6 +14,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library
 from evenreel.library.contents import ClipMedia
+from evenreel.library.identity import SameContent
 from evenreel.media.workers import Worker
 from evenreel.server.pictures import READER
 
@@ -46,18 +47,18 @@ def clip_pictures(library: Path, clip_ids: Sequence[str]) -> dict[str, bytes]:
         for number, clip_id in enumerate(clip_ids, start=1):
             if time.monotonic() > ends:
                 break
-            if picture := _middle(worker, opened.locate(clip_id)):
+            if picture := _middle(worker, opened.locate(clip_id), clip_id):
                 made[clip_id] = picture
             progress(number / len(clip_ids))
     return made
 
 
-def _middle(worker: Worker, clip: ClipMedia) -> bytes | None:
+def _middle(worker: Worker, clip: ClipMedia, clip_id: str) -> bytes | None:
     """Of the first of its files that is the one that was indexed, before and after it was read."""
-    for file in clip.files:
+    same = SameContent(STALL_S)
+    for indexed in clip.files:
         with suppress(MediaError, OSError):
-            if not file.is_unchanged(os.stat(file.path, follow_symlinks=False)):
-                continue
+            file = same.check(clip_id, indexed, os.stat(indexed.path, follow_symlinks=False))
             task = {"still": file.path, "time_s": (clip.duration_s or 0.0) / 2, "width": WIDTH_PX}
             made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
             if file.is_unchanged(os.stat(file.path, follow_symlinks=False)):

@@ -127,18 +127,16 @@ class FileQuery:
 class Located(NamedTuple):
     """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them.
 
-    `size_bytes` and `mtime_ns` are what they were when it was indexed.
+    `stamp` is what size and times were when its content was last looked at; see `evenreel.library.identity`.
     """
 
     path: str
     root: str
-    size_bytes: int
-    mtime_ns: int
+    stamp: FileStamp
 
     def is_unchanged(self, found: os.stat_result) -> bool:
-        """Whether a file that is there now is the one that was indexed."""
-        now = FileStamp.of(found)
-        return (now.size, now.mtime_ns) == (self.size_bytes, self.mtime_ns)
+        """Whether size and times of a file that is there now are those of the stamp."""
+        return FileStamp.of(found) == self.stamp
 
 
 @dataclass(frozen=True)
@@ -225,11 +223,12 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
         raise no_clip(clip_id)
     known = roots(connection)
     rows = connection.execute(
-        "SELECT path, size, mtime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path", (clip_id,)
+        "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+        (clip_id,),
     )
     found = ((loaded_path(stored), *stamp) for stored, *stamp in rows)
     container, codec, duration_s = about
-    files = tuple(Located(path, root_of(path, known), *stamp) for path, *stamp in found)
+    files = tuple(Located(path, root_of(path, known), FileStamp(*stamp)) for path, *stamp in found)
     return ClipMedia(container, codec, duration_s, files)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -22,6 +23,7 @@ from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundErr
 from evenreel.server.desk import BusyError, Desk, LoadingError
 from evenreel.server.guard import Guard
 from evenreel.server.pictures import Pictures
+from evenreel.server.playback import Playback
 from evenreel.server.retry import Retrier
 from evenreel.server.routes import Api
 from evenreel.server.settings import ServeSettings
@@ -63,17 +65,19 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
     """
     settings = settings or ServeSettings()
     desk, pictures, uploads = Desk(library, settings), Pictures(settings), Uploads(settings)
-    retrier = Retrier(library)
+    playback, retrier = Playback(desk, settings), Retrier(library)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         desk.start()
         pictures.start()
         uploads.start()
+        playback.start()
         try:
             yield
         finally:
             retrier.close()
+            playback.close()
             uploads.close()
             pictures.close()
             desk.close()
@@ -87,7 +91,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.include_router(Api(desk, pictures, uploads, retrier, rerank_depth=settings.rerank_depth).router())
+    app.include_router(Api(desk, pictures, uploads, playback, retrier).router())
     _add_pages(app)
     _add_errors(app)
     app.middleware_stack = Guard(app.build_middleware_stack(), settings)  # outside of all, answers to failures too
@@ -141,8 +145,9 @@ def _check(library: Path, settings: ServeSettings) -> None:
 
 
 def _is_no_hurried_end(record: logging.LogRecord) -> bool:
-    """Visitors who are still there when the server is told to end are no error."""
-    return "graceful shutdown exceeded" not in record.getMessage()
+    """Visitors who are still there when the server is told to end, and what they were being sent, are no error."""
+    cancelled = bool(record.exc_info) and isinstance(record.exc_info[1], asyncio.CancelledError)  # type: ignore[index]
+    return not cancelled and "graceful shutdown exceeded" not in record.getMessage()
 
 
 def _listening(settings: ServeSettings) -> socket.socket:

@@ -9,13 +9,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
 from evenreel.library.catalog import CATALOG
+from evenreel.library.contents import ClipMedia
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 
@@ -26,6 +27,8 @@ log = logging.getLogger("evenreel")
 T = TypeVar("T")
 CACHED_BYTES = 8 * 2**20
 """Of answers that are kept, to be given again."""
+KEPT_PLACES = 1_000
+"""Clips of which it is kept where their files lie."""
 Version = tuple[tuple[int, int, int], ...]
 
 
@@ -67,7 +70,8 @@ class Desk:
 
     Each thread has a connection of its own; what they read is of one moment each. The model is loaded once, in the
     background, and shared; where the library gets another one, that is loaded. One thread more does all re-ranking, so
-    that the clips that a matcher has encoded are kept once.
+    that the clips that a matcher has encoded are kept once. Where files lie is looked up by threads of their own, so
+    that nobody who plays waits for those who search, nor the other way round.
 
     Args:
         library: folder of the library.
@@ -78,6 +82,7 @@ class Desk:
         trouble: why it failed.
         matcher: what orders the first clips of sentences anew; None where nothing does.
         matcher_trouble: why nothing does though it was to.
+        rerank_depth: how many clips it orders.
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
@@ -87,6 +92,8 @@ class Desk:
         self._open: list[Library] = []
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._answer_bytes = 0
+        self._located: OrderedDict[Hashable, ClipMedia] = OrderedDict()
+        self._looking_up = 0
         self._lock = threading.Lock()
         self._encoder: SharedEncoder | None = None
         self._generation = 0  # of the encoder
@@ -96,6 +103,7 @@ class Desk:
         self.model, self.trouble = "loading", ""
         self.matcher: Pretrained | None = None
         self.matcher_trouble = ""
+        self.rerank_depth = settings.rerank_depth
 
     def start(self) -> None:
         """Open the library once, to see that it can be, and begin to load its model.
@@ -108,11 +116,12 @@ class Desk:
         self.model = "loading" if name and self._settings.vision else "none"
         self._pool = ThreadPoolExecutor(self._settings.searchers, thread_name_prefix="search")
         self._reranking = ThreadPoolExecutor(1, thread_name_prefix="rerank")
+        self._looking = ThreadPoolExecutor(1, thread_name_prefix="locate")
         self._look()
 
     def close(self) -> None:
         """End the threads when their present request is done, and let go of the library."""
-        for pool in (self._pool, self._reranking):
+        for pool in (self._pool, self._reranking, self._looking):
             pool.shutdown(wait=True, cancel_futures=True)
         for library in self._open:
             library.close()
@@ -133,8 +142,7 @@ class Desk:
         self._look()
         self._waiting += 1
         try:
-            pool = self._reranking if rerank else self._pool
-            return await asyncio.get_running_loop().run_in_executor(pool, self._asked, question)
+            return await self._in(self._reranking if rerank else self._pool, question)
         finally:
             self._waiting -= 1
 
@@ -148,6 +156,30 @@ class Desk:
         answer = await self.ask(question, rerank=rerank)
         self._keep(key, answer)
         return answer
+
+    async def locate(self, clip_id: str) -> ClipMedia:
+        """Where the files of a clip lie, beside all searches; kept while the library is as it was.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            BusyError: as many wait already as may be connected.
+            EvenreelError: the library cannot be read just now.
+        """
+        key = (self._version(), clip_id)
+        if key in self._located:
+            self._located.move_to_end(key)
+            return self._located[key]
+        if self._looking_up >= self._settings.connections:
+            raise BusyError("Too many clips are looked up; try again in a moment.")
+        self._looking_up += 1
+        try:
+            found = await self._in(self._looking, lambda library: library.locate(clip_id))
+        finally:
+            self._looking_up -= 1
+        self._located[key] = found
+        if len(self._located) > KEPT_PLACES:
+            self._located.popitem(last=False)
+        return found
 
     def need_model(self) -> None:
         """Raise LoadingError while the model is on its way; without one, words are searched alone."""
@@ -246,6 +278,9 @@ class Desk:
         from evenreel.encoders import load_encoder
 
         return load_encoder(name, device=self._settings.device)
+
+    async def _in(self, pool: Executor, question: Callable[[Library], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, self._asked, question)
 
     def _asked(self, question: Callable[[Library], T]) -> T:
         return question(self._library())

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import os
 import stat
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
+
+from evenreel.media.content import FileStamp
+
+log = logging.getLogger("evenreel")
 
 TYPES = {
     "mp4": "video/mp4",
@@ -32,6 +42,9 @@ CODECS = {
 }
 """An ordinary profile of each, which is all that a browser is asked about."""
 IN_WEBM = frozenset({"vp8", "vp9", "av1", "libdav1d"})
+
+CHUNK_BYTES = 2**18
+"""Of a file that is sent, read at a time."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -99,34 +112,104 @@ class RangedFile(FileResponse):
         await super().__call__(_in_bytes(scope), receive, send_or_refuse)
 
 
+@dataclass(frozen=True)
+class SentAs:
+    """What a receiver is told of a file.
+
+    Attributes:
+        kind: its media type.
+        name: what it is called where it is saved.
+        tag: says what its content is: another content has another one.
+    """
+
+    kind: str
+    name: str
+    tag: str
+
+
 class OpenedFile(RangedFile):
-    """A file that is open already.
+    """A file that is open already, sent only as long as nobody changes it.
 
     Args:
         descriptor: of the file; closed when the answer has been sent or its receiver has gone.
-        kind: its media type.
-        name: what it is called where it is saved.
+        told: what its receiver is told of it.
+        readers: threads that read it.
+        ended: called when the descriptor is closed.
     """
 
-    def __init__(self, descriptor: int, kind: str, name: str) -> None:
-        self._descriptor = descriptor
+    chunk_size = CHUNK_BYTES
+
+    def __init__(
+        self, descriptor: int, told: SentAs, readers: Executor, ended: Callable[[], None] = lambda: None
+    ) -> None:
+        found = os.fstat(descriptor)
+        self._descriptor, self._stamp = descriptor, FileStamp.of(found)
+        self._readers, self._ended = readers, ended
+        self._latest: Future[bytes] | None = None
         super().__init__(
-            name,
-            stat_result=os.fstat(descriptor),
-            media_type=kind,
-            filename=name,
+            told.name,
+            stat_result=found,
+            media_type=told.kind,
+            filename=told.name,
             content_disposition_type="inline",
-            headers={"cache-control": "private, no-cache"},
+            headers={"cache-control": "private, no-cache", "etag": f'"{told.tag}"'},
         )
         self.path = cast("os.PathLike[str]", _Again(descriptor))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send it; where it changes on the way, hang up before it is sent whole."""
         by_descriptor = {**scope, "extensions": {}}  # one of them sends a file by its path
         try:
             await super().__call__(by_descriptor, receive, send)
+        except _ChangedError:
+            log.warning("%s changed while it was sent; its receiver was hung up on", self.filename)
         finally:
-            os.close(self._descriptor)
+            if self._latest is None:
+                self._close()
+            else:  # a receiver who goes leaves a thread reading, and the number of the descriptor is soon another's
+                self._latest.add_done_callback(self._close)
+
+    def _close(self, _: object = None) -> None:
+        os.close(self._descriptor)
+        self._ended()
+
+    @contextlib.asynccontextmanager
+    async def _open_file(self) -> AsyncIterator[Any]:
+        """Starlette reads through this; where it does not, through `path`."""
+        yield _Reading(self._read)
+
+    async def _read(self, position: int, size: int) -> bytes:
+        self._latest = self._readers.submit(self._read_here, position, size)
+        return await asyncio.wrap_future(self._latest)
+
+    def _read_here(self, position: int, size: int) -> bytes:
+        os.lseek(self._descriptor, position, os.SEEK_SET)  # one thread at a time reads of a descriptor
+        chunk = os.read(self._descriptor, size)
+        whole = len(chunk) == min(size, self._stamp.size - position)
+        if not whole or FileStamp.of(os.fstat(self._descriptor)) != self._stamp:
+            raise _ChangedError
+        return chunk
+
+
+class _ChangedError(Exception):
+    """The file is not what it was when its answer began."""
+
+
+class _Reading:
+    """A place in a file, as far as `FileResponse` uses one."""
+
+    def __init__(self, read: Callable[[int, int], Awaitable[bytes]]) -> None:
+        self._read, self._position = read, 0
+
+    async def seek(self, position: int) -> None:
+        """Go on from there."""
+        self._position = position
+
+    async def read(self, size: int) -> bytes:
+        """The next bytes."""
+        chunk = await self._read(self._position, size)
+        self._position += len(chunk)
+        return chunk
 
 
 class _Again:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Hashable
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from evenreel.errors import NotFoundError
 from evenreel.library import Library
-from evenreel.library.contents import ClipMedia, Located
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
-from evenreel.server.media_files import OpenedFile, media_type, open_beneath
 from evenreel.server.pictures import PREVIEW_PART_S, Pictures
+from evenreel.server.playback import Playback
 from evenreel.server.records import Clip, Files, Health, Problem, Retry, SearchAnswer, Stats
 from evenreel.server.retry import Retrier
 from evenreel.server.settings import MOST_RESULTS
@@ -62,15 +58,13 @@ class Api:
         desk: asks the library.
         pictures: makes stills and previews.
         uploads: receives and decodes pictures to search by.
+        playback: sends the files of clips.
         retrier: tries again what was set aside.
-        rerank_depth: how many clips a matcher orders anew.
     """
 
-    def __init__(
-        self, desk: Desk, pictures: Pictures, uploads: Uploads, retrier: Retrier, *, rerank_depth: int
-    ) -> None:
-        self._desk, self._pictures, self._uploads, self._retrier = desk, pictures, uploads, retrier
-        self._rerank_depth = rerank_depth
+    def __init__(self, desk: Desk, pictures: Pictures, uploads: Uploads, playback: Playback, retrier: Retrier) -> None:
+        self._desk, self._pictures, self._uploads = desk, pictures, uploads
+        self._playback, self._retrier = playback, retrier
 
     def router(self) -> APIRouter:
         """All routes below `/api`."""
@@ -112,7 +106,7 @@ class Api:
         """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
-        depth = self._rerank_depth
+        depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
             return Searched(
@@ -149,29 +143,24 @@ class Api:
 
     async def media(self, clip_id: ClipId) -> Response:
         """The file as it is, for a player."""
-        clip = await self._desk.ask(lambda library: library.locate(clip_id))
-        file, descriptor = await _opened(clip)
-        name = answers.clean(PurePath(file.path).name)
-        return OpenedFile(descriptor, media_type(clip.container, clip.codec), name)
+        return await self._playback.media(clip_id)
 
     async def still(self, clip_id: ClipId, t: Seconds = 0.0, width: Width = 320) -> Response:
         """What is on screen at a time, or last where the clip ends before it."""
-        clip = await self._desk.ask(lambda library: library.locate(clip_id))
+        clip = await self._desk.locate(clip_id)
         time_s = t if clip.duration_s is None else min(t, clip.duration_s)
         picture = await self._pictures.kept_still(clip_id, time_s, width)
         if picture is None:
-            picture = await self._pictures.still(clip_id, await _unchanged(clip), time_s, width)
+            picture = await self._pictures.still(clip_id, await self._playback.unchanged(clip_id, clip), time_s, width)
         return Response(picture, media_type="image/jpeg", headers=FOR_EVER)
 
     async def preview(self, clip_id: ClipId, part: PartNumber = 0) -> Response:
         """For browsers that cannot show the file: made once, then kept."""
-        clip = await self._desk.ask(lambda library: library.locate(clip_id))
+        clip = await self._desk.locate(clip_id)
         made = self._pictures.preview_path(clip_id, part)
         if not await asyncio.to_thread(made.is_file):
-            made = await self._pictures.preview(clip_id, await _unchanged(clip), part)
-        # From here on it is open, should the cache be trimmed while it is sent.
-        descriptor = os.open(made, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        return OpenedFile(descriptor, "video/mp4", made.name)
+            made = await self._pictures.preview(clip_id, await self._playback.unchanged(clip_id, clip), part)
+        return await self._playback.made(made, "video/mp4")
 
     async def stats(self) -> Response:
         """Totals and facets."""
@@ -234,34 +223,3 @@ def _about(summary: str, answer: type[BaseModel] | str, *problems: int) -> dict[
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json")
-
-
-async def _opened(clip: ClipMedia) -> tuple[Located, int]:
-    """A file of a clip that is the one that was indexed, and its descriptor, which the caller closes.
-
-    Raises:
-        NotFoundError: there is none any more.
-    """
-    found = "is not there any more; is its disk connected?"
-    for file in clip.files:
-        try:
-            descriptor = await asyncio.to_thread(open_beneath, file.root, file.path)
-        except (OSError, ValueError) as error:
-            log.info("%s cannot be opened: %s", answers.clean(file.path), error)
-            continue
-        if file.is_unchanged(os.fstat(descriptor)):
-            return file, descriptor
-        os.close(descriptor)
-        found = "has changed since it was indexed."
-    raise NotFoundError(f"The file {found} `evenreel index` looks again.")
-
-
-async def _unchanged(clip: ClipMedia) -> Located:
-    """A file of a clip that is the one that was indexed and may be read.
-
-    Raises:
-        NotFoundError: there is none any more.
-    """
-    file, descriptor = await _opened(clip)
-    os.close(descriptor)
-    return file

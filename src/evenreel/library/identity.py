@@ -1,0 +1,67 @@
+"""Whether a file is still the one that was indexed: by its stamp and, where that has changed, by its content."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+
+from evenreel.errors import MediaError
+from evenreel.library.contents import Located
+from evenreel.media.content import FileStamp, watched_digest
+
+REMEMBERED = 10_000
+"""Files whose content was compared; they are not read again until they change again."""
+
+
+class SameContent:
+    """Tells files that were only touched, moved back or copied from a backup from those that have other content.
+
+    A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
+    can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
+    digest compared, since the id of a clip is the digest of its content.
+
+    Args:
+        timeout_s: how long nothing, or nothing but zeros, may come of a file that is read.
+        stopped: asked all the time while one is read; once it says True, nothing is waited for.
+    """
+
+    def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._timeout_s, self._stopped = timeout_s, stopped
+        self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
+
+    def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
+        """The file with the stamp that it has now, if it has the content of its clip.
+
+        Args:
+            clip_id: of the clip.
+            file: as it was indexed.
+            found: what `os.fstat` or `os.stat` says of it now.
+
+        Raises:
+            MediaError: its content is another now, or cannot be read.
+            EvenreelError: it was stopped.
+        """
+        now = FileStamp.of(found)
+        if now == file.stamp:
+            return file
+        if now.size != file.stamp.size or self._digest(file.path, found) != clip_id:
+            raise changed()
+        return file._replace(stamp=now)
+
+    def _digest(self, path: str, found: os.stat_result) -> str:
+        key = (path, found.st_dev, found.st_ino, FileStamp.of(found))
+        if key not in self._digests:
+            digest = watched_digest(path, self._timeout_s, self._stopped)
+            after = os.stat(path, follow_symlinks=False)
+            if (path, after.st_dev, after.st_ino, FileStamp.of(after)) != key:
+                raise changed()
+            self._digests[key] = digest
+            while len(self._digests) > REMEMBERED:
+                self._digests.popitem(last=False)
+        return self._digests[key]
+
+
+def changed() -> MediaError:
+    """The error for a file that has other content than was indexed."""
+    return MediaError("changed_while_reading", "the file has changed since it was indexed")

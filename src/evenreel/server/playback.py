@@ -1,0 +1,149 @@
+"""Files of clips for players and for whoever makes pictures: opened, compared with what was indexed, and sent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path, PurePath
+
+from evenreel.errors import MediaError, NotFoundError
+from evenreel.library.catalog import printable
+from evenreel.library.contents import ClipMedia, Located
+from evenreel.library.identity import SameContent
+from evenreel.media.content import FileStamp
+from evenreel.server.desk import BusyError, Desk
+from evenreel.server.media_files import OpenedFile, SentAs, media_type, open_beneath
+from evenreel.server.settings import ServeSettings
+
+log = logging.getLogger("evenreel")
+
+READERS = 8
+"""Threads that open and read files; on a disk that does not answer they are all that is held."""
+COMPARED_S = 5.0
+"""How long a visitor waits while a file is read through; then he is told to come back."""
+COMPARING = 100
+"""Files that may wait to be read through."""
+MOST_OF_ALL = 3 / 5
+"""Share of the connections that may play at a time, so that the others can still search."""
+
+Compared = asyncio.Future[Located]
+
+
+class Playback:
+    """Opens the files of clips and sends them, in threads of its own.
+
+    Args:
+        desk: says where the files lie.
+        settings: how many connections there may be, and how long a file may be silent that is read through.
+    """
+
+    def __init__(self, desk: Desk, settings: ServeSettings) -> None:
+        self._desk = desk
+        self._playing, self._most = 0, max(1, int(settings.connections * MOST_OF_ALL))
+        self._closed = False
+        self._same = SameContent(settings.limits.stall_timeout_s, lambda: self._closed)
+        self._comparing: dict[tuple[str, FileStamp], Compared] = {}
+
+    def start(self) -> None:
+        """Get ready."""
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="play")
+        self._comparer = ThreadPoolExecutor(1, thread_name_prefix="compare")
+
+    def close(self) -> None:
+        """Compare no more; what is being read ends."""
+        self._closed = True
+        for pool in (self._comparer, self._readers):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def media(self, clip_id: str) -> OpenedFile:
+        """The file of a clip, for a player.
+
+        Raises:
+            NotFoundError: there is no such clip, or no file that is the one that was indexed.
+            BusyError: as many play as may, or its content is still being compared.
+        """
+        clip = await self._desk.locate(clip_id)
+        file, descriptor = await self._opened(clip_id, clip)
+        name = printable(PurePath(file.path).name)
+        return self._sent(descriptor, SentAs(media_type(clip.container, clip.codec), name, clip_id))
+
+    async def made(self, path: Path, kind: str) -> OpenedFile:
+        """A file that was made of a clip and is kept.
+
+        Raises:
+            BusyError: as many play as may.
+            OSError: it cannot be opened.
+        """
+        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+        descriptor = await asyncio.get_running_loop().run_in_executor(self._readers, os.open, path, flags)
+        return self._sent(descriptor, SentAs(kind, path.name, path.stem))
+
+    async def unchanged(self, clip_id: str, clip: ClipMedia) -> Located:
+        """A file of a clip that is the one that was indexed and may be read, with its stamp of now.
+
+        Raises:
+            NotFoundError: there is none any more.
+            BusyError: its content is still being compared.
+        """
+        file, descriptor = await self._opened(clip_id, clip)
+        os.close(descriptor)
+        return file
+
+    def _sent(self, descriptor: int, told: SentAs) -> OpenedFile:
+        if self._playing >= self._most:
+            os.close(descriptor)
+            raise BusyError("Too many visitors play at the moment; try again in a moment.")
+        self._playing += 1
+        return OpenedFile(descriptor, told, self._readers, self._ended)
+
+    def _ended(self) -> None:
+        self._playing -= 1
+
+    async def _opened(self, clip_id: str, clip: ClipMedia) -> tuple[Located, int]:
+        """A file of a clip, and its descriptor, which the caller closes."""
+        told, busy = "is not there any more; is its disk connected?", None
+        for file in clip.files:
+            opening = asyncio.get_running_loop().run_in_executor(self._readers, open_beneath, file.root, file.path)
+            try:
+                descriptor = await opening
+            except (OSError, ValueError) as error:
+                log.info("%s cannot be opened: %s", printable(file.path), error)
+                continue
+            try:
+                return await self._compared(clip_id, file, os.fstat(descriptor)), descriptor
+            except BusyError as error:
+                os.close(descriptor)
+                busy = error
+            except (MediaError, OSError):
+                os.close(descriptor)
+                told = "has changed since it was indexed."
+            except BaseException:
+                os.close(descriptor)
+                raise
+        raise busy or NotFoundError(f"The file {told} `evenreel index` looks again.")
+
+    async def _compared(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
+        """The file as it is now; it is read through in the background where only its times have changed."""
+        if file.is_unchanged(found) or found.st_size != file.stamp.size:
+            return self._same.check(clip_id, file, found)
+        key = (file.path, FileStamp.of(found))
+        if key not in self._comparing:
+            if len(self._comparing) >= COMPARING:
+                raise BusyError("Many files were touched and are being compared; try again in a moment.")
+            check = partial(self._same.check, clip_id, file, found)
+            self._comparing[key] = asyncio.get_running_loop().run_in_executor(self._comparer, check)
+            self._comparing[key].add_done_callback(partial(self._forget, key))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._comparing[key]), COMPARED_S)
+        except asyncio.TimeoutError as error:
+            raise BusyError(
+                "The file was touched since it was indexed and is being compared with what it was; try again soon."
+            ) from error
+
+    def _forget(self, key: tuple[str, FileStamp], done: Compared) -> None:
+        del self._comparing[key]
+        if not done.cancelled():
+            done.exception()  # whoever asked may have gone
