@@ -116,7 +116,7 @@ def test_hazard_25_entries_that_the_disk_fails_to_tell_of(
     deaf, scandir = {"deaf_folder", "clip_00.mp4"}, os.scandir
 
     def half_deaf(path: str) -> Any:
-        if not path.startswith(str(videos)):
+        if not os.fspath(path).startswith(str(videos)):
             return scandir(path)
         return Entries(DeafEntry(entry) if entry.name in deaf else entry for entry in scandir(path))
 
