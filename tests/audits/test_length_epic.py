@@ -69,6 +69,19 @@ def test_discrepancies_stand_beside_the_papers_with_the_reason(found: dict[str, 
     assert "up to 2 frames; 20 classes lie that near to the one limit and 6 to the other" in table.note
 
 
+def test_most_classes_differ_so_because_they_have_few_clips(found: dict[str, AuditTable]) -> None:
+    """Of 577 and 218 classes random divisions of the same clips give about 505 and 176."""
+    by_chance = rows(found["How far classes would differ if their test clips were drawn at random"])
+    for what, measured, expected in (
+        ("classes that differ by more than 60 frames", 577, 505),
+        ("classes that differ by at least 200 frames", 218, 176),
+    ):
+        own, mean, low, high = by_chance[what]
+        assert own == measured and mean == pytest.approx(expected, abs=3)
+        assert low < mean < high < measured  # type: ignore[operator]
+
+
+
 def test_strata_and_what_trimming_leaves_out(found: dict[str, AuditTable]) -> None:
     strata = rows(found["Training clips in two strata"])
     assert strata["a share of 0.748 in the first"] == (50_282, 16_935, "50,282 + 16,935")

@@ -56,6 +56,39 @@ def class_lengths(train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[n
     )
 
 
+def drawn_discrepancies(
+    train: tuple[NDArray[np.int64], Column], test: tuple[NDArray[np.int64], Column], *, draws: int, seed: int
+) -> Column:
+    """Discrepancies of the classes that both splits have if the test clips of each were any of its clips.
+
+    What `class_lengths` finds beyond these is no matter of how few clips a class has.
+
+    Args:
+        train: as for `class_lengths`.
+        test: as for `class_lengths`.
+        draws: D, how often the clips of each class are divided at random into as many for training and for test.
+        seed: of the draws.
+
+    Returns:
+        (D, K) test less train, in the order of `ClassLengths.classes`.
+    """
+    common = class_lengths(train, test)
+    classes, lengths = (np.concatenate(both) for both in zip(train, test, strict=True))
+    kept = np.isin(classes, common.classes) & ~np.isnan(lengths)
+    place, lengths = np.searchsorted(common.classes, classes[kept]), lengths[kept]
+    order = np.argsort(place, kind="stable")
+    place, lengths = place[order], lengths[order]
+    count = common.train_count + common.test_count
+    chosen = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count) < common.test_count[place]
+    total, random = np.bincount(place, lengths, len(count)), np.random.default_rng(seed)
+    found = np.empty((draws, len(count)))
+    for row in found:
+        shuffled = lengths[np.argsort(place + random.random(len(place)))]  # each class within its own places
+        in_test = np.bincount(place[chosen], shuffled[chosen], len(count))
+        row[:] = in_test / common.test_count - (total - in_test) / common.train_count
+    return found
+
+
 def _means(classes: NDArray[np.int64], lengths: Column) -> tuple[NDArray[np.int64], Column, NDArray[np.int64]]:
     known = ~np.isnan(lengths)
     names, member = np.unique(classes[known], return_inverse=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from evenreel.audits.class_lengths import ClassLengths
+from evenreel.audits.class_lengths import ClassLengths, Column, drawn_discrepancies
 from evenreel.audits.length_data import ClassesHeld, LengthData
 from evenreel.audits.length_first import MAIN
 from evenreel.audits.length_measures import FAILED, Failures, LengthMeasures, thirds
@@ -28,6 +28,9 @@ EPIC_CLASS = (0, 54)
 LARGE_S = 200 / 60
 """Seconds of the larger of the paper's two discrepancies, of 60 and of 200 frames at 60 a second."""
 
+DRAWS = 200
+"""Random divisions of the clips of each class, for what chance gives."""
+
 _PAPER = "paper"
 
 
@@ -37,6 +40,7 @@ def length_tables(measured: LengthMeasures) -> Iterator[AuditTable]:
     if classes is not None:
         yield class_table(data, classes)
         yield discrepancy_table(data, classes.common)
+        yield chance_table(data, classes)
         if is_epic(data) and EPIC_CLASS in classes.actions.pairs:
             yield _example_table(classes, classes.actions.pairs.index(EPIC_CLASS))
         yield _strata_table(data)
@@ -112,6 +116,35 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
         "How far classes differ in length between training and test", ("what", "value"), tuple(rows), note
     )
     return _with_paper(data, table, {5: 559, 6: 212})
+
+
+def chance_table(data: LengthData, held: ClassesHeld, seed: int = 0) -> AuditTable:
+    """How far classes differ in length, beside what as few clips of each give by chance."""
+    actions, gap = held.actions, held.common.discrepancy
+    splits = [(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
+    drawn = drawn_discrepancies(splits[0], splits[1], draws=DRAWS, seed=seed)
+    unit, large = unit_of(data), LARGE_S * data.second
+    measures: dict[str, Callable[[Column], Column]] = {
+        f"mean over classes of test less training, {unit}": lambda gaps: gaps.mean(-1),
+        f"the same without its sign, {unit}": lambda gaps: np.abs(gaps).mean(-1),
+        "classes longer in test": lambda gaps: (gaps > 0).sum(-1),
+        f"classes that differ by more than {data.second:g} {unit}": lambda gaps: (np.abs(gaps) > data.second).sum(-1),
+        f"classes that differ by at least {large:.4g} {unit}": lambda gaps: (np.abs(gaps) >= large).sum(-1),
+    }
+    rows: list[Row] = []
+    for name, measure in measures.items() if len(gap) else ():
+        chance = measure(drawn).astype(np.float64)
+        low, high = np.quantile(chance, (0.025, 0.975))
+        rows.append((name, float(measure(gap)), float(chance.mean()), float(low), float(high)))
+    note = (
+        f"Drawn at random: as many test clips of each class, from its clips of both splits, {DRAWS} times. 95 % of the "
+        "draws lie from low to high; a figure in there is what so few clips give without any bias. Clips of one video "
+        "are drawn apart, so a difference between videos counts as one between splits."
+    )
+    columns = ("what", "found", "drawn at random", "low", "high")
+    return AuditTable(
+        "How far classes would differ if their test clips were drawn at random", columns, tuple(rows), note
+    )
 
 
 def _example_table(held: ClassesHeld, class_: int) -> AuditTable:

@@ -26,7 +26,7 @@ from evenreel.audits.length_examples import (
 )
 from evenreel.audits.length_first import MAIN
 from evenreel.audits.length_measures import LengthMeasures, measure_length
-from evenreel.audits.length_tables import class_table, discrepancy_table, most_affected
+from evenreel.audits.length_tables import chance_table, class_table, discrepancy_table, most_affected
 from evenreel.audits.length_words import length_method, length_notices, unit_of
 from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
 from evenreel.audits.samples import mean_interval
@@ -90,11 +90,14 @@ def discrepancies(material: StudyMaterial, settings: StudySettings, progress: Pr
     gap, unit = held.common.discrepancy, unit_of(data)
     mean = mean_interval(gap, np.arange(len(gap)), settings.audit)
     names = [held.names[one] for one in held.common.classes.tolist()]
+    chance = chance_table(data, held, settings.audit.seed)
+    _, _, expected, low, high = chance.rows[1]
     return Findings(
         f"Of {len(gap):,} classes in both splits {int((gap > 0).sum()):,} are longer in test than in training; on "
-        f"average a class differs by {shown(mean)} {unit}, either way by {float(np.abs(gap).mean()):,.1f}.",
+        f"average a class differs by {shown(mean)} {unit}, either way by {float(np.abs(gap).mean()):,.1f}, where "
+        f"{expected:,.1f} ({low:,.1f} to {high:,.1f}) are due to how few clips a class has.",
         effect_of(mean, f"Mean over classes of test less training, {unit}"),
-        (discrepancy_table(data, held.common), class_table(data, held)),
+        (discrepancy_table(data, held.common), chance, class_table(data, held)),
         (AuditFigure("How much longer each class is in test", partial(_bars, gap, names, unit), _BARS_NOTE),),
         (),
         (_LENGTHS, "The interval is over samples of classes."),
