@@ -81,7 +81,6 @@ def test_most_classes_differ_so_because_they_have_few_clips(found: dict[str, Aud
         assert low < mean < high < measured  # type: ignore[operator]
 
 
-
 def test_strata_and_what_trimming_leaves_out(found: dict[str, AuditTable]) -> None:
     strata = rows(found["Training clips in two strata"])
     assert strata["a share of 0.748 in the first"] == (50_282, 16_935, "50,282 + 16,935")

@@ -24,16 +24,24 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.results import EvaluationSettings
 from evenreel.studies import STUDIES, StudySettings, run_study
-from evenreel.studies.kinds import BASELINE
+from evenreel.studies.kinds import BASELINE, Kinds
 from evenreel.studies.length_class import End, OneClass, picked_class, without_end
-from evenreel.studies.length_kinds import BACKDOOR, ENSEMBLE, RMV_ALL, RMV_RAND, other_matchers
+from evenreel.studies.length_kinds import (
+    BACKDOOR,
+    ENSEMBLE,
+    RMV_ALL,
+    RMV_RAND,
+    controls,
+    fine_tuned_strata,
+    other_matchers,
+)
 from evenreel.studies.length_measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
 from evenreel.studies.length_samples import compared, drawn
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.trainings import splits_of
 from evenreel.training.member_runs import seeded_runs
 from evenreel.training.milestones import Progress
-from evenreel.training.recipe import Recipe
+from evenreel.training.recipe import Members, Recipe
 from evenreel.training.run import Material, Outside, Trained
 from evenreel.training.specs import learned_from, spec_of
 from evenreel.training.strata import Stratum
@@ -57,10 +65,22 @@ ROWS = {
     "t6": [BASELINE, "without seen", "without heard"],
     "t7": ["wti", "wti + backdoor", "temporal", "temporal + backdoor"],
     "t10": [BASELINE, ENSEMBLE, BACKDOOR],
-    "failure": [BASELINE, BACKDOOR, "fine-tuned strata"],
+    "failure": [BASELINE, BACKDOOR, "baseline, 2 times as long", "fine-tuned strata"],
+    "controls": [
+        BASELINE,
+        "baseline, 2 times as long",
+        "strata at random",
+        "strata by length",
+        "strata at random, all steps each",
+        "strata by length, all steps each",
+        "fine-tuned strata",
+        ENSEMBLE,
+    ],
     "shared": [BASELINE, BACKDOOR, "shared encoder"],
 }
-TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2}
+TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2} | {
+    f"strata {how}{more}": 2 for how in ("at random", "by length") for more in ("", ", all steps each")
+}
 """How often the rows of members encode a clip; every other row without the backdoor adjustment does so once."""
 
 
@@ -128,6 +148,43 @@ def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
     assert {row: cells[1] for row, cells in rows.items()} == times
     assert all("encoded" in part for part in found.sentence.split(". ") if part)
     assert [figure.draw() for figure in found.figures]
+
+
+@pytest.mark.parametrize(("count", "steps"), [(2, "share"), (3, "full")])
+def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str) -> None:
+    """In times of the baseline's: a share each is one, all steps each as many as there are strata."""
+    settings = quick_settings(f"members.count={count}", f"members.steps={steps}", "loop.steps=6", "loop.epochs=null")
+
+    def spent(name: str, kinds: Kinds) -> float:
+        recipe = kinds[name].recipe
+        assert recipe.loop.steps is not None
+        if recipe.members is None:
+            return recipe.loop.steps / 6
+        each = recipe.members.count if recipe.members.steps == "full" or recipe.members.by == "seed" else 1
+        return each + (recipe.members.begin == "full")
+
+    kinds = controls(class_material(), settings)
+    less = {name: kind.against for name, kind in kinds.items() if kind.against is not None}
+    for name, other in less.items():
+        as_much = other != BASELINE or "random" in name
+        assert (spent(name, kinds) == spent(other, kinds)) == as_much
+    strata = {name: kind.recipe.members for name, kind in kinds.items() if name.startswith("strata")}
+    assert {name: (one.split, one.steps) for name, one in strata.items() if one is not None} == {
+        "strata at random": ("random", "share"), "strata by length": ("equal", "share"),
+        "strata at random, all steps each": ("random", "full"), "strata by length, all steps each": ("equal", "full"),
+    }  # fmt: skip
+    tuned = fine_tuned_strata(class_material(), settings)
+    against = tuned["fine-tuned strata"].against
+    assert against is not None and spent("fine-tuned strata", tuned) == spent(against, tuned) > 1
+
+
+def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettings) -> None:
+    given = replace(quick, recipe=replace(quick.recipe, members=Members(count=3, fraction=0.7, longest_first=True)))
+    kinds = controls(class_material(), given)
+    (by_length, random) = (kinds[f"strata {how}"].recipe.members for how in ("by length", "at random"))
+    assert by_length == Members(count=3, fraction=0.7, longest_first=True)
+    assert random == Members(count=3, fraction=0.7, split="random")
+    assert set(kinds) >= {"baseline, 2 times as long", "baseline, 3 times as long"}
 
 
 def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +263,7 @@ def test_figures_are_those_of_an_evaluation() -> None:
     assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
 
 
-@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "shared"])
+@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls", "shared"])
 def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: StudySettings) -> None:
     found = run_study(f"length/{name}", class_material(), quick)
     columns = found.tables[0].columns

@@ -17,6 +17,7 @@ from evenreel.studies.material import StudyMaterial, StudySettings
 from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
 
 RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
+TUNED, STRATA, RANDOM, ALL_STEPS = "fine-tuned strata", "strata by length", "strata at random", ", all steps each"
 MINED = {"RAN": "ran", "RANP": "ranp"}
 """How the paper calls a hinge that knows degrees of relevance, and the setting `mining`."""
 
@@ -89,10 +90,50 @@ def with_ensemble(material: StudyMaterial, settings: StudySettings) -> Kinds:
 
 
 def fine_tuned_strata(material: StudyMaterial, settings: StudySettings) -> Kinds:
-    """The failure method (section C.4): members that begin with a model of all clips."""
+    """The failure method (section C.4): members that begin with a model of all clips, beside one of as many steps."""
     recipe = settings.recipe
-    tuned = replace(backdoor(recipe), members=replace(_members(recipe), begin="full"))
-    return beside(plain(recipe), {BACKDOOR: backdoor(recipe), "fine-tuned strata": tuned})
+    members = replace(_members(recipe), begin="full")
+    times = 1 + (members.count if members.steps == "full" else 1)
+    rows = beside(plain(recipe), {BACKDOOR: backdoor(recipe), longer_row(times): longer(recipe, times)})
+    return rows | {TUNED: Kind(divided(recipe, members), longer_row(times))}
+
+
+def controls(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Not in the paper: what of the adjustment is fewer steps, what fewer clips, and what the division by length.
+
+    From the baseline to strata at random is what division costs, from these to strata by length what length adds; rows
+    of more steps are compared with a baseline of as many.
+    """
+    recipe = settings.recipe
+    chosen = replace(_members(recipe), steps="share", thresholds=())
+    if chosen.fraction is None:  # sizes that strata at random can have too
+        chosen = replace(chosen, split="equal", longest_first=False)
+    drawn = replace(chosen, split="random", longest_first=False)
+    twice, as_often = longer_row(2), longer_row(chosen.count)
+    rows = beside(plain(recipe), {twice: longer(recipe, 2), as_often: longer(recipe, chosen.count)})
+    budgets: dict[str, tuple[Literal["share", "full"], str]] = {"": ("share", BASELINE), ALL_STEPS: ("full", as_often)}
+    for more, (steps, whole) in budgets.items():
+        rows[RANDOM + more] = Kind(divided(recipe, replace(drawn, steps=steps)), whole)
+        rows[STRATA + more] = Kind(divided(recipe, replace(chosen, steps=steps)), RANDOM + more)
+    rows[TUNED] = Kind(divided(recipe, replace(chosen, begin="full")), twice)
+    rows[ENSEMBLE] = Kind(ensemble(recipe), as_often)
+    return rows
+
+
+def longer(recipe: Recipe, times: int) -> Recipe:
+    """The base model alone, trained for a multiple of its epochs or steps."""
+    loop = recipe.loop
+    steps, epochs = (None if count is None else times * count for count in (loop.steps, loop.epochs))
+    return plain(replace(recipe, loop=replace(loop, steps=steps, epochs=epochs)))
+
+
+def longer_row(times: int) -> str:
+    """The row of a baseline that is trained for longer.
+
+    >>> longer_row(2)
+    'baseline, 2 times as long'
+    """
+    return f"{BASELINE}, {times} times as long"
 
 
 def shared_encoder(material: StudyMaterial, settings: StudySettings) -> Kinds:
@@ -114,7 +155,12 @@ def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
 
 def backdoor(recipe: Recipe) -> Recipe:
     """The backdoor adjustment, as the recipe divides clips, or in two adjusted strata."""
-    return replace(recipe, trim=None, members=_members(recipe))
+    return divided(recipe, _members(recipe))
+
+
+def divided(recipe: Recipe, members: Members) -> Recipe:
+    """The base model on each of some strata."""
+    return replace(recipe, trim=None, members=members)
 
 
 def ensemble(recipe: Recipe) -> Recipe:

@@ -11,6 +11,7 @@ from evenreel.studies.length_cost import costs
 from evenreel.studies.length_pictures import discrepancies, shown_lengths, spread, strips
 from evenreel.studies.length_samples import samples
 from evenreel.studies.length_tables import (
+    CONTROLS,
     FAILURE,
     SHARED,
     TABLE_1,
@@ -94,6 +95,11 @@ LENGTH: dict[str, Study] = {
         "What does fine-tuning on each stratum do?",
         "Section C.4, the failure method: strata that begin with a model of all clips",
         FAILURE,
+    ),
+    "length/controls": _table(
+        "What does the division by length do, and what the steps?",
+        "Not in the paper: strata by length beside strata at random and baselines of as many steps",
+        CONTROLS,
     ),
     "length/samples": _trained(
         "What does trimming do to captions that may be missed for their length?",
