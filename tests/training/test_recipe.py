@@ -85,6 +85,9 @@ def test_what_is_wrong_is_said_with_its_place(recipe_file: Path, change: str, se
     assert sentence in str(caught.value)
 
 
+TOWERS = ("data.features=null", "backbone.model=builtin")
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -98,7 +101,11 @@ def test_what_is_wrong_is_said_with_its_place(recipe_file: Path, change: str, se
         (["members.only=3"], "members.only is 3, and members.count is 2: give one of 1 to 2."),
         (["members.only=0"], "members.only is 0; it must be 1 or more."),
         (["members.at_once=3"], "members.at_once is 3, and members.count is 2: give no more"),
-        (["members={}", "data.features=null", "backbone.model=builtin"], "members learn from features computed once"),
+        (["members.fusion=learned", *TOWERS], "each member has an encoder of its own: leave them out, and fuse"),
+        (["members.standardise=true", *TOWERS], "each member has an encoder of its own: leave them out, and fuse"),
+        (["members={form: heads, fusion: uniform}", *TOWERS], "leave them out, and fuse the members' scores"),
+        (["members={at_once: 2}", *TOWERS], "members with a backbone are trained one after the other"),
+        (["members={only: 1, begin: full}", *TOWERS], "that all members begin with: set members.only to null"),
         (["members={}", "loop.devices=2"], "members are trained on one device each"),
         (["members.fusion=learned", "data.validation=null"], "look at the scores of a validation split"),
         (["members.standardise=true", "data.validation=null"], "look at the scores of a validation split"),

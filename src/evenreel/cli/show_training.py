@@ -2,44 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
+
+from rich.console import Console
 
 from evenreel.checkpoint.architecture import Encodings, encodings
 from evenreel.cli.show import console, list_clips_aside, print_json, safe
-from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, clips_note, validation_figures
+from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.library.report import count
-from evenreel.training.material import Loaded
+from evenreel.training.recipe import Recipe
 from evenreel.training.run import Trained
 from evenreel.training.start_share import mixed_words
+from evenreel.training.tower_members import score_weights
 
 MANY = 10
 
 
-def show_training(folder: Path, loaded: Loaded, trained: Trained, as_json: bool) -> None:
+def show_training(run: FinishedRun, as_json: bool) -> None:
     """Print how a run ended.
 
     Args:
-        folder: of the run.
-        loaded: what it learned from.
-        trained: what it made.
+        run: that is over.
         as_json: for a program and not for a person.
     """
     if as_json:
-        print_json(_result(folder, loaded, trained))
+        print_json(_result(run))
         return
     out = console()
-    for line in _lines(folder, loaded, trained):
+    for line in _lines(run):
         out.print(line)
-    for use in loaded.uses:
+    _show_notices(out, run)
+
+
+def show_tower_members(folder: Path, recipe: Recipe, members: Sequence[FinishedRun], as_json: bool) -> None:
+    """Print how members with an encoder each ended, and the commands that search with all of them.
+
+    Args:
+        folder: of the whole.
+        recipe: with members.
+        members: the runs, in their order.
+        as_json: for a program and not for a person.
+    """
+    weights = score_weights(recipe, [run.trained for run in members])
+    if as_json:
+        told = [{**_result(run), "weight": weight} for run, weight in zip(members, weights, strict=True)]
+        print_json({"folder": str(folder), "members": told})
+        return
+    out = console()
+    for run in members:
+        for line in _lines(run):
+            out.print(line)
+    out.print(f"{len(members)} members, each with features of its own. To search with all of them:")
+    for number, run in enumerate(members, start=1):
+        checkpoint, features = quote(str(run.folder / CHECKPOINT)), f"FEATURES-{number}"
+        command = "" if run.about is None else run.about.features_command.replace("CHECKPOINT", checkpoint)
+        out.print(f"  {safe(command)} --out {features}")
+        out.print(
+            f"  {safe(f'evenreel score {checkpoint} CORPUS --features {features} --split test')} --out {number}.npz"
+        )
+    files = " ".join(f"{number}.npz" for number in range(1, len(members) + 1))
+    given = " ".join(f"--weight {weight!r}" for weight in weights)
+    out.print(f"  evenreel fuse {files} --by sum {given} --out fused.npz")
+    _show_notices(out, members[0])
+
+
+def _show_notices(out: Console, run: FinishedRun) -> None:
+    """What the model knows of other splits, and what was set aside."""
+    for use in run.loaded.uses:
         out.print(f"[yellow]It was trained with {safe(use)}[/]: its scores say so, wherever they are shown.")
-    if loaded.set_aside:
-        out.print(f"[yellow]Set aside: {count(len(loaded.set_aside), 'clip')}[/], all in {safe(folder / SET_ASIDE)}")
-    list_clips_aside(out, loaded.set_aside[:MANY])
+    aside = run.loaded.set_aside
+    if aside:
+        out.print(f"[yellow]Set aside: {count(len(aside), 'clip')}[/], all in {safe(run.folder / SET_ASIDE)}")
+    list_clips_aside(out, aside[:MANY])
 
 
-def _lines(folder: Path, loaded: Loaded, trained: Trained) -> Iterator[str]:
+def _lines(run: FinishedRun) -> Iterator[str]:
+    folder, loaded, trained = run.folder, run.loaded, run.trained
     yield f"Trained in {safe(folder)}: {_weights(trained)}."
     for note in clips_note(loaded, trained):
         yield f"  {safe(note)}"
@@ -81,8 +122,9 @@ def _figures(measured: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.1f}" for name, value in measured.items())
 
 
-def _result(folder: Path, loaded: Loaded, trained: Trained) -> dict[str, Any]:
+def _result(run: FinishedRun) -> dict[str, Any]:
     """The same as plain data."""
+    folder, loaded, trained = run.folder, run.loaded, run.trained
     return {
         "folder": str(folder),
         "checkpoint": str(folder / CHECKPOINT),

@@ -16,7 +16,9 @@ from evenreel.cli.options import JsonOption
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from evenreel.cli.training_files import FinishedRun
     from evenreel.training.milestones import Watch
+    from evenreel.training.recipe import Recipe
 
 RUNS = Path("runs")
 
@@ -32,34 +34,71 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
-    from evenreel.cli.show_training import show_training
-    from evenreel.cli.training_files import write_results
-    from evenreel.cli.waiting import share_bar
+    from evenreel.cli.show_training import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
-    from evenreel.studies.selection import SelectionMeasure, higher_is_better
-    from evenreel.training.material import load_material
-    from evenreel.training.members import train_recipe_held
+    from evenreel.studies.selection import higher_is_better
     from evenreel.training.recipe_files import find_recipe, load_recipe
-    from evenreel.training.run import Outside
-    from evenreel.training.run_folder import CLIPS_READ, held, writing
+    from evenreel.training.run_folder import CLIPS_READ, held
+    from evenreel.training.tower_members import has_tower_members
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     usable_device(chosen.loop.device, "float32")
-    better = higher_is_better(chosen)
+    higher_is_better(chosen)  # refuses a metric that cannot select
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
-    with held(folder, chosen, resume=resume):
-        with share_bar("reading the clips") as progress:
-            loaded = load_material(chosen, progress, folder / CLIPS_READ)
-        measure = None if loaded.validation is None else SelectionMeasure(chosen.selection, loaded.validation)
-        with _step_bar(shown=not as_json) as watch:
-            outside = Outside(measure, better, watch)
-            trained = train_recipe_held(chosen, loaded.material, folder, outside)
-        if trained.first:  # Lightning runs this command once for each device
-            with writing(folder):
-                write_results(folder, chosen, loaded, trained)
-            show_training(folder, loaded, trained, as_json)
-    if loaded.set_aside and trained.first:  # another status than 0 of the others would count as a crash
-        raise typer.Exit(EXIT_SET_ASIDE)
+    with held(folder, chosen, resume=resume), _step_bar(shown=not as_json) as watch:
+        if has_tower_members(chosen):
+            done = _tower_members(chosen, folder, watch)
+            show_tower_members(folder, chosen, done, as_json)
+        else:
+            done = [_trained(chosen, folder, folder / CLIPS_READ, watch)]
+            if done[0].trained.first:
+                show_training(done[0], as_json)
+    if any(run.loaded.set_aside and run.trained.first for run in done):  # another status than 0 of the others would
+        raise typer.Exit(EXIT_SET_ASIDE)  # count as a crash
+
+
+def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> FinishedRun:
+    """Train by a recipe in a folder that is held, and write down what came of it.
+
+    Args:
+        recipe: for one checkpoint.
+        folder: of the run.
+        clips_read: file that remembers which clips can be read.
+        watch: told of every step.
+    """
+    from evenreel.cli.training_files import FinishedRun, write_results
+    from evenreel.cli.waiting import share_bar
+    from evenreel.studies.selection import SelectionMeasure, higher_is_better
+    from evenreel.training.material import load_material
+    from evenreel.training.members import train_recipe_held
+    from evenreel.training.run import Outside
+    from evenreel.training.run_folder import writing
+
+    with share_bar("reading the clips") as progress:
+        loaded = load_material(recipe, progress, clips_read)
+    measure = None if loaded.validation is None else SelectionMeasure(recipe.selection, loaded.validation)
+    outside = Outside(measure, higher_is_better(recipe), watch)
+    trained = train_recipe_held(recipe, loaded.material, folder, outside)
+    if not trained.first:  # Lightning runs this command once for each device
+        return FinishedRun(folder, loaded, trained)
+    with writing(folder):
+        return FinishedRun(folder, loaded, trained, write_results(folder, recipe, loaded, trained))
+
+
+def _tower_members(recipe: Recipe, folder: Path, watch: Watch) -> list[FinishedRun]:
+    """Train each member in a folder of its own; a run that is over is only read. Gives the members alone."""
+    from evenreel.cli.training_files import CHECKPOINT
+    from evenreel.training.member_runs import ALL
+    from evenreel.training.run_folder import CLIPS_READ, MEMBERS, held
+    from evenreel.training.tower_members import begun_with, tower_member_recipes
+
+    done = {}
+    for name, one in tower_member_recipes(recipe).items():
+        own = begun_with(one, folder / MEMBERS / ALL / CHECKPOINT) if ALL in done else one
+        place = folder / MEMBERS / name
+        with held(place, own, resume=True):
+            done[name] = _trained(own, place, folder / CLIPS_READ, watch)
+    return [run for name, run in done.items() if name != ALL]
 
 
 @contextlib.contextmanager

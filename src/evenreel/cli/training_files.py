@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import cast
 
@@ -32,8 +32,28 @@ CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"
 _VALIDATION = "validation/"
 
 
-def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained) -> None:
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that is over.
+
+    Attributes:
+        folder: of the run.
+        loaded: what it learned from.
+        trained: what it made.
+        about: what its checkpoint says of it; None on devices but the first, which write none.
+    """
+
+    folder: Path
+    loaded: Loaded
+    trained: Trained
+    about: About | None = None
+
+
+def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
     """Write the checkpoint, the page and the table of what was set aside into the folder of a run.
+
+    Returns:
+        What the checkpoint says of itself.
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
@@ -41,7 +61,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
     """
     towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
     pretrained = Pretrained(trained.matcher, trained.spec, _about(recipe, loaded, trained))
-    save_pretrained(folder / CHECKPOINT, pretrained, towers)
+    about = save_pretrained(folder / CHECKPOINT, pretrained, towers).about
     write_page(training_page(recipe.name, _lead(recipe, trained), _curves(folder), recipe_text(recipe)), folder / PAGE)
     if loaded.set_aside:
         table = io.StringIO()
@@ -49,6 +69,7 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
         rows.writerow([one.name for one in fields(ClipAside)])
         rows.writerows(map(as_cell, astuple(one)) for one in loaded.set_aside)
         write_durably(folder / SET_ASIDE, table.getvalue().encode("utf-8", "backslashreplace"))
+    return about
 
 
 def validation_figures(trained: Trained) -> dict[str, float]:

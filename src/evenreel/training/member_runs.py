@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import CorpusError
-from evenreel.training.examples import FeatureExamples
 from evenreel.training.milestones import Plan, plan_of
 from evenreel.training.recipe import Members, Recipe
 from evenreel.training.run import Material, Outside, Trained, train_held
@@ -126,7 +125,7 @@ def _with_shares(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> li
 
 def _part(material: Material, kept: NDArray[np.bool_]) -> Material:
     """Some of the pairs; the model is selected on all that it is otherwise."""
-    examples = cast("FeatureExamples", material.examples)  # a recipe with members has no other
+    examples = cast("Any", material.examples)  # features, or pixels
     return replace(material, examples=replace(examples, pairs=taken(examples.pairs, kept)))
 
 

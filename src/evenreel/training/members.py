@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from evenreel.checkpoint.architecture import build, module
-from evenreel.training.examples import FeatureExamples
+from evenreel.errors import UsageError
 from evenreel.training.fused import ensemble_of, with_weighed_heads
 from evenreel.training.member_runs import Run, seeded_runs, stratum_runs, whole_run
 from evenreel.training.milestones import Watch
@@ -60,6 +60,11 @@ def train_recipe_held(recipe: Recipe, material: Material, folder: Path, outside:
         return train_held(recipe, material, folder, outside)
     if members.form == "heads":
         return _train_heads(recipe, members, material, folder, outside)
+    if material.towers is not None and members.only is None:
+        raise UsageError(
+            "Members with a backbone have an encoder each, so they become no single matcher: train them one by one, by "
+            "the recipes of `evenreel.training.tower_members`."
+        )
     runs, strata = (
         (seeded_runs(recipe, members, material), ())
         if members.by == "seed"
@@ -100,7 +105,7 @@ def _begun_with(trained: Trained, runs: Sequence[Run]) -> list[Run]:
 
 def _train_heads(recipe: Recipe, members: Members, material: Material, folder: Path, outside: Outside) -> Trained:
     """One training of a matcher with a head for each stratum."""
-    examples, lengths = cast("FeatureExamples", material.examples), known(material.lengths)
+    examples, lengths = cast("Any", material.examples), known(material.lengths)  # features, or pixels
     numbers = divided(examples.pairs, lengths, members, recipe.loop.seed)
     examples = replace(examples, pairs=replace(examples.pairs, strata=numbers))
     material = _with_fresh_heads(recipe, replace(material, examples=examples))

@@ -82,10 +82,7 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
     if members.at_once > members.count:
         yield f"members.at_once is {members.at_once}, and members.count is {members.count}: give no more than that."
     if recipe.backbone is not None:
-        yield (
-            "members learn from features computed once, or each of them would have an encoder of its own: give "
-            "data.features, and set backbone to null."
-        )
+        yield from _wrong_beside_towers(members)
     if recipe.loop.devices > 1:
         yield "members are trained on one device each: set loop.devices to 1; members.at_once trains several at a time."
     if not selects(recipe) and (members.fusion == "learned" or members.standardise):
@@ -96,6 +93,22 @@ def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
     yield from _wrong_division(members)
     if members.form == "heads":
         yield from _wrong_heads(members)
+
+
+def _wrong_beside_towers(members: Members) -> Iterator[str]:
+    """What members cannot do that each have an encoder of their own, whose scores are added afterwards."""
+    if members.fusion == "learned" or members.standardise or (members.form == "heads" and members.fusion != "prior"):
+        yield (
+            "members.fusion and members.standardise look at the scores of features computed once, and with a backbone "
+            "each member has an encoder of its own: leave them out, and fuse the members' scores (`evenreel fuse`)."
+        )
+    if members.at_once > 1:
+        yield "members with a backbone are trained one after the other: set members.at_once to 1."
+    if members.only is not None and members.begin == "full":
+        yield (
+            "members.begin=full trains on all clips first, with a backbone in a run of its own that all members begin "
+            "with: set members.only to null."
+        )
 
 
 def _wrong_division(members: Members) -> Iterator[str]:
