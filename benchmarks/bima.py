@@ -17,13 +17,16 @@ steps each:
 - bima, own elements: elements are mined from the captions that are learned from, which name no background; in all
   other rows from captions of 4,000 other scenes that name colour, shape, activity and background, as the paper mines
   them from large collections;
-- bima as printed: attention without residual, so that frames become mixtures of elements (equation 6).
+- bima, no residual: attention as equation 6 prints it, so that frames become mixtures of elements. Losses stay means
+  over words, and the divergence that of the bias alone, where the paper prints sums and z.
 
 The others are not in the paper: elements alone, row 4 with its own elements and without residual; style removed, `wti`
 on captions whose style is taken off (`evenreel perturb --edit style-removed`) in training and in search, and bima,
 style removed; what is half way, which keeps the mean of its first and its last weights
 (`selection.start_share: 0.5`); and bima, apart, whose bias is kept from saying what the content says
-(`matcher.settings.lambda_orth: 1`), with the same two rows of its bias.
+(`matcher.settings.lambda_orth: 1`), with the same two rows of its bias. Two rows say where the gap comes from: wti, no
+adapter, which is trained on features as they are; and no training, the cosine of captions and mean frames as the
+encoder has them.
 
 R@1 is the share of captions whose first clip shows all that is named, mAP the mean average precision of such clips. The
 share of the gap that is closed is (row - baseline) / (oracle - baseline), with Fieller's interval over the seeds;
@@ -75,6 +78,7 @@ from evenreel.language.style import restyled
 from evenreel.language.taggers import load_tagger
 from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.registry import build_matcher
 from evenreel.matchers.scoring import encode_videos, matcher_scores
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.captions import caption
@@ -107,12 +111,16 @@ class Row:
         own: whether its elements are mined from the captions that it learns from.
         bare: whether captions are read without their style, in training and in search.
         half_way: whether the mean of the first and the last weights is kept.
+        adapter: whether features go through an adapter that learns too.
+        learns: whether it is trained at all; else it is the mean of the frames, as the encoder has them.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     own: bool = False
     bare: bool = False
     half_way: bool = False
+    adapter: bool = True
+    learns: bool = True
 
 
 ROWS: dict[str, Row] = {
@@ -124,7 +132,7 @@ ROWS: dict[str, Row] = {
     "content": Row(OFF | {"disentangle": True}),
     BIMA: Row(),
     "bima, own elements": Row(own=True),
-    "bima as printed": Row({"residual": False}),
+    "bima, no residual": Row({"residual": False}),
     "elements alone": Row(ALONE, own=True),
     "style removed": Row(OFF, bare=True),
     "bima, style removed": Row(bare=True),
@@ -132,6 +140,8 @@ ROWS: dict[str, Row] = {
     "elements alone, half way": Row(ALONE, own=True, half_way=True),
     "bima, half way": Row(half_way=True),
     APART: Row({"lambda_orth": 1.0}),
+    "wti, no adapter": Row(OFF, adapter=False),
+    "no training": Row(OFF, learns=False),
 }
 MAIN, MAP, LEARNED, ENCODED = "R@1", "mAP", "training", "encoding"
 IN_CONTENT, IN_BIAS = "annotator in content", "annotator in bias"
@@ -236,6 +246,8 @@ def rows_of_run(run: Run, learned: Split, test: Split, encoder: Encoder) -> Rows
 
 def trained(run: Run, learned: Split, encoder: Encoder) -> Matcher:
     """The matcher of a row after its last step."""
+    if not ROWS[run.row].learns:
+        return build_matcher("mean_pool", learned.videos.frames.shape[-1], {})
     pairs = pairs_of(learned.corpus, learned.texts.ids, learned.videos.ids)
     examples = FeatureExamples(pairs, learned.texts, learned.videos)
     dictionary = mine(learned.corpus.captions["text"].to_list()) if ROWS[run.row].own else world_elements()
@@ -254,7 +266,8 @@ def recipe_for(run: Run, elements: Path, lacking: Sequence[str]) -> Recipe:
         **{f"use_{kind}": False for kind in lacking},
     }
     selection = replace(plain.selection, start_share=0.5 if ROWS[run.row].half_way else 0.0)
-    return replace(plain, matcher=MatcherChoice("bima", settings), selection=selection)
+    adapter = plain.adapter if ROWS[run.row].adapter else None
+    return replace(plain, matcher=MatcherChoice("bima", settings), adapter=adapter, selection=selection)
 
 
 def without_style(split: Split, encoder: Encoder) -> Split:

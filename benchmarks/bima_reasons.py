@@ -2,8 +2,9 @@
 
     python -m benchmarks.bima_reasons [--seed 0] [--steps 500] [--clips 1500]
 
-For the planted visual bias at strength 0.9: how many of the 20 entities of a test clip name its shape and its
-background, and in how many clips some do. For both biases, after a training of the row `content` of
+For the planted visual bias at strength 0.9: how many of the 20 entities and of the 20 activities of a test clip name
+its shape and its background, in how many clips some do and in how many the first does; and g of equation 4, with which
+an entity enters the element whose activity enters with 1. For both biases, after a training of the row `content` of
 `benchmarks/bima.py`: the cosine of content and mu of the bias of a word, each less its mean over words, over 800
 training captions; R@1 with mu in place of the content, and with mu of heads of random weights, which know nothing.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,12 +29,15 @@ from evenreel.matchers.bima import Bima, Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.vocabulary import words_for
+from evenreel.similarity.scene_elements import balance
 from evenreel.types import Encoder
 
 KAPPA = 20
 CAPTIONS = 800
 HEADS = 4
 BIASES: tuple[BiasName, ...] = ("visual", "textual")
+Kind = Literal["entities", "activities"]
+KINDS: tuple[Kind, ...] = ("entities", "activities")
 
 
 def main() -> None:
@@ -48,25 +53,38 @@ def main() -> None:
         plan = plan_corpus(bias, STRENGTH, asked.clips, asked.seed)
         learned, test = (split_of(plan, split, encoder) for split in ("train", "test"))
         if bias == "visual":
-            for attribute in ("shape", "background"):
-                print(chosen(attribute, test, encoder))
+            for kind in KINDS:
+                for attribute in ("shape", "background"):
+                    print(chosen(kind, attribute, test, encoder))
+            print(weights_of(test, encoder))
         matcher = trained(Run(bias, asked.seed, STRENGTH, "content", asked.clips, asked.steps), learned, encoder)
         print(f"{bias}: {held(matcher, learned, test)}", flush=True)
 
 
-def chosen(attribute: str, test: Split, encoder: Encoder) -> str:
-    """How many of the entities of clips name this of them."""
+def chosen(kind: Kind, attribute: str, test: Split, encoder: Encoder) -> str:
+    """How many of the entities, or activities, of clips name this of them."""
     elements = embed(world_elements(), encoder)
     found = top_elements(test.videos, elements, KAPPA)
     shown = dict(zip(*(test.corpus.clips[column] for column in ("clip_id", attribute)), strict=True))
-    phrases = elements.dictionary.entities
+    phrases: Sequence[str] = getattr(elements.dictionary, kind)
     naming = {value: np.array([named(one, attribute, value) for one in phrases]) for value in {*shown.values()}}
-    shares = [naming[shown[clip]][places].mean() for clip, places in zip(found.clip_ids, found.entities, strict=True)]
+    rows = [naming[shown[clip]][places] for clip, places in zip(found.clip_ids, getattr(found, kind), strict=True)]
     of_all = np.mean([naming[value].mean() for value in shown.values()])
+    said = np.array(rows)
     return (
-        f"{100 * np.mean(shares):.1f} % of the {KAPPA} entities of a clip name its {attribute}, {100 * of_all:.1f} % "
-        f"of the dictionary's {len(phrases)}; in {100 * np.mean(np.array(shares) > 0):.1f} % of the clips some do"
+        f"{100 * said.mean():.1f} % of the {KAPPA} {kind} of a clip name its {attribute}, {100 * of_all:.1f} % of the "
+        f"dictionary's {len(phrases)}; in {100 * said.any(1).mean():.1f} % of the clips some do, in "
+        f"{100 * said[:, 0].mean():.1f} % the first"
     )
+
+
+def weights_of(test: Split, encoder: Encoder) -> str:
+    """G of the elements of clips, by equation 4."""
+    elements = embed(world_elements(), encoder)
+    found = top_elements(test.videos, elements, KAPPA)
+    vectors = [torch.from_numpy(getattr(elements, kind)[getattr(found, kind)]).float() for kind in KINDS]
+    g = balance(*vectors)
+    return f"g, the weight of an entity beside its activity's 1: {g.mean():.2f}, {g.min():.2f} to {g.max():.2f}"
 
 
 def named(phrase: str, attribute: str, value: str) -> bool:
