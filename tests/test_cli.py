@@ -243,6 +243,9 @@ def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(place: Path
     assert done.stderr.count("\n") == 1
     for words in ("openai/clip-vit-base-patch32", "--model builtin", "--no-vision"):
         assert words in done.stderr
+    assert not (tmp_path / "library").exists()
+    searched = here("search", "tram", "--library", tmp_path / "library")
+    assert (searched.returncode, "There is no library at" in searched.stderr) == (1, True)
 
 
 def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:

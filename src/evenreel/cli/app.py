@@ -55,7 +55,7 @@ from evenreel.config import (
     IndexSettings,
     default_library,
 )
-from evenreel.errors import UsageError
+from evenreel.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
@@ -211,6 +211,7 @@ def search(
     """Find clips, each with its best moment and the reason."""
     from evenreel.cli.show import show_result
     from evenreel.library import open_library
+    from evenreel.library.stats import empty_sentence
 
     if (query is None) == (image is None):
         raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
@@ -231,6 +232,8 @@ def search(
             found = opened.search(
                 query or "", k, where, rerank=matcher, rerank_depth=rerank_depth, neutral_source=neutral_source
             )
+        if not found.hits and not (held := opened.stats()).files:
+            raise LibraryError(empty_sentence(held))
     show_result(found, as_json, others=everything)
 
 

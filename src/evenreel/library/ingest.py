@@ -21,11 +21,12 @@ from evenreel.features.progress import NoProgress, Progress, SetAside
 from evenreel.features.shards import Shard, tidy_shards
 from evenreel.library import catalog
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
+from evenreel.library.first_run import taken_back_if_empty
 from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
 from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
-from evenreel.library.report import IndexReport
+from evenreel.library.report import IndexReport, count
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
 from evenreel.media.content import stamp, watched_digest
@@ -54,7 +55,8 @@ def index_folders(
         metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
 
     Raises:
-        LibraryError: the library cannot be written, belongs to another model, or a disk has vanished.
+        LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
+            disk has vanished.
         EncoderError: the model cannot be had.
         UsageError: a metadata table that was named or the sampling rule is wrong, or an argument is of the wrong kind.
     """
@@ -63,7 +65,10 @@ def index_folders(
     settings = settings or IndexSettings()
     found = scan(_paths(places, "places"))
     known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
-    with library_lock(library):
+    if not found.files and not (library / catalog.CATALOG).exists():
+        raise LibraryError(_no_video(found))
+    folder_is_new = not library.exists()
+    with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
         try:
             store = Store(library, connection, known.rows)
@@ -73,6 +78,16 @@ def index_folders(
             raise closing_error(library, error) from error
         finally:
             connection.close()
+
+
+def _no_video(found: Scan) -> str:
+    """The sentence for folders that no library is made of."""
+    parts = [count(found.other_files, "other file"), count(found.links, "link")]
+    passed = " and ".join(part for part in parts if not part.startswith("0 "))
+    were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
+    over = f" ({passed} {were} passed over)" if passed else ""
+    folders = ", ".join(map(catalog.printable, found.roots))
+    return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
 
 
 def _paths(given: object, name: str) -> list[Path]:
@@ -155,8 +170,6 @@ class IndexJob:
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
             return
-        if self._model:
-            self._model.start()
         self._progress.begin(len(work))
         self._pool.run(work)
 
@@ -244,6 +257,9 @@ class IndexJob:
         self._progress.file_done(file.path)
 
     def _count_frame(self) -> None:
+        """A frame is there, so there is a video, and the model is wanted if it was not before."""
+        if self._model:
+            self._model.start()
         with self._report_lock:
             self._report.frames += 1
         self._progress.frame()

@@ -27,12 +27,19 @@ class ModelInUse:
         self._loaded: Future[Encoder] | None = None
 
     def start(self) -> None:
-        """Begin to load in the background; called again, do nothing."""
+        """Begin to load in the background; called again, only say whether that has failed.
+
+        Raises:
+            EncoderError: the model cannot be had.
+            LibraryError: the library was made with another.
+        """
         with self._starting:
             if self._loaded is None:
                 loader = ThreadPoolExecutor(1, thread_name_prefix="model")
                 self._loaded = loader.submit(self._load)
                 loader.shutdown(wait=False)
+        if self._loaded.done():
+            self._loaded.result()
 
     def encoder(self) -> Encoder:
         """The model, waited for.

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from evenreel.library.neutral import Neutral
     from evenreel.library.rerank import Reranker
 
+EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
+
 Answer = TypeVar("Answer")
 
 OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
@@ -83,6 +85,8 @@ class Searcher:
             LibraryError: the library is damaged, or does not belong to the encoder.
             EncoderError: the encoder gave no usable vector.
         """
+        if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
+            return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
         asked, notices = understand(query, None if query.text is None else self._encoder())
         return self._at_one_moment(lambda: self._fitting(asked, notices))
 

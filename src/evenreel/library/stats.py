@@ -10,6 +10,7 @@ from typing import Any
 
 from evenreel.features.progress import SetAside
 from evenreel.library import catalog
+from evenreel.library.report import count
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,20 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         ),
         with_elements=_with_elements(connection),
     )
+
+
+def empty_sentence(stats: LibraryStats) -> str:
+    """Why nothing can be found in a library without an indexed file, and what to do about it."""
+    found = []
+    if aside := len(stats.set_aside):
+        found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} set aside")
+    if stats.missing:
+        found.append(f"{count(stats.missing, 'file')} {'is' if stats.missing == 1 else 'are'} missing")
+    why, remedy = " and ".join(found), f"evenreel info --library {stats.library} says which and why."
+    if not found:
+        why = "no video has been indexed into it yet"
+        remedy = f"run evenreel index FOLDER --library {stats.library}."
+    return f"The library {stats.library} is empty: {why}; {remedy}"
 
 
 def _with_elements(connection: sqlite3.Connection) -> int | None:
