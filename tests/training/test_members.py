@@ -29,7 +29,14 @@ from evenreel.training.run import Material, Outside, Trained, train
 from evenreel.training.run_folder import LAST, METRICS
 from evenreel.training.strata import Lengths, described, divided, sizes, taken
 from evenreel.types import RoleGraph, RoleNode
-from tests.training.small_material import DIMENSION, recall_at_1, small_examples, small_material, small_recipe
+from tests.training.small_material import (
+    DIMENSION,
+    recall_at_1,
+    small_examples,
+    small_material,
+    small_recipe,
+    tower_material,
+)
 from tests.training.train_once import PRELOADED, start
 
 CLIPS = 32
@@ -310,6 +317,15 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the measure cannot be sent to one"):
         outside = Outside(lambda scores: {**recall_at_1(scores)})
         train_recipe(small_recipe(members={"at_once": 2}), long_material(), tmp_path / "local", outside)
+
+
+def test_members_over_towers_are_not_taken_for_one_matcher(clip_folder: Path, tmp_path: Path) -> None:
+    """Whoever calls from Python would get towers that every member has trained further."""
+    recipe = small_recipe(
+        members={"by": "seed"}, adapter=None, data={"features": None}, backbone={"model": str(clip_folder)}
+    )
+    with pytest.raises(UsageError, match="have an encoder each, so they become no single matcher: train them one by"):
+        train_recipe(recipe, tower_material(clip_folder), tmp_path / "run")
 
 
 def run(folder: Path, changes: Changes, resume: bool = False, killed_after: int | None = None) -> None:
