@@ -30,6 +30,7 @@ class VideoInfo:
 
     `duration_s` is the length that the container claims where its packets bear that out, else theirs. `frame_count` is
     the container's claim, None where it makes none; where the length was wrong, or is not told, it is counted.
+    `starts_s` is what the file's own clock shows when ours is at 0, which players that do not count from 0 show too.
     """
 
     container: str
@@ -41,6 +42,7 @@ class VideoInfo:
     fps: float | None
     rotation: int = 0
     notes: tuple[str, ...] = ()
+    starts_s: float = 0.0
 
 
 @dataclass(frozen=True)

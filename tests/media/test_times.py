@@ -126,6 +126,8 @@ def test_hazard_13_a_file_that_starts_at_two_hours_is_as_long_as_its_frames(
     seen = look(path, limits=limits)
     assert seen == Seen(seen.duration_s, seen.frame_count, tuple((float(k), FPS * k) for k in range(SECONDS)), ())
     assert seen.duration_s == pytest.approx(20, abs=1e-6)
+    info = probe(path)
+    assert (info.fps, info.starts_s) == (pytest.approx(FPS), pytest.approx(start_s, abs=0.1))
     assert look(path, "4 midpoints").frames == look(source, "4 midpoints").frames
     assert look(path, "every 7 s").frames == look(source, "every 7 s").frames
 

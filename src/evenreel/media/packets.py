@@ -120,6 +120,16 @@ def usual_duration(stream: VideoStream) -> int:
     return max(1, round(1 / (rate * time_base_of(stream))))
 
 
+def mean_rate(stream: VideoStream) -> float | None:
+    """Frames a second; None where nothing tells.
+
+    FFmpeg's mean is 1,000 for some of 25 that start late; what it guesses is then right.
+    """
+    mean, usual = stream.average_rate, stream.guessed_rate
+    rate = usual if mean and usual and mean > 2 * usual else mean
+    return float(rate) if rate else None
+
+
 def time_base_of(stream: VideoStream) -> Fraction:
     """Seconds of one unit of the stream's timestamps."""
     return stream.time_base or Fraction(1, 1000)

@@ -44,6 +44,11 @@ class Clock:
         self._first, self._time_base = first, time_base
         self.offset_s = offset_s
 
+    @property
+    def starts_s(self) -> float:
+        """What the file's own clock shows at zero; 0 where that is negative, as players count from 0 then."""
+        return max(0.0, float(self._first * self._time_base) - self.offset_s)
+
     def seconds(self, timestamp: int) -> float:
         """The time at which a frame comes on screen."""
         return self.offset_s + float((timestamp - self._first) * self._time_base)

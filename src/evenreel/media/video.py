@@ -15,7 +15,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media.allowlist import CONTAINER_NAMES
 from evenreel.media.opening import FFMPEG_ERRORS, check_size, open_container
-from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, presentation_times
+from evenreel.media.packets import JOINABLE, Demuxer, UnsafeSkipError, mean_rate, presentation_times
 from evenreel.media.picture import PictureMaker, orientation_of, shown_size
 from evenreel.media.sampling import SamplingRule, TimeRule
 from evenreel.media.source import Source
@@ -112,9 +112,10 @@ class Video:
             height=height,
             duration_s=extent.end_s,
             frame_count=extent.frame_count or stream.frames or None,
-            fps=float(stream.average_rate) if stream.average_rate else None,
+            fps=mean_rate(stream),
             rotation=orientation_of(self._source.first_frame).degrees,
             notes=tuple(self.notes),
+            starts_s=self._source.clock.starts_s,
         )
 
     def frames(self, rule: SamplingRule) -> Iterator[Frame]:

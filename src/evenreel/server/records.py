@@ -180,6 +180,7 @@ class Clip(BaseModel):
     metadata: dict[str, MetadataValue]
     media: str
     media_type: str
+    starts_s: float
     preview_part_s: float
 
 

@@ -139,7 +139,9 @@ class Api:
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """A clip with its files, its signs and what was noted about it."""
-        return answers.clip_answer(await self._desk.ask(lambda library: library.clip(clip_id)))
+        return await self._desk.ask(
+            lambda library: answers.clip_answer(library.clip(clip_id), library.starts_s(clip_id))
+        )
 
     async def media(self, clip_id: ClipId) -> Response:
         """The file as it is, for a player."""

@@ -15,7 +15,7 @@
  * @typedef {{clip_id: string, name: string, files: {name: string, folder: string, state: string}[],
  *   duration_s: number | null, container: string, codec: string, width: number, height: number, fps: number | null,
  *   moments: number, signs: Sign[], elements: SceneElement[], notes: string[], metadata: Record<string, any>,
- *   media: string, media_type: string, preview_part_s: number}} Clip
+ *   media: string, media_type: string, starts_s: number, preview_part_s: number}} Clip
  * @typedef {{column: string, label: string, values: {value: any, clips: number}[], low: number | null,
  *   high: number | null}} Facet
  */

@@ -6,6 +6,8 @@ import { preview, refusal, stillAddress } from "./api.js";
 const PREVIEW_NOTE = "A small silent preview, because this browser cannot show the original.";
 const STILL_NOTE = "This browser cannot play the clip; this is its picture at the time.";
 const STILL_WIDTH_PX = 1280;
+const SOON_S = 0.25;
+const SHORT_BY_S = 1;
 
 /** Containers that browsers deny and yet play, where they know the codec. */
 const ALSO_PLAYED = /^video\/(quicktime|x-matroska)/;
@@ -125,13 +127,12 @@ export class Playback {
   #original() {
     this.mode = "original";
     this.listener.waiting("Loading…");
-    this.video.src = `${this.clip.media}#t=${this.wanted}`;
+    this.video.src = this.clip.media + (this.clip.starts_s ? "" : `#t=${this.wanted}`);
   }
 
   #begin() {
     if (!this.playable) return;
-    // Sound without a picture: a codec that the browser lacks in a container that it knows.
-    if (this.mode === "original" && this.video.videoWidth === 0) {
+    if (this.mode === "original" && !this.#understood()) {
       this.#part();
       return;
     }
@@ -140,6 +141,18 @@ export class Playback {
     this.listener.waiting("");
     this.listener.changed();
     if (this.run) this.#play();
+  }
+
+  /** Whether the browser shows pictures, and at times that can be told from ours. */
+  #understood() {
+    // Sound without a picture: a codec that the browser lacks in a container that it knows.
+    if (this.video.videoWidth === 0) return false;
+    // A file that starts late by its own clock is played by that clock where the browser's length reaches to its end.
+    // Else some browsers count from 0 and others stop too soon.
+    const own = this.clip.starts_s;
+    const byOwnClock = this.video.duration > own + this.clip.duration_s - SHORT_BY_S;
+    this.offset = byOwnClock ? -own : 0;
+    return byOwnClock || own < SOON_S;
   }
 
   #play() {
