@@ -13,9 +13,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from evenreel.errors import NotFoundError, UsageError
+from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.features.shards import read_shard, shard_path
 from evenreel.library.catalog import has_elements, load_metadata, loaded_path, printable
 from evenreel.media.content import FileStamp
 from evenreel.types import Element, Metadata, TextHit
@@ -49,6 +51,7 @@ class ClipDetail:
         signs: what is written on screen, in order of time, at most `MAX_SIGNS`; the texts are as they were read.
         metadata: of its first indexed file.
         elements: what it shows, the entities first; empty where the library has no scene dictionary.
+        starts_s: what the file's own clock shows when ours is at 0.
     """
 
     clip_id: str
@@ -65,6 +68,7 @@ class ClipDetail:
     notes: tuple[str, ...]
     metadata: Metadata = field(default_factory=dict)
     elements: tuple[Element, ...] = ()
+    starts_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,13 @@ class ClipMedia:
     files: tuple[Located, ...]
 
 
-def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
-    """All that the catalog has of a clip.
+def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
+    """All that the catalog has of a clip, and from its shard where its own clock begins.
+
+    Args:
+        connection: the catalog.
+        clip_id: the clip.
+        shards: folder of the shards; None where that clock does not matter.
 
     Raises:
         NotFoundError: it has no such clip.
@@ -182,7 +191,15 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str) -> ClipDetail:
         notes=tuple(json.loads(notes)),
         metadata=load_metadata(files[0][3]) if files and files[0][2] == "indexed" else {},
         elements=clip_elements(connection, clip_id),
+        starts_s=_starts_s(shards, clip_id) if shards else 0.0,
     )
+
+
+def _starts_s(shards: Path, clip_id: str) -> float:
+    try:
+        return read_shard(shard_path(shards, clip_id)).info.starts_s
+    except LibraryError:  # nothing of the clip depends on it but how it is played
+        return 0.0
 
 
 def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element, ...]:

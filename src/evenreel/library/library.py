@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
-from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import catalog, contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
 from evenreel.library.filters import Filter, read_filter
@@ -290,16 +289,7 @@ class Library:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
         with self._reading():
-            return contents.clip_detail(self._connection, clip_id)
-
-    def starts_s(self, clip_id: str) -> float:
-        """Seconds that a clip's own clock shows when ours is at 0, for players that do not count from 0.
-
-        It is 0 where the library has no whole shard of the clip.
-        """
-        with contextlib.suppress(LibraryError):
-            return read_shard(shard_path(self.path / catalog.SHARDS, clip_id)).info.starts_s
-        return 0.0
+            return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
     def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> Files:
         """The files that the library knows, also those that were set aside or are gone, by path.

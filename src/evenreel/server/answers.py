@@ -65,8 +65,8 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
     )
 
 
-def clip_answer(detail: contents.ClipDetail, starts_s: float) -> Clip:
-    """A clip of the library, whose own clock starts at a time."""
+def clip_answer(detail: contents.ClipDetail) -> Clip:
+    """A clip of the library."""
     return Clip(
         clip_id=detail.clip_id,
         name=detail.name,
@@ -84,7 +84,7 @@ def clip_answer(detail: contents.ClipDetail, starts_s: float) -> Clip:
         metadata=clean_metadata(detail.metadata),
         media=media_address(detail.clip_id),
         media_type=media_type(detail.container, detail.codec),
-        starts_s=starts_s,
+        starts_s=detail.starts_s,
         preview_part_s=PREVIEW_PART_S,
     )
 

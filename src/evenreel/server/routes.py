@@ -139,9 +139,7 @@ class Api:
 
     async def clip(self, clip_id: ClipId) -> Clip:
         """A clip with its files, its signs and what was noted about it."""
-        return await self._desk.ask(
-            lambda library: answers.clip_answer(library.clip(clip_id), library.starts_s(clip_id))
-        )
+        return answers.clip_answer(await self._desk.ask(lambda library: library.clip(clip_id)))
 
     async def media(self, clip_id: ClipId) -> Response:
         """The file as it is, for a player."""
