@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fastapi import FastAPI
@@ -117,6 +118,23 @@ def test_an_open_file_is_sent_though_its_name_is_anothers_by_now(root: Path) -> 
 
     assert sender(make).get("/").content == b"inside"
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("year", [-1200, 11_476, 300_000])
+def test_a_file_of_a_year_that_http_has_no_word_for_is_sent(
+    root: Path, monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    """Some disks keep any date; this one may not, so what it says is a stub."""
+    path, when_s = root / "trams" / "a.mp4", round((year - 1970) * 365.2425 * 86_400)
+    real = os.stat(path)
+    found = SimpleNamespace(
+        st_mode=real.st_mode, st_size=6, st_mtime=float(when_s), st_mtime_ns=when_s * 10**9, st_ctime_ns=0
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("evenreel.server.media_files.os.fstat", lambda _: found)
+        answer = sender(lambda: OpenedFile(open_beneath(str(root), str(path)), TOLD, READERS)).get("/")
+    assert (answer.status_code, answer.content, answer.headers["content-length"]) == (200, b"inside", "6")
+    assert answer.headers["etag"] == '"content"'
 
 
 @pytest.mark.parametrize("asked", ["bytes=0-1", "bytes=9-", "bytes=x", "bytes=0-1,3-4", "lines=0-1", ""])

@@ -156,6 +156,13 @@ class OpenedFile(RangedFile):
         )
         self.path = cast("os.PathLike[str]", _Again(descriptor))
 
+    def set_stat_headers(self, stat_result: os.stat_result) -> None:
+        """Tell size and date; no date of a year before 1 or after 9999, for which HTTP has no word."""
+        try:
+            super().set_stat_headers(stat_result)
+        except (ValueError, OverflowError):
+            self.headers.setdefault("content-length", str(stat_result.st_size))
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; where it changes on the way, hang up before it is sent whole."""
         by_descriptor = {**scope, "extensions": {}}  # one of them sends a file by its path
