@@ -11,7 +11,7 @@ import torch
 
 from evenreel.encoders.patches import patch_features, patch_grid
 from evenreel.encoders.preprocessing import prepare
-from evenreel.encoders.towers import Towers, load_towers
+from evenreel.encoders.towers import TextFirstTowers, Towers, load_towers
 from evenreel.errors import EncoderError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding
 
@@ -28,7 +28,9 @@ class TowerEncoder:
     Not for two threads at once: it changes its batch size, and its device, when memory runs out.
     """
 
-    def __init__(self, towers: Towers, encoder_id: str, weights_hash: str, batch_size: int = 32) -> None:
+    def __init__(
+        self, towers: Towers | TextFirstTowers, encoder_id: str, weights_hash: str, batch_size: int = 32
+    ) -> None:
         self._towers = towers
         self._encoder_id = encoder_id
         self._weights_hash = weights_hash
@@ -73,7 +75,7 @@ class TowerEncoder:
         """
         _check_pixels(pixels)
         parts = self._in_batches(
-            len(pixels), lambda rows: _unit_rows(self._towers.image_features(_tensor(pixels[rows])), "frame")
+            len(pixels), lambda rows: _unit_rows(self._towers.whole.image_features(_tensor(pixels[rows])), "frame")
         )
         return np.concatenate([np.zeros((0, self.dimension), np.float32), *parts])
 
@@ -97,10 +99,10 @@ class TowerEncoder:
             preprocessing = self._towers.checkpoint.preprocessing
             given = _tensor(pixels[rows]).to(self._towers.device)
             inputs = prepare(given, preprocessing.uncropped if whole else preprocessing)
-            features = patch_features(self._towers, inputs)
+            features = patch_features(self._towers.whole, inputs)
             return _unit_rows(features.flatten(0, 2), "patch").reshape(features.shape)
 
-        none = np.zeros((0, *patch_grid(self._towers), self.dimension), np.float32)
+        none = np.zeros((0, *patch_grid(self._towers.whole), self.dimension), np.float32)
         return np.concatenate([none, *self._in_batches(len(pixels), patches)])
 
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
@@ -133,10 +135,8 @@ class TowerEncoder:
         return [count > self._towers.longest_caption for count in self._towers.token_counts(clean)] if clean else []
 
     def _text_batch(self, tokens: dict[str, torch.Tensor], rows: slice) -> tuple[FloatArray, FloatArray]:
-        masked = "attention_mask" in self._towers.tokenizer.model_input_names  # SigLIP was trained without
-        words, sentence = self._towers.text_features(
-            tokens["input_ids"][rows], tokens["attention_mask"][rows] if masked else None
-        )
+        mask = tokens["attention_mask"][rows] if self._towers.masks_padding else None
+        words, sentence = self._towers.text_features(tokens["input_ids"][rows], mask)
         return words.float().cpu().numpy(), _unit_rows(sentence, "caption")
 
     def _in_batches(self, count: int, work: Callable[[slice], Any]) -> list[Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenreel.encoders.checkpoint import open_checkpoint
+from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.sources import locate
 from evenreel.errors import UsageError
 
@@ -25,6 +23,7 @@ def load_encoder(
     precision: str = "float32",
     revision: str | None = None,
     batch_size: int = 32,
+    text_first: bool = False,
 ) -> TowerEncoder:
     """Load a CLIP or SigLIP checkpoint; only safetensors are read, and no code of the checkpoint is run.
 
@@ -36,6 +35,8 @@ def load_encoder(
         precision: `float32`, `bfloat16`, or `float16` (GPU only): the numbers the towers calculate with.
         revision: commit, branch or tag of a hub id.
         batch_size: frames or captions at a time; it halves by itself where memory does not suffice.
+        text_first: where the model is a CLIP whose text tower can be read without transformers, read that alone, and
+            the rest when the first frame is to be encoded. Features are the same, bit for bit.
 
     Raises:
         UsageError: the call itself is wrong.
@@ -47,26 +48,13 @@ def load_encoder(
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
     encoder_id, folder = locate(name, revision)
     checkpoint = open_checkpoint(folder)
-    with ThreadPoolExecutor(1) as pool, _garbage_left():
+    with ThreadPoolExecutor(1) as pool, garbage_left():
         # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
         digest = pool.submit(checkpoint.digest)
         from evenreel.encoders.encoder import TowerEncoder
-        from evenreel.encoders.towers import load_towers, usable_device
+        from evenreel.encoders.towers import load_towers, open_text_first, usable_device
 
-        towers = load_towers(checkpoint, usable_device(device, precision), precision)
+        place = usable_device(device, precision)
+        text_alone = open_text_first(checkpoint, place, precision) if text_first else None
+        towers = text_alone or load_towers(checkpoint, place, precision)
         return TowerEncoder(towers, encoder_id, digest.result(), batch_size)
-
-
-@contextlib.contextmanager
-def _garbage_left() -> Iterator[None]:
-    """Hold the collector off: it finds nothing in what imports build, and looks through it again and again.
-
-    Importing torch and transformers takes a seventh less processor time without it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -7,11 +7,14 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from evenreel.encoders.checkpoint import Checkpoint
+from evenreel.encoders.clip_text import ClipText, open_clip_text
+from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.preprocessing import prepare
 from evenreel.errors import EncoderError, UsageError
 
@@ -31,6 +34,11 @@ class Towers:
     precision: str
 
     @property
+    def whole(self) -> Towers:
+        """The towers themselves, see `TextFirstTowers.whole`."""
+        return self
+
+    @property
     def dimension(self) -> int:
         """D, the length of a feature."""
         return int(self._text_head.out_features)
@@ -43,6 +51,11 @@ class Towers:
     @property
     def _text_head(self) -> Any:
         return self.model.text_projection if self.checkpoint.family == "clip" else self.model.text_model.head
+
+    @property
+    def masks_padding(self) -> bool:
+        """Whether the text tower is told which tokens are padding; SigLIP was trained without."""
+        return "attention_mask" in self.tokenizer.model_input_names
 
     def image_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(N, 3, H, W) uint8 -> (N, D), of any length."""
@@ -74,18 +87,75 @@ class Towers:
                 return_tensors="pt",
             )
         )
-        # On a GPU such a token would not raise: it would end the whole CUDA context.
-        if tokens["input_ids"].max() >= self.model.config.text_config.vocab_size:
-            raise EncoderError(
-                f"The tokenizer and the weights in {self.checkpoint.folder} do not belong together: it makes "
-                "tokens that the model does not have."
-            )
-        return tokens
+        return _known(tokens, self.model.config.text_config.vocab_size, self.checkpoint)
 
     def token_counts(self, captions: Sequence[str]) -> list[int]:
         """How many tokens captions have before they are cut."""
         ids = self.tokenizer(list(captions), truncation=False, verbose=False)["input_ids"]
         return [len(row) for row in ids]
+
+
+@dataclass(frozen=True)
+class TextFirstTowers:
+    """A CLIP of which only the text tower is there, until a frame is to be encoded; it reads captions as `Towers` do.
+
+    Attributes:
+        checkpoint: where the rest is.
+        text: the tower and its tokenizer.
+        device, precision: where and with what numbers they calculate.
+    """
+
+    checkpoint: Checkpoint
+    text: ClipText
+    device: torch.device
+    precision: str
+    masks_padding = True
+
+    @cached_property
+    def whole(self) -> Towers:
+        """Both towers, read when they are first asked for.
+
+        Raises:
+            EncoderError: they do not fit the configuration or each other.
+        """
+        with garbage_left():
+            return load_towers(self.checkpoint, self.device, self.precision)
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a feature."""
+        return self.text.dimension
+
+    @property
+    def longest_caption(self) -> int:
+        """W, the most tokens that the text tower takes, its own marks included."""
+        return self.text.shape.max_position_embeddings
+
+    def text_features(self, ids: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, W) token ids and mask -> words (N, W, D) and sentence (N, D), of any length."""
+        return self.text.features(ids, torch.ones_like(ids) if mask is None else mask)
+
+    def tokens(self, captions: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Token ids and mask, (Q, W), padded and cut.
+
+        Raises:
+            EncoderError: the tokenizer makes tokens that the tower does not have.
+        """
+        return _known(self.text.tokens(captions), self.text.shape.vocab_size, self.checkpoint)
+
+    def token_counts(self, captions: Sequence[str]) -> list[int]:
+        """How many tokens captions have before they are cut."""
+        return self.text.tokenizer.counts(captions)
+
+
+def _known(tokens: dict[str, torch.Tensor], words: int, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """Tokens, all of which the model has; on a GPU one beyond would not raise but end the whole CUDA context."""
+    if tokens["input_ids"].max() >= words:
+        raise EncoderError(
+            f"The tokenizer and the weights in {checkpoint.folder} do not belong together: it makes tokens that the "
+            "model does not have."
+        )
+    return tokens
 
 
 def usable_device(name: str, precision: str) -> torch.device:
@@ -103,6 +173,12 @@ def usable_device(name: str, precision: str) -> torch.device:
     if device.type == "cpu" and precision == "float16":
         raise UsageError("float16 needs a GPU; use float32 or bfloat16 on the CPU.")
     return device
+
+
+def open_text_first(checkpoint: Checkpoint, device: torch.device, precision: str) -> TextFirstTowers | None:
+    """Read the text tower alone; None where transformers has to read it, see `evenreel.encoders.clip_text`."""
+    text = open_clip_text(checkpoint, device, precision)
+    return None if text is None else TextFirstTowers(checkpoint, text, device, precision)
 
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:

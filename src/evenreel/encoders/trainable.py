@@ -83,8 +83,8 @@ class TrainableTowers(nn.Module):
     def encode_text(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         """Words (Q, W, D) of any length, zero where there is no word, and unit sentences (Q, D), in float32."""
         with self._gradients():
-            masked = "attention_mask" in self._towers.tokenizer.model_input_names  # SigLIP was trained without
-            words, sentence = self.towers.text_features(tokens.ids, tokens.mask if masked else None)
+            mask = tokens.mask if self._towers.masks_padding else None
+            words, sentence = self.towers.text_features(tokens.ids, mask)
             return words.float().masked_fill(~tokens.mask[..., None], 0.0), F.normalize(sentence.float(), dim=-1)
 
     def _gradients(self) -> nullcontext[None] | torch.no_grad:

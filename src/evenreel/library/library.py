@@ -381,7 +381,7 @@ class Library:
         if encoder is None:
             from evenreel.encoders import load_encoder
 
-            encoder = load_encoder(self._meta["model"], device=self._device)
+            encoder = load_encoder(self._meta["model"], device=self._device, text_first=True)
         if encoder.weights_hash != self._meta["weights_hash"]:
             raise LibraryError(other_model(self.path, self._meta["encoder_id"], encoder.encoder_id))
         return encoder
