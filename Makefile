@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 .PHONY: demo test lint format clean
 
-demo: .venv/installed
+demo: .venv/runnable
 	$(BIN)/evenreel demo
 
 test: .venv/installed
@@ -20,10 +20,17 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# What running needs, and nothing that only developers use.
+.venv/runnable: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+# The same with the tools of tests and checks.
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $@
+	touch .venv/runnable $@
 
 clean:
 	rm -rf .venv demo build dist src/*.egg-info

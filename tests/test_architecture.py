@@ -18,7 +18,7 @@ PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"errors", "types", "config", "files"},
-    {"arguments", "settings_checks"},
+    {"arguments", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},
     {"losses", "similarity"},

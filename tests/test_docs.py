@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ def test_the_readme_shows_the_two_commands() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
+
+
+@pytest.mark.parametrize(("target", "installed"), [("demo", "-e ."), ("test", '-e ".[dev]"'), ("lint", '-e ".[dev]"')])
+def test_a_demo_installs_no_tools_of_developers_and_everything_the_tested_versions(target: str, installed: str) -> None:
+    command = ["make", "--dry-run", "--what-if=pyproject.toml", target]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    (install,) = [line for line in done.stdout.splitlines() if "pip install" in line]
+    assert install.endswith(f"pip install --quiet -c constraints.txt {installed}")
+
+
+def test_every_install_that_is_told_of_takes_the_tested_versions() -> None:
+    pages = [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("*.md"), REPOSITORY / "constraints.txt"]
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    told = [line for line in lines if re.search(r"pip install .*(?<!\w)\.(\s|$)", line)]
+    assert told
+    assert all("-c constraints.txt" in line for line in told)
 
 
 def test_the_readme_lists_every_matcher() -> None:

@@ -216,7 +216,7 @@ def _describe(query: DemoQuery, result: SearchResult) -> str:
 def _describe_hit(rank: int, hit: Hit) -> str:
     from rich.markup import escape
 
-    from evenreel.library.catalog import printable
+    from evenreel.wording import printable
 
     moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
     words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""

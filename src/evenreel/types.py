@@ -17,6 +17,9 @@ Pixels = NDArray[np.uint8]
 
 FloatArray = NDArray[np.float32]
 
+CAMERA = "camera"
+"""Source of a clip that nobody generated."""
+
 Metadata = dict[str, "str | int | float | bool | None"]
 """What the user says about one video: a flat row of a csv, parquet or jsonl table."""
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.counterparts import CAMERA, counterparts, groups_of, is_generated, only_paired, with_generated
+from evenreel.corpus.counterparts import counterparts, groups_of, is_generated, only_paired, with_generated
 from evenreel.errors import CorpusError
-from evenreel.types import Corpus
+from evenreel.types import CAMERA, Corpus
 
 GROUPS = ("sora text", "sora video", "open")
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from evenreel.audits.result import AuditSettings, AuditTable
 from evenreel.audits.samples import mean_interval
 from evenreel.audits.words import cell
-from evenreel.corpus.counterparts import CAMERA, counterparts, groups_of
+from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, Spread
 from evenreel.errors import FeaturesError
 from evenreel.evaluation.results import Interval
 from evenreel.report.words import percent
-from evenreel.types import Corpus, VideoFeatures
+from evenreel.types import CAMERA, Corpus, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.features.facts import ClipFacts

@@ -7,10 +7,10 @@ from math import isqrt
 from evenreel.audits.overview import PAPER_RULE, Overview, overview_tables
 from evenreel.audits.page import words_columns
 from evenreel.audits.words import cells
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.words import percent
+from evenreel.types import CAMERA
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
 METHOD = (

@@ -65,7 +65,7 @@ def _end_soon(code: int) -> None:
 
 
 def _fail(sentences: Sequence[object], code: int) -> None:
-    from evenreel.library.catalog import printable
+    from evenreel.wording import printable
 
     if sys.stderr is not None:
         sys.stderr.write("evenreel: " + "\n  ".join(printable(str(one)) for one in sentences) + "\n")

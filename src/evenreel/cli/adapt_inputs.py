@@ -145,7 +145,7 @@ def read_library(named: Named, library: Path, queries: Path, device: str) -> Giv
     from evenreel.cli.text_lines import queries_of
     from evenreel.library import open_library
     from evenreel.library.adapting import library_stream
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     asked = queries_of(queries)
     with open_library(library, device=device) as opened:

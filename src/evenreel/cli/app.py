@@ -113,7 +113,7 @@ class _SafeFormatter(logging.Formatter):
     """Messages name files, and what a file is called must not steer the terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the name is logging's
-        from evenreel.library.catalog import printable
+        from evenreel.wording import printable
 
         return printable(super().formatMessage(record))
 

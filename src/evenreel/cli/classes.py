@@ -81,7 +81,7 @@ def _rules(synonyms: Path | None, min_captions: int) -> ClassRules:
 
 def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:
     from evenreel.cli.show import console, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     without = sum(not verbs and not nouns for verbs, nouns in zip(found.verbs, found.nouns, strict=True))
     if as_json:

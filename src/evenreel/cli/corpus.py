@@ -142,7 +142,7 @@ def _show_info(summary: CorpusSummary, folder: Path, as_json: bool) -> None:
 
 def _show_counts(place: str, clips: int, captions: int, texts: int | None) -> None:
     from evenreel.cli.show import console
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     words = "" if texts is None else f", {count(texts, 'sign')} on screen"
     console().print(f"{place}: {count(clips, 'clip')}, {count(captions, 'caption')}{words}")
@@ -150,7 +150,7 @@ def _show_counts(place: str, clips: int, captions: int, texts: int | None) -> No
 
 def _show_splits(splits: Mapping[str, SplitCounts]) -> None:
     from evenreel.cli.show import console, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     for name, counts in splits.items():
         console().print(f"  {safe(name)}: {count(counts.clips, 'clip')}, {count(counts.captions, 'caption')}")

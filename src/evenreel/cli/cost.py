@@ -101,7 +101,7 @@ def _print_json(found: RecipeCost, times: Times | None) -> None:
 
 def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     from evenreel.cli.show import console, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     out, shape = console(), found.shape
     out.print(

@@ -169,7 +169,7 @@ def _nothing_found(place: Path, found: Found, corpus: Corpus) -> str:
 
 def _show_pairs(paired: Corpus, found: Found, places: tuple[Path, Path, list[str]], as_json: bool) -> None:
     from evenreel.cli.show import console, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     out, videos, replaced = places
     coverage = _coverage(paired, found)
@@ -220,7 +220,7 @@ def _show_some(what: str, names: Sequence[str]) -> None:
 
 def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
     from evenreel.cli.show import console, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
     console().print(f"Wrote {safe(out)}: {held}")
@@ -232,7 +232,7 @@ def _show_prompts(prepared: Prepared, setting: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     if as_json:
         data = {"prompts": str(prepared.path), "setting": setting, "requests": len(prepared.requests)}
@@ -249,7 +249,7 @@ def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, Path, li
     from evenreel.cli.show import console, print_json, safe
     from evenreel.corpus import select
     from evenreel.corpus.counterparts import groups_of
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     origin, out, replaced = places
     part = mixed if asked["split"] is None else select(mixed, split=asked["split"])

@@ -85,7 +85,7 @@ def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out
 
     from evenreel.cli.show import console, print_json, safe
     from evenreel.corpus.summary import split_counts
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     splits = split_counts(pair.corpus)
     if as_json:

@@ -149,7 +149,7 @@ def _overlay(edit: str, seed: int, folder: Path) -> Callable[[Corpus], Change]:
 
 def _show(report: ClipEditReport, as_json: bool) -> None:
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     if as_json:
         print_json(asdict(report))

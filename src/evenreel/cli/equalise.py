@@ -86,7 +86,7 @@ def _show(report: EqualiseReport, as_json: bool) -> None:
     from fractions import Fraction
 
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     if as_json:
         print_json(report.to_json())

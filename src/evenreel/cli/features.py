@@ -151,7 +151,7 @@ def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bo
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.features import read_manifest, store_features
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     folder = out or corpus / "features" / settings.name
     with share_bar("reading the arrays") as progress:
@@ -186,7 +186,7 @@ def _words(corpus: Path) -> DataFrame:
 
 def _show(report: FeatureReport, as_json: bool) -> None:
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     if as_json:
         print_json(report.to_json())

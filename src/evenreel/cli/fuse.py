@@ -115,7 +115,7 @@ def _validation(paths: Sequence[Path], corpus: Corpus | None, split: str | None,
 
 def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) -> None:
     from evenreel.cli.show import console, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     captions, clips = len(fused.caption_ids), len(fused.video_ids)
     rows = _rows(fused, names)

@@ -125,7 +125,7 @@ def _show_group(one: GroupOverview, confidence: float) -> None:
     from evenreel.audits.overview import names_words, spread_words
     from evenreel.audits.overview_page import similarity_words
     from evenreel.cli.show import console, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     out = console()
     out.print(f"[bold]{safe(one.group)}[/], {safe(one.split)}: {count(one.clips, 'clip')}")

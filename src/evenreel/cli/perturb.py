@@ -118,7 +118,7 @@ def _show(
     folder: Path, changed: Sequence[tuple[str, str]], captions: int, out: Path, *, kept: bool, as_json: bool
 ) -> None:
     from evenreel.cli.show import console, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     written, still = captions if kept else len(changed), captions - len(changed)
     if as_json:

@@ -200,7 +200,7 @@ def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str)
 def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool) -> None:
     """Say what was fitted, how well, how large it is and where it lies."""
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     size = sum(path.stat().st_size for path in place.iterdir())
     note = prepared.note

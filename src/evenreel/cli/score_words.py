@@ -109,7 +109,7 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
 
 
 def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     notices = [f"scored with {use}" for use in changes.uses]
     if bare := sum(not any(texts) for texts in signs.values()):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from evenreel.library.catalog import printable
-from evenreel.library.report import count
+from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside

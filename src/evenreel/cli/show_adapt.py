@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from evenreel.cli.adapt_results import Outcome, Written
 from evenreel.cli.show import console, list_clips_aside, print_json, safe
-from evenreel.library.report import count
 from evenreel.report.adaptation import told
+from evenreel.wording import count
 
 MANY = 10
 FEW = 3

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.audits.words import effect_words
 from evenreel.cli.show import console, list_clips_aside, print_json, safe
-from evenreel.library.report import count
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -57,7 +57,7 @@ def check_table(out: Path, scored: Scored) -> None:
         ScoresError: the disk has no room for it.
         UsageError: its file names no ids, and some clips are left out.
     """
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     if out.suffix == ".npy" and scored.set_aside:
         raise UsageError(
@@ -75,7 +75,7 @@ def check_table(out: Path, scored: Scored) -> None:
 def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
     """Say what was written."""
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
-    from evenreel.library.report import count
+    from evenreel.wording import count
 
     aside = scored.set_aside
     if as_json:

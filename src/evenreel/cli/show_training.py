@@ -12,11 +12,11 @@ from rich.console import Console
 from evenreel.checkpoint.architecture import Encodings, encodings
 from evenreel.cli.show import console, list_clips_aside, print_json, safe
 from evenreel.cli.training_files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
-from evenreel.library.report import count
 from evenreel.training.recipe import Recipe
 from evenreel.training.run import Trained
 from evenreel.training.start_share import mixed_words
 from evenreel.training.tower_members import score_weights
+from evenreel.wording import count
 
 MANY = 10
 

@@ -34,14 +34,15 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be set aside."""
+    from evenreel.training.recipe_files import find_recipe, load_recipe
+
+    chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
     from evenreel.cli.show_training import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
-    from evenreel.studies.selection import higher_is_better
-    from evenreel.training.recipe_files import find_recipe, load_recipe
+    from evenreel.evaluation.selection import higher_is_better
     from evenreel.training.run_folder import CLIPS_READ, held
     from evenreel.training.tower_members import has_tower_members
 
-    chosen = load_recipe(find_recipe(recipe), changes or ())
     usable_device(chosen.loop.device, "float32")
     higher_is_better(chosen)  # refuses a metric that cannot select
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
@@ -68,7 +69,7 @@ def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> Fi
     """
     from evenreel.cli.training_files import FinishedRun, write_results
     from evenreel.cli.waiting import share_bar
-    from evenreel.studies.selection import SelectionMeasure, higher_is_better
+    from evenreel.evaluation.selection import SelectionMeasure, higher_is_better
     from evenreel.training.material import load_material
     from evenreel.training.members import train_recipe_held
     from evenreel.training.run import Outside

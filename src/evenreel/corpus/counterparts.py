@@ -9,13 +9,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from evenreel.corpus.select import select
+from evenreel.corpus.splits import select
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
-from evenreel.types import Corpus
-
-CAMERA = "camera"
-"""Source of a clip that nobody generated."""
+from evenreel.types import CAMERA, Corpus
 
 SETTING = "setting"
 """Column of `Corpus.clips`, not a standard one: what a generator was given, such as `text` or `image`."""

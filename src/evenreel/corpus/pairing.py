@@ -10,14 +10,14 @@ from pathlib import Path
 import polars as pl
 
 from evenreel.corpus.cells import from_cell
-from evenreel.corpus.counterparts import CAMERA, SETTING, counterparts, group_name, is_generated
+from evenreel.corpus.counterparts import SETTING, counterparts, group_name, is_generated
 from evenreel.corpus.given import csv_rows, stem
 from evenreel.corpus.imported import some, table
 from evenreel.corpus.prompts import file_name
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
-from evenreel.types import Corpus
+from evenreel.types import CAMERA, Corpus
 
 _TAKEN_OVER = ("split", "domain", "verb_classes", "noun_classes")
 """What is true of a mirror because it is true of its real clip."""

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.errors import UsageError
-from evenreel.types import FloatArray
+from evenreel.types import CAMERA, FloatArray
 
 MIN_CLIPS = 20
 """Fewest clips of a side: the means of two times 20 stray, by chance, by a third of what single clips do."""

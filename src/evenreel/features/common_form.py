@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 
 from evenreel.config import MediaLimits
-from evenreel.corpus.counterparts import CAMERA, groups_of
+from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.facts import ClipFacts
 from evenreel.features.settings import ClipAside
 from evenreel.media.same_form import Fit, Form, inner_size
-from evenreel.types import Corpus
+from evenreel.types import CAMERA, Corpus
 
 _RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin
 _ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base

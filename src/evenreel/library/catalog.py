@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import sqlite3
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -24,10 +23,6 @@ from evenreel.types import Metadata
 SCHEMA_VERSION = 1
 CATALOG = "catalog.sqlite"
 SHARDS = "shards"
-
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")
-"""Letters of Persian words and the parts of an emoji are joined or kept apart by them; they steer nothing."""
 
 log = logging.getLogger("evenreel")
 
@@ -44,27 +39,6 @@ def stored_path(path: str) -> str | bytes:
 def loaded_path(stored: str | bytes) -> str:
     """The opposite of `stored_path`."""
     return os.fsdecode(stored)
-
-
-def printable(path: str) -> str:
-    r"""A path, or other text from outside, that any terminal, JSON reader or page can take.
-
-    Bytes that are not UTF-8 become escapes, and so do characters that could steer a terminal, turn the
-    direction of writing or start a new line.
-
-    >>> print(printable("tram\x1b[2J\n"))
-    tram\x1b[2J\n
-    """
-    if path.isprintable():
-        return path
-    return "".join(
-        character if is_printable(character) else character.encode("unicode_escape").decode() for character in path
-    )
-
-
-def is_printable(character: str) -> bool:
-    """Whether a character can be shown as it is."""
-    return character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE
 
 
 def create_schema(connection: sqlite3.Connection) -> None:

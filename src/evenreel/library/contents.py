@@ -1,7 +1,8 @@
 """What a library holds of one clip, and its files: what is there, what was set aside and why.
 
 Every function reads the catalog through the caller's connection. Names and folders are for people (see
-`catalog.printable`), and folders are told from the indexed folder on, so that no answer shows how a disk is laid out.
+`evenreel.wording.printable`), and folders are told from the indexed folder on, so that no answer shows how a disk is
+laid out.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import NamedTuple
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
-from evenreel.library.catalog import has_elements, load_metadata, loaded_path, printable
+from evenreel.library.catalog import has_elements, load_metadata, loaded_path
 from evenreel.media.content import FileStamp
 from evenreel.types import Element, Metadata, TextHit
+from evenreel.wording import printable
 
 STATES = ("indexed", "set_aside", "missing")
 

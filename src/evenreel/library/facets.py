@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from evenreel.errors import UsageError
-from evenreel.library.catalog import has_elements, load_metadata, printable
+from evenreel.library.catalog import has_elements, load_metadata
 from evenreel.library.filters import ELEMENT, parse_filter
+from evenreel.wording import printable
 
 MAX_VALUES = 30
 """A column with more different values is told by its range, or not at all where it is text."""

@@ -25,8 +25,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.library.catalog import printable
 from evenreel.library.filters import Filter
+from evenreel.wording import printable
 
 SIGNIFICANT = 0.05
 MAX_SOURCES = 20

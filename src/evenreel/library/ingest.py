@@ -26,10 +26,11 @@ from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
 from evenreel.library.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
-from evenreel.library.report import IndexReport, count
+from evenreel.library.report import IndexReport
 from evenreel.library.scan import FoundFile, Scan, scan
 from evenreel.library.store import Store, closing_error
 from evenreel.media.content import stamp, watched_digest
+from evenreel.wording import count, printable
 
 LOST = "its features were gone from the library, so it was read anew"
 """What is noted of a file whose clip has no shard."""
@@ -86,7 +87,7 @@ def _no_video(found: Scan) -> str:
     passed = " and ".join(part for part in parts if not part.startswith("0 "))
     were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
     over = f" ({passed} {were} passed over)" if passed else ""
-    folders = ", ".join(map(catalog.printable, found.roots))
+    folders = ", ".join(map(printable, found.roots))
     return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
 
 
@@ -128,7 +129,7 @@ class IndexJob:
         self._tie()
         self._store.begin(found.roots, {"rule": self._settings.rule})
         self._note_scan(found, len(plan.unchanged), plan.aside_before)
-        self._report.notes += [(catalog.printable(path), LOST) for path in plan.lost]
+        self._report.notes += [(printable(path), LOST) for path in plan.lost]
         for file in plan.refused:
             if file.error is not None:
                 self._set_aside(file, file.error)
@@ -162,10 +163,8 @@ class IndexJob:
         report = self._report
         report.unchanged = unchanged
         report.other_files, report.links = found.other_files, found.links
-        report.closed_folders = [catalog.printable(folder) for folder in found.closed_folders]
-        report.set_aside += [
-            SetAside(catalog.printable(row.path), row.reason or "failed", row.sentence or "") for row in aside
-        ]
+        report.closed_folders = [printable(folder) for folder in found.closed_folders]
+        report.set_aside += [SetAside(printable(row.path), row.reason or "failed", row.sentence or "") for row in aside]
 
     def _read_all(self, work: list[FoundFile]) -> None:
         if not work:
@@ -217,7 +216,7 @@ class IndexJob:
             raise MediaError("failed", what) from error
         with self._report_lock:
             self._report.indexed += 1
-            self._report.notes += [(catalog.printable(file.path), note) for note in shard.info.notes]
+            self._report.notes += [(printable(file.path), note) for note in shard.info.notes]
         self._progress.file_done(file.path)
 
     def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
@@ -249,7 +248,7 @@ class IndexJob:
 
     def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
         self._store.set_aside(file, error, clip_id)
-        path = catalog.printable(file.path)
+        path = printable(file.path)
         log.info("set aside %s: %s: %s", path, error.reason, error)
         with self._report_lock:
             self._report.newly_aside += 1

@@ -28,6 +28,7 @@ from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
 from evenreel.library.store import open_vectors
 from evenreel.library.vectors import ExactVectors
+from evenreel.wording import printable
 
 SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel repair"
@@ -101,7 +102,7 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem
     broken = broken_metadata(connection)
     for path in broken:
         yield Problem(
-            f"file {catalog.printable(catalog.loaded_path(path))}",
+            f"file {printable(catalog.loaded_path(path))}",
             "its metadata is not what was written",
             f"{RUN_REPAIR}, then {SET_AGAIN}",
         )

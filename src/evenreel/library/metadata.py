@@ -18,9 +18,9 @@ from typing import Any
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError, UsageError
 from evenreel.features.progress import SetAside
-from evenreel.library.catalog import printable
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Metadata
+from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 

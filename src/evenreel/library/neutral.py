@@ -20,17 +20,16 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.debias.source_direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
 from evenreel.library.catalog import get_meta
 from evenreel.library.confidence import CLIPS_AT_ONCE, load_null_vectors, score_nonsense
 from evenreel.library.gallery import Gallery, Opened
-from evenreel.library.report import count
 from evenreel.library.sources import Sources, read_sources
 from evenreel.library.vectors import VectorIndex
-from evenreel.types import FloatArray
+from evenreel.types import CAMERA, FloatArray
+from evenreel.wording import count
 
 log = logging.getLogger("evenreel")
 

@@ -38,12 +38,3 @@ class IndexReport:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, the form that `--json` prints."""
         return asdict(self)
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> count(1, "file"), count(1234, "file")
-    ('1 file', '1,234 files')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -16,8 +16,9 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.corpus.counterparts import CAMERA
-from evenreel.library.catalog import loaded_path, printable
+from evenreel.library.catalog import loaded_path
+from evenreel.types import CAMERA
+from evenreel.wording import printable
 
 
 @dataclass(frozen=True, eq=False)

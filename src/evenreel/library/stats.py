@@ -10,7 +10,7 @@ from typing import Any
 
 from evenreel.features.progress import SetAside
 from evenreel.library import catalog
-from evenreel.library.report import count
+from evenreel.wording import count, printable
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         rule=meta.get("rule"),
         metadata=tuple(sorted(catalog.metadata_keys(connection))),
         set_aside=tuple(
-            SetAside(catalog.printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
+            SetAside(printable(catalog.loaded_path(path)), reason, sentence) for path, reason, sentence in aside
         ),
         with_elements=_with_elements(connection),
     )

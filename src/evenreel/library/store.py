@@ -24,7 +24,6 @@ from evenreel.library.catalog import (
     has_elements,
     load_metadata,
     loaded_path,
-    printable,
     set_meta,
     stored_path,
     transaction,
@@ -36,6 +35,7 @@ from evenreel.library.rows import replace_rows
 from evenreel.library.scan import FoundFile
 from evenreel.library.vectors import ExactVectors
 from evenreel.types import Encoder, Metadata
+from evenreel.wording import printable
 
 _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"

@@ -9,11 +9,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.errors import UsageError
 from evenreel.planted.biases import BIASES, BiasName, partners
 from evenreel.planted.scenes import Scene
 from evenreel.planted.shots import PlantSettings, Shot, Streams, World
+from evenreel.types import CAMERA
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.errors import UsageError
 from evenreel.planted import vocabulary
 from evenreel.planted.captions import Pick, any_of, caption
 from evenreel.planted.scenes import Scene, SceneRanges
+from evenreel.types import CAMERA
 
 PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, height=120)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.corpus.counterparts import CAMERA
 from evenreel.planted import length
 from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split
+from evenreel.types import CAMERA
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from evenreel import types
 from evenreel.library import contents, facets
-from evenreel.library.catalog import is_printable, printable
 from evenreel.library.favours import SOURCE
 from evenreel.library.marks import marks
 from evenreel.library.neutral import NO_VISION
@@ -33,6 +32,7 @@ from evenreel.server.records import (
     Stats,
 )
 from evenreel.types import Hit, Metadata, MomentHit, SearchResult, TextHit
+from evenreel.wording import is_printable, printable
 
 if TYPE_CHECKING:
     from evenreel.library import Library

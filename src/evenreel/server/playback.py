@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from evenreel.errors import MediaError, NotFoundError
-from evenreel.library.catalog import printable
 from evenreel.library.contents import ClipMedia, Located
 from evenreel.library.identity import SameContent
 from evenreel.media.content import FileStamp
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import OpenedFile, SentAs, media_type, open_beneath
 from evenreel.server.settings import ServeSettings
+from evenreel.wording import printable
 
 log = logging.getLogger("evenreel")
 

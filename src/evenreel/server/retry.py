@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 
 from evenreel.library import Library
-from evenreel.library.report import count
 from evenreel.server.records import Retry
+from evenreel.wording import count
 
 log = logging.getLogger("evenreel")
 

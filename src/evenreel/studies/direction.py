@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.result import AuditFigure
-from evenreel.corpus.counterparts import CAMERA, counterparts, groups_of
+from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.debias.source_direction import contrasts, source_basis, without_source
 from evenreel.debias.source_vector import Vectors, VectorScores, caption_vectors, video_vectors
 from evenreel.studies.changes import (
@@ -26,7 +26,7 @@ from evenreel.studies.changes import (
 from evenreel.studies.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
 from evenreel.studies.material import Model, Part, Progress, StudyMaterial, StudySettings, groups_in
 from evenreel.studies.measures import MAIN, MEASURES
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import CAMERA, Corpus, ScoreBlocks
 
 OF_GALLERY, OF_TRAINING = "without that of the gallery", "without that of the training split"
 

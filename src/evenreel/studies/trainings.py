@@ -12,12 +12,12 @@ from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights,
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.evaluation.selection import SelectionMeasure, higher_is_better
 from evenreel.matchers.matcher import Matcher
 from evenreel.studies.fine_tuning import run_name, runs_folder
 from evenreel.studies.kinds import Kind
 from evenreel.studies.length_streams import with_streams
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings
-from evenreel.studies.selection import SelectionMeasure, higher_is_better
 from evenreel.training.examples import FeatureExamples
 from evenreel.training.members import train_recipe
 from evenreel.training.pairs import needs_relevance, pairs_of, parts_of

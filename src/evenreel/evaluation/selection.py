@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metric, parse_metrics
-from evenreel.training.recipe import Recipe, Selection
+from evenreel.evaluation.evaluate import evaluate
+from evenreel.evaluation.metrics import parse_metric, parse_metrics
+from evenreel.evaluation.results import EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    from evenreel.training.recipe import Recipe, Selection
 
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 
