@@ -1,6 +1,6 @@
 """Does a model that adapts to a shifted domain without labels find more, and what does each part of TITAN do?
 
-    python -m benchmarks.domain [--tables t1 t2 f4 choice captions skewed default streams]
+    python -m benchmarks.domain [--tables t1 t2 f4 fit choice captions skewed default streams]
         [--protocols online offline] [--seeds 5] [--first-seed 10] [--clips 1500] [--steps 500] [--lr 1e-3]
         [--epochs 4] [--processes 2] [--out FILE]
 
@@ -14,6 +14,8 @@ source model then meets the captions of the test split in an order that the seed
   the stream's own queries as their bank, online those before; TITAN with all of its parts, and with safety.
 - t2: rebalancing (CHR) and bias correction (CBC), alone, together and in halves, and other ways of matching.
 - f4: beta from 2 to 60 queries, and as shares of the queries.
+- fit: how long and how fast the target stage of the bias correction trains, and what becomes of the rank that it gives
+  its pseudo-labels among their candidates; 0 steps leave the correction as it came from the source.
 - choice: whose choice among the candidates of the source's scores is right, before anything was learned from it: the
   first clip, the rematched one, the cosine of the vectors that the correction judges by, the correction after each
   stage, its ranks with the matcher's; and what is learned if these ranks decide.
@@ -49,29 +51,32 @@ import numpy as np
 import polars as pl
 
 from benchmarks.domain_labels import (
+    AFTER,
+    BEFORE,
     COVERED,
+    RELABELLED,
     RIGHT,
     by_step,
     choices,
     choices_table,
+    ranks_of,
     right_of,
     steps_table,
     without_words,
 )
+from benchmarks.domain_rows import CHOICE, F4, FIT, HALVES, NAIVE, ORACLE, SAFE, SAFETY, SOURCE, T1, T2, TABLES, TITAN
 from benchmarks.over_seeds import Figures, Rows, closed, difference, in_processes, known_runs, mean, note_run, words
 from benchmarks.planted import STRENGTH, Sizes, Split, showing, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.aids import aids_of, text_reader
 from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.causal_training import FitSettings
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import Match, MatchSettings
 from evenreel.adaptation.normalised import StreamNorm
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.run import Adaptation, adapt
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
+from evenreel.adaptation.settings import UNSAFE, AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import Stream, taken
 from evenreel.adaptation.titan import Aids
@@ -89,8 +94,8 @@ from evenreel.types import FloatArray, Scores, TextFeatures
 MAIN, MAP = "R@1", "mAP"
 CHANGED = "first clips changed, %"
 MADE = "counterfactual captions"
-SOURCE, ORACLE, TITAN, NAIVE, SAFETY = "source", "oracle", "TITAN", "pseudo-labels", "with safety"
-SAFE, DEFAULT = f"{TITAN}, {SAFETY}", "default of evenreel adapt"
+MORE = (RIGHT, COVERED, CHANGED, MADE, BEFORE, AFTER, RELABELLED)
+DEFAULT = "default of evenreel adapt"
 BLIND = f"{DEFAULT}, not prepared"
 DEFAULT_MATCHES: tuple[Match, ...] = ("hungarian", "sinkhorn")
 """Ways to match that the default is measured with beside its own."""
@@ -99,59 +104,6 @@ OTHER_SEED = 500
 NO_SHIFT, RANDOM, THIRD = "no shift", "random queries", "a third of the clips"
 """Streams beside the captions of the test."""
 RANDOM_QUERIES = 300
-BETAS = (2, 5, 10, 20, 30, 60)
-BETA_SHARES = (0.005, 0.01, 0.02, 0.05)
-
-Change = Callable[[AdaptSettings], AdaptSettings]
-
-
-def _matched(match: Any) -> Change:
-    return lambda plain: replace(naive(plain), matching=MatchSettings(match=match))
-
-
-def _beta(beta: float) -> Change:
-    return lambda plain: replace(plain, counterfactuals=CounterfactualSettings(beta=beta))
-
-
-CHR: Change = lambda plain: replace(plain, causal=False)  # noqa: E731
-T1: dict[str, Change] = {
-    NAIVE: naive,
-    "TTT++ style": lambda plain: replace(plain, objective="ttt"),
-    "TTTFlow style": lambda plain: replace(plain, objective="ttt_flow"),
-    TITAN: lambda plain: plain,
-    SAFE: lambda plain: replace(plain, safety=SafetySettings()),
-}
-T2: dict[str, Change] = {
-    "CHR": CHR,
-    "CBC": lambda plain: replace(naive(plain), causal=True),
-    "rematched": _matched("rank_sum"),
-    "counterfactual": lambda plain: replace(naive(plain), counterfactuals=plain.counterfactuals),
-    "mutual neighbours": _matched("mutual_nn"),
-    "assigned": _matched("hungarian"),
-    "transported": _matched("sinkhorn"),
-}
-HALVES = {
-    "CBC, source debias alone": CausalSettings(target_amplification=False),
-    "CBC, target amplification alone": CausalSettings(source_debias=False),
-}
-"""Of the bias correction, which is prepared anew for each."""
-CHOICE: dict[str, Change] = {
-    "CBC, ranks decide": lambda plain: replace(naive(plain), causal=True, decides="ranks"),
-    "TITAN, ranks decide": lambda plain: replace(plain, decides="ranks"),
-    f"TITAN, ranks decide, {SAFETY}": lambda plain: replace(plain, decides="ranks", safety=SafetySettings()),
-}
-F4: dict[str, Change] = {f"beta {beta}": _beta(beta) for beta in BETAS}
-F4 |= {f"beta {100 * share:g} % of the queries": _beta(share) for share in BETA_SHARES}
-TABLES: dict[str, tuple[str, ...]] = {
-    "t1": (*T1, "QB-Norm, own queries", "NNN, own queries"),
-    "t2": (*T2, *HALVES),
-    "f4": tuple(F4),
-    "choice": tuple(CHOICE),
-    "skewed": (),
-    "default": (),
-    "captions": (),
-    "streams": (),
-}
 
 
 @dataclass(frozen=True)
@@ -266,7 +218,7 @@ def world_of(run: Run) -> World:
 def prepared_of(model: Matcher, source: Split, seed: int, causal: CausalSettings) -> Prepared:
     """What adaptation needs of the source; confounders are centres of its frames."""
     part = Part(source.texts, source.videos, pairs_of(source.corpus, source.texts.ids, source.videos.ids))
-    settings = PrepareSettings(causal=causal, fit=FitSettings(seed=seed))
+    settings = PrepareSettings(causal=causal, seed=seed)
     return prepare(model, part, confounders_of(source.videos, None, seed=seed), settings)
 
 
@@ -281,7 +233,7 @@ def rows_of_run(run: Run, world: World) -> Rows:
     if run.table == "captions":
         aids = aids_for(run.settings, world, world.target)
         return without_words(world.model, stream_of(world.target, run.seed), world.target, aids)
-    changes = {"t1": T1, "t2": T2, "f4": F4, "choice": CHOICE}[run.table]
+    changes = {"t1": T1, "t2": T2, "f4": F4, "fit": FIT, "choice": CHOICE}[run.table]
     rows = {name: adapted(change(run.settings), world, world.target) for name, change in changes.items()}
     if run.table == "t1":
         values = scores_in(world.model, world.target)
@@ -292,7 +244,7 @@ def rows_of_run(run: Run, world: World) -> Rows:
         own = normalised(values, order_of(world.target, run.seed), run.settings.online)
         rows |= {f"{name}, own queries": found_of(one, world.target) for name, one in own}
     if run.table == "choice":
-        rows |= choices(world.model, world.prepared, world.target, CausalSettings().eta)
+        rows |= choices(world.model, world.prepared, world.target, run.settings.causal_fit)
     if run.table == "t2":
         for name, causal in HALVES.items():
             other = world._replace(prepared=prepared_of(world.model, world.source, run.seed, causal))
@@ -382,6 +334,7 @@ def labels_of(done: Adaptation, split: Split, online: bool) -> Figures:
     if last := steps if online else steps[-1:]:
         figures |= right_of([pair for step in last for pair in step.labels], split, right)
         figures[MADE] = float(sum(step.counterfactual for step in last))
+        figures |= ranks_of(last)
     return figures
 
 
@@ -460,8 +413,9 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
             names = [name for name in figures if name.startswith((NO_SHIFT, RANDOM)) and DEFAULT not in name]
         if table == "default":
             names = [name for name in figures if DEFAULT in name]
-        head = f"| | R@1 | mAP | gap closed, % | difference in R@1 | {RIGHT} | {COVERED} | {CHANGED} | {MADE} |"
-        parts.append("\n".join([table, "", head, "|" + "---|" * 9, *(line_of(name, figures) for name in names)]))
+        head = "| | R@1 | mAP | gap closed, % | difference in R@1 | " + " | ".join(MORE) + " |"
+        lines = (line_of(name, figures) for name in names)
+        parts.append("\n".join([table, "", head, "|" + "---|" * (5 + len(MORE)), *lines]))
         for name in names:
             if name.endswith(SAFETY) or DEFAULT in name:
                 holds &= difference(figures[name], figures[base_of(name)], MAIN).high >= 0
@@ -484,7 +438,8 @@ def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
     )
     less = "" if name == base else words(difference(own, figures[base], MAIN))
     more = [
-        f"{mean(own, one):.1f}" if all(one in seed for seed in own) else "" for one in (RIGHT, COVERED, CHANGED, MADE)
+        f"{mean(own, one):.{2 if one in (BEFORE, AFTER) else 1}f}" if all(one in seed for seed in own) else ""
+        for one in MORE
     ]
     return f"| {name} | {mean(own, MAIN):.1f} | {mean(own, MAP):.1f} | {share} | {less} | " + " | ".join(more) + " |"
 

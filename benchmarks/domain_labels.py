@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,15 +10,19 @@ from numpy.typing import NDArray
 from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
 from benchmarks.planted import Split, showing
 from evenreel.adaptation.adapted import gallery_of
-from evenreel.adaptation.causal_training import choose, fit_target
+from evenreel.adaptation.causal_training import TargetStage, choose
 from evenreel.adaptation.counterfactuals import CounterfactualSettings, counterfactuals
 from evenreel.adaptation.matching import MatchSettings, one_way, rematch
 from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.report import Step
+from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.stream import Stream
 from evenreel.adaptation.titan import Aids, likeliest, scored, vectors_of
 from evenreel.matchers.matcher import Matcher
 
 RIGHT, COVERED = "labels right, %", "coverage, %"
+BEFORE, AFTER, RELABELLED = "rank of the label before", "after the target stage", "labels changed by it, %"
+"""What the target stage of the bias correction made of its labels."""
 CHOICE = "choice: "
 """Before the names of rows that have the share of right labels alone."""
 BETAS = (2, 5)
@@ -38,30 +41,45 @@ def right_of(labels: Sequence[tuple[str, str]], split: Split, right: NDArray[np.
     return {RIGHT: 100 * float(np.mean(hits)), COVERED: 100 * len({clip for _, clip in labels}) / len(columns)}
 
 
-def choices(model: Matcher, prepared: Prepared, split: Split, eta: int) -> Rows:
+def ranks_of(steps: Sequence[Step]) -> Figures:
+    """Means over some steps of what the target stage made of its labels; nothing where there was none."""
+    found = [step.label_rank for step in steps if step.label_rank is not None]
+    if not found:
+        return {}
+    before, after, _, changed = np.mean(np.array(found), axis=0)
+    return {BEFORE: float(before), AFTER: float(after), RELABELLED: 100 * float(changed)}
+
+
+def choices(model: Matcher, prepared: Prepared, split: Split, fit: FitSettings) -> Rows:
     """How many captions get a clip that shows what they name, by different ways to choose one for them.
 
-    All but the first two choose among the `eta` clips that the model scores highest.
+    All but the first two choose among the `eta` clips that the model scores highest. The target stage trains on the
+    model's first clips, or on the rematched ones, which are then among the candidates.
     """
     gallery = gallery_of(model, split.videos, vectors=True)
     scores, q, v = scored(model, split.texts, gallery.encoded), vectors_of(model, split.texts), gallery.vectors
     assert v is not None and prepared.correction is not None
-    candidates = likeliest(scores, one_way(scores), eta)
-    cosines = np.take_along_axis((q @ v.T).numpy(), candidates, axis=1)
-    source, target = prepared.correction, copy.deepcopy(prepared.correction)
-    fit_target(target, q, v, candidates, prepared.target_confounders(split.videos))
+    source, eta = prepared.correction, prepared.correction.settings.eta
+    labels = {"first clips": one_way(scores), "rematched clips": rematch(scores, MatchSettings())}
+    candidates = {name: likeliest(scores, columns, eta) for name, columns in labels.items()}
+    likely = candidates["first clips"]
+    cosines = np.take_along_axis((q @ v.T).numpy(), likely, axis=1)
+    chosen = {
+        "the model's first clip": labels["first clips"],
+        "rematched": labels["rematched clips"],
+        "cosine of the vectors that the correction judges by": likely[np.arange(len(likely)), cosines.argmax(1)],
+        "correction, source stage": choose(source, q, v, likely).columns,
+        "ranks of correction and model, source stage": choose(source, q, v, likely, "ranks").columns,
+    }
+    for name, clips in candidates.items():
+        stage = TargetStage(source, prepared.target_confounders(split.videos), fit)
+        stage.learn(q, v, clips)
+        chosen[f"correction, both stages, {name} as labels"] = choose(stage.correction, q, v, clips).columns
+        chosen[f"ranks, both stages, {name} as labels"] = choose(stage.correction, q, v, clips, "ranks").columns
     right = showing(split.corpus, list(split.texts.ids), list(split.videos.ids))
     rows = np.arange(len(scores))
-    chosen = {
-        "the model's first clip": candidates[:, 0],
-        "rematched": rematch(scores, MatchSettings()),
-        "cosine of the vectors that the correction judges by": candidates[rows, cosines.argmax(1)],
-        "correction, source stage": choose(source, q, v, candidates).columns,
-        "correction, both stages": choose(target, q, v, candidates).columns,
-        "ranks of correction and model": choose(target, q, v, candidates, "ranks").columns,
-    }
     found: Rows = {CHOICE + name: {RIGHT: 100 * float(right[rows, columns].mean())} for name, columns in chosen.items()}
-    best = np.take_along_axis(right, candidates, axis=1).any(axis=1).mean()
+    best = np.take_along_axis(right, likely, axis=1).any(axis=1).mean()
     return found | {f"{CHOICE}best of {eta}": {RIGHT: 100 * float(best)}}
 
 

@@ -247,7 +247,8 @@ def test_in_place_and_back(place: Place, checkpoint: Path, tmp_path: Path) -> No
 def test_what_was_prepared_is_used_and_goes_along(
     place: Place, checkpoint: Path, tmp_path: Path, settings: str, term: str
 ) -> None:
-    words = ("--settings", settings, "--set", "batch_size=8", "--out", tmp_path / "out", "--json")
+    quick = ("--set", "batch_size=8", "--set", "causal_fit.steps=2")
+    words = ("--settings", settings, *quick, "--out", tmp_path / "out", "--json")
     printed = json.loads(place.adapted(*words, checkpoint=checkpoint))
     assert printed["kept"] and any(term in name for name in printed["steps"][0]["loss"])
     one, two = load_prepared(checkpoint), load_prepared(tmp_path / "out")
@@ -256,6 +257,27 @@ def test_what_was_prepared_is_used_and_goes_along(
     assert one.statistics.text.mean.equal(two.statistics.text.mean)
     safe = json.loads(place.adapted("--dry-run", "--json", checkpoint=checkpoint))
     assert not safe["kept"] and safe["drift"] is not None
+
+
+def test_whether_the_bias_correction_learned_is_said(place: Place, checkpoint: Path, tmp_path: Path) -> None:
+    """In the result, in the terminal and on the page: the rank of the labels before and after the target stage."""
+    plain, ranks = ("--settings", "titan/offline"), {}
+    for steps in (0, 300):
+        fit = ("--set", f"causal_fit.steps={steps}", "--set", "causal_fit.lr=0.01")
+        printed = json.loads(place.adapted(*plain, *fit, "--dry-run", "--json", checkpoint=checkpoint))
+        assert printed["settings"]["causal_fit"] == {"steps": steps, "lr": 0.01, "batch_size": 128, "seed": 0}
+        ranks[steps] = printed["steps"][0]["label_rank"]
+    assert ranks[0]["before"] == ranks[0]["after"] == ranks[300]["before"] > 1
+    assert ranks[300]["after"] < ranks[300]["before"]
+    page = tmp_path / "page.html"
+    told = place.adapted(*plain, *fit, "--dry-run", "--report", page, checkpoint=checkpoint)
+    before, after = (f"{ranks[300][name]:.2f}" for name in ("before", "after"))
+    sentence = f"pseudo clips rank {before} of {ranks[300]['candidates']} before it trained on them, {after} after"
+    assert sentence in " ".join(told.split())
+    row = "".join(f"<td>{one}</td>" for one in (ranks[300]["candidates"], before, after))
+    assert row in page.read_text()
+    without = place.adapted(*plain, "--set", "causal=false", "--dry-run", "--report", page, checkpoint=checkpoint)
+    assert "pseudo clips rank" not in without and "What the bias correction made" not in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from evenreel.adaptation.drift import Drift, Shift
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.quality import Change, Quality, Verdict, compared
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, SafetySettings, naive
+from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings, SafetySettings, naive
 from evenreel.adaptation.stream import Stream, joined, taken
 from evenreel.adaptation.titan import Aids, Seen, pseudo_pairs, scored
 from evenreel.adaptation.ttt import TTTObjective, TTTSettings, source_statistics
@@ -301,8 +301,9 @@ def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
 
 
 def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one() -> None:
-    stream, settings = stream_of(11, queries=40), replace(PLAIN, causal=True)
-    model, seen, here = model_of(stream, settings, all_aids()), Seen(stream.texts, stream.sentences), all_aids().fresh()
+    stream, settings = stream_of(11, queries=40), replace(PLAIN, causal=True, causal_fit=FitSettings(20, lr=1e-4))
+    model, seen = model_of(stream, settings, all_aids()), Seen(stream.texts, stream.sentences)
+    here = all_aids().fresh(settings)
     plain, corrected = (
         pseudo_pairs(model.source, seen, np.arange(40), model.gallery, replace(settings, causal=causal), here).columns
         for causal in (False, True)
@@ -312,6 +313,52 @@ def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one(
         likeliest = sorted(range(12), key=lambda clip, row=row: -scores[row, clip])
         assert after in {before, *[clip for clip in likeliest if clip != before][:3]}  # eta is 4
     assert (plain != corrected).any() and (plain != scores.argmax(1)).any()
+
+
+def blind_aids(eta: int = 10) -> Aids:
+    """A correction that judges pairs without any relation to the cosine, which pseudo-labels go by."""
+    aids = replace(all_aids(), correction=new_correction(D, torch.eye(D), CausalSettings(eta=eta), 0))
+    make = torch.Generator().manual_seed(1)
+    for weight in aids.correction.judge.parameters():  # type: ignore[union-attr]
+        weight.data = torch.randn(weight.shape, generator=make)
+    return aids
+
+
+@pytest.mark.parametrize("protocol", ["offline", "online"])
+def test_the_report_says_whether_the_target_stage_learned_its_labels(protocol: Any) -> None:
+    """Of ten candidates the label is about the fifth by a correction that knows nothing; trained it is the first."""
+    stream = stream_of(11, queries=40, clips=24)
+    settings = replace(PLAIN, causal=True, protocol=protocol, batch_size=20)
+    ranks = {}
+    for steps in (0, 300):
+        fit = FitSettings(steps, lr=1e-2, batch_size=16)
+        report = adapt(model_of(stream, replace(settings, causal_fit=fit), blind_aids()), stream).report
+        ranks[steps] = [step.label_rank for step in report.steps]
+        assert len(ranks[steps]) == (1 if protocol == "offline" else 2)
+    for untrained, trained in zip(ranks[0], ranks[300], strict=True):
+        assert untrained is not None and trained is not None
+        assert untrained.candidates == trained.candidates == 10
+        assert untrained.before == untrained.after == pytest.approx(5.5, abs=1.5)
+        assert untrained.relabelled > 0.6
+        assert trained.after < 1.3
+        assert trained.relabelled < 0.2
+    assert ranks[0][0].before == ranks[300][0].before  # type: ignore[union-attr]
+    plain = adapt(model_of(stream, replace(settings, causal=False)), stream).report
+    assert [step.label_rank for step in plain.steps] == [None] * len(plain.steps)
+
+
+def test_the_seed_of_the_target_stage_is_added_to_that_of_the_whole() -> None:
+    stream, found = stream_of(11, queries=40), []
+    for seed, own in ((1, 2), (3, 0), (1, 0)):
+        settings = replace(PLAIN, causal=True, seed=seed, causal_fit=FitSettings(5, lr=1e-2, batch_size=8, seed=own))
+        stage = blind_aids().fresh(settings).target
+        assert stage is not None
+        candidates = np.stack([np.random.default_rng(row).permutation(12)[:4] for row in range(40)])
+        stage.learn(
+            torch.from_numpy(stream.texts.sentence), torch.from_numpy(unit(np.random.default_rng(0), 12, D)), candidates
+        )
+        found.append(weights(stage.correction))
+    assert equal(found[0], found[1]) and not equal(found[0], found[2])
 
 
 def test_mutual_neighbours_leave_queries_out() -> None:
@@ -325,7 +372,7 @@ def test_of_the_labels_those_are_kept_whose_query_and_clip_rank_each_other_highe
     settings = replace(PLAIN, safety=replace(UNSAFE, keep=0.5))
     assert adapt(model_of(stream, settings), stream).report.steps[0].pairs == 15
     model, seen = model_of(stream), Seen(stream.texts, stream.sentences)
-    pairs = pseudo_pairs(model.source, seen, np.arange(30), model.gallery, PLAIN, Aids().fresh())
+    pairs = pseudo_pairs(model.source, seen, np.arange(30), model.gallery, PLAIN, Aids().fresh(PLAIN))
     scores = model.ranked_by_source(stream.texts)
     doubt = []
     for row, clip in enumerate(pairs.columns):

@@ -15,15 +15,16 @@ from torch.nn import functional as F
 from evenreel.adaptation import causal_training
 from evenreel.adaptation.causal import CausalCorrection, CausalSettings
 from evenreel.adaptation.causal_training import (
-    FitSettings,
+    TargetStage,
     choose,
     first_clips,
     fit_source,
-    fit_target,
     judged,
+    label_rank,
     new_correction,
     told,
 )
+from evenreel.adaptation.settings import FitSettings
 from evenreel.errors import UsageError
 from evenreel.training.pairs import Pairs
 
@@ -77,34 +78,46 @@ def after_the_source(settings: CausalSettings) -> CausalCorrection:
     return correction
 
 
+def on_target(
+    source: CausalCorrection, one: Domain, candidates: np.ndarray, fit: FitSettings | None = None
+) -> CausalCorrection:
+    """The correction after its target stage."""
+    stage = TargetStage(source, backgrounds()[:KINDS], fit or FitSettings())
+    stage.learn(*one, candidates)
+    return stage.correction
+
+
 @pytest.fixture(scope="module")
 def learned() -> CausalCorrection:
     """After the source stage."""
     return after_the_source(CausalSettings())
 
 
-def test_both_stages_help_where_the_background_changes_sides(learned: CausalCorrection) -> None:
+def right_of(correction: CausalCorrection, one: Domain, candidates: np.ndarray) -> float:
+    """Share of the queries for which their own clip is chosen."""
+    return float((choose(correction, *one, candidates).columns == np.arange(len(candidates))).mean())
+
+
+def test_the_source_stage_helps_where_the_background_changes_sides(learned: CausalCorrection) -> None:
     """The nearest clip is right for less than half of the queries; the correction sees through the background.
 
-    Without confounders to take out of a clip the network is worse. The source stage alone has as good as all of the
-    gain, and the target stage, whose labels are wrong for more than half of the queries, takes it away if it goes on.
+    Without confounders to take out of a clip the network is worse. The more the target stage trains on labels of which
+    more than half are wrong, the more of them it gives back, and the gain of the source stage is gone.
     """
     target = domain(300, 100, shift=3)
-    candidates, right = nearest(target), {}
-    for name, source in (("with", learned), ("without", after_the_source(CausalSettings(source_debias=False)))):
-        adapted = copy.deepcopy(source)
-        fit_target(adapted, *target, candidates, backgrounds()[:KINDS])
-        right[name] = float((choose(adapted, *target, candidates).columns == np.arange(300)).mean())
-    right["source alone"] = float((choose(learned, *target, candidates).columns == np.arange(300)).mean())
-    longer = copy.deepcopy(learned)
-    fit_target(longer, *target, candidates, backgrounds()[:KINDS], FitSettings(steps=400, lr=1e-4))
-    right["longer"] = float((choose(longer, *target, candidates).columns == np.arange(300)).mean())
-    cosine = float((candidates[:, 0] == np.arange(300)).mean())
-    assert cosine < 0.5
-    assert right["with"] > cosine + 0.1
-    assert right["with"] > right["without"] + 0.05
-    assert abs(right["with"] - right["source alone"]) < 0.03
-    assert right["longer"] < right["with"] - 0.03
+    candidates = nearest(target)
+    without = after_the_source(CausalSettings(source_debias=False))
+    few, more, many = (
+        right_of(on_target(learned, target, candidates, FitSettings(steps=steps, lr=1e-3)), target, candidates)
+        for steps in (2, 40, 800)
+    )
+    labels = float((candidates[:, 0] == np.arange(300)).mean())
+    assert labels < 0.5
+    assert right_of(learned, target, candidates) > labels + 0.1
+    assert right_of(learned, target, candidates) > right_of(without, target, candidates) + 0.05
+    assert abs(few - right_of(learned, target, candidates)) < 0.03
+    assert labels + 0.03 < more < few - 0.03
+    assert many == pytest.approx(labels, abs=0.02)
 
 
 def test_the_source_stage_tells_pairs_of_clips_it_has_not_seen(learned: CausalCorrection) -> None:
@@ -183,41 +196,81 @@ def test_each_pair_comes_once_before_any_comes_again() -> None:
 def test_a_source_without_others_is_refused() -> None:
     correction = new_correction(2, torch.eye(2), CausalSettings(), 0)
     with pytest.raises(UsageError, match="In the source every caption describes every clip"):
-        fit_source(correction, torch.eye(2), torch.eye(2)[:1], pairs_of([0, 0]))
+        fit_source(correction, torch.eye(2), torch.eye(2)[:1], pairs_of([0, 0]), FitSettings())
 
 
 def test_equal_seeds_learn_equally() -> None:
     source, made = domain(60, 1, shift=0), []
     for seed in (1, 1, 2):
-        correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-        fit_source(correction, *source, one_each(60), FitSettings(steps=5, seed=seed))
-        fit_target(correction, *source, nearest(source), backgrounds()[:KINDS], FitSettings(steps=5, seed=seed))
-        made.append(correction.state_dict())
+        correction, fit = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0), FitSettings(5, seed=seed)
+        fit_source(correction, *source, one_each(60), fit)
+        made.append(on_target(correction, source, nearest(source), fit).state_dict())
     assert all(map(torch.equal, made[0].values(), made[1].values()))
     assert not torch.equal(made[0]["w3.weight"], made[2]["w3.weight"])
 
 
-def test_the_target_stage_believes_its_labels() -> None:
-    """The pseudo clip is the last of what the cosine ranks; after enough steps it is chosen, for its label alone."""
-    target = domain(40, 1, shift=0)
-    candidates = nearest(target, eta=4)[:, ::-1].copy()
-    correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    assert (choose(correction, *target, candidates).columns == candidates[:, 3]).all()
-    confounders = backgrounds()[:KINDS]
-    figures = fit_target(correction, *target, candidates, confounders, FitSettings(steps=150, lr=1e-2))
-    assert np.mean(choose(correction, *target, candidates).columns == candidates[:, 0]) > 0.8
-    assert figures["match_end"] < figures["match_start"]
+def random_labels(count: int, eta: int) -> tuple[Domain, np.ndarray]:
+    """Unit vectors without any relation, and candidates of each query in an order that nothing tells."""
+    make, rows = torch.Generator().manual_seed(4), np.random.default_rng(4)
+    one = Domain(*(F.normalize(torch.randn(count, D, generator=make), dim=-1) for _ in range(2)))
+    return one, np.stack([rows.permutation(count)[:eta] for _ in range(count)])
+
+
+def slow_rank(correction: CausalCorrection, one: Domain, candidates: np.ndarray) -> float:
+    """Mean over the queries: 1, the candidates judged better than the first, and half of the others that are equal."""
+    ranks = []
+    for query, clips in enumerate(candidates):
+        with torch.no_grad():
+            judged = [correction.target_logits(one.q[[query]], one.v[[clip]]).item() for clip in clips]
+        better, equal = (sum(test(one, judged[0]) for one in judged[1:]) for test in (float.__gt__, float.__eq__))
+        ranks.append(1 + better + equal / 2)
+    return float(np.mean(ranks))
+
+
+def test_the_target_stage_learns_labels_that_nothing_tells() -> None:
+    """By chance the label is in the middle of its ten candidates; trained for long enough it comes first."""
+    target, candidates = random_labels(60, eta=10)
+    source = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
+    trained = {steps: on_target(source, target, candidates, FitSettings(steps, lr=3e-3)) for steps in (0, 20, 400)}
+    ranks = {steps: slow_rank(one, target, candidates) for steps, one in trained.items()}
+    assert ranks[0] == pytest.approx(5.5, abs=0.8)
+    assert ranks[0] == pytest.approx(label_rank(judged(source, *target, candidates)), abs=1e-9)
+    assert ranks[0] - 0.3 > ranks[20] > ranks[400]
+    assert ranks[400] < 1.1
+    assert np.mean(choose(trained[400], *target, candidates).columns == candidates[:, 0]) > 0.9
+    assert np.mean(choose(trained[0], *target, candidates).columns == candidates[:, 0]) < 0.3
+
+
+def test_candidates_that_are_judged_alike_share_their_ranks() -> None:
+    assert label_rank(np.zeros((3, 4))) == 2.5
+    assert label_rank(np.array([[0.0, 0.0, 1.0], [3.0, 2.0, 3.0]])) == (2.5 + 1.5) / 2
+
+
+def test_a_stream_in_batches_is_learned_from_as_one() -> None:
+    """Adam's moments and the random numbers go on, so three steps twice are six steps; the source stays as it was."""
+    target, candidates = random_labels(20, eta=4)
+    source = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
+    before = copy.deepcopy(source.state_dict())
+    stage = TargetStage(source, backgrounds()[:KINDS], FitSettings(3))
+    for _ in range(2):
+        stage.learn(*target, candidates)
+    once = on_target(source, target, candidates, FitSettings(6)).state_dict()
+    assert all(map(torch.equal, once.values(), stage.correction.state_dict().values()))
+    assert all(map(torch.equal, before.values(), source.state_dict().values()))
+    figures = stage.learn(*target, candidates)
     assert figures.keys() == {
         f"{name}_{end}" for name in ("match", "video_information", "query_information") for end in ("start", "end")
     }
+    assert stage.learn(*target, candidates)["match_end"] < figures["match_start"]
 
 
-def test_one_candidate_teaches_nothing() -> None:
-    target = domain(5, 1, shift=0)
+def test_no_step_and_no_other_candidate_teach_nothing() -> None:
+    target, candidates = random_labels(5, eta=3)
     correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    before = copy.deepcopy(correction.state_dict())
-    assert fit_target(correction, *target, np.arange(5)[:, None], backgrounds()[:KINDS]) == {}
-    assert all(map(torch.equal, before.values(), correction.state_dict().values()))
+    for fit, given in ((FitSettings(0), candidates), (FitSettings(5), candidates[:, :1])):
+        stage = TargetStage(correction, backgrounds()[:KINDS], fit)
+        assert stage.learn(*target, given) == {}
+        assert all(map(torch.equal, correction.state_dict().values(), stage.correction.state_dict().values()))
 
 
 def test_the_choice_is_that_of_single_pairs_and_of_equals_the_first(

@@ -98,6 +98,29 @@ def test_a_person_reads_what_was_fitted(place: Place) -> None:
     assert end < start
 
 
+def test_the_source_stage_is_set_as_the_target_stage_is(place: Place, tmp_path: Path) -> None:
+    """A file, then --steps and --seed, then --set; what nothing has is refused before anything is read."""
+    (tmp_path / "own.yaml").write_text("causal_fit: {steps: 9, lr: 0.01}\ncausal: {eta: 3}\nflow: {steps: 1}\n")
+    quick = ("--confounders", "kmeans", "--count", 4, "--json")
+    told = {}
+    for name, words in {
+        "file": ("--settings", tmp_path / "own.yaml"),
+        "steps": ("--settings", tmp_path / "own.yaml", "--steps", 2, "--seed", 3),
+        "set": ("--steps", 2, "--seed", 3, "--set", "causal_fit.steps=5", "--set", "causal.eta=3"),
+    }.items():
+        done = place.prepare(*quick, *words)
+        assert done.exit_code == 0, done.output
+        told[name] = json.loads(done.stdout)
+        found = load_prepared(place.checkpoint)
+        assert found is not None and found.correction is not None and found.correction.settings.eta == 3
+    assert {name: (one["figures"]["steps"], one["seed"]) for name, one in told.items()} == {
+        "file": (9, 0), "steps": (2, 3), "set": (5, 3),
+    }  # fmt: skip
+    done = place.prepare("--set", "fit.steps=2", checkpoint=tmp_path / "nowhere")
+    assert isinstance(done.exception, UsageError), done.output
+    assert "There is no setting fit; there are causal, causal_fit, flow, seed." in str(done.exception)
+
+
 def test_a_split_without_captions_is_named(place: Place, tmp_path: Path) -> None:
     whole = load_corpus(place.corpus)
     clips = select(whole, split="val").clips["clip_id"].implode()

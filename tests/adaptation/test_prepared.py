@@ -14,9 +14,10 @@ import torch
 from torch.nn import functional as F
 
 from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.causal_training import FitSettings, new_correction
+from evenreel.adaptation.causal_training import new_correction
 from evenreel.adaptation.prepared import Flows, Note, Prepared, load_prepared, save_prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare, vectors_of
+from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.ttt import source_statistics
 from evenreel.adaptation.ttt_flow import FlowSettings, fit_flow
 from evenreel.adaptation.vectors import text_vectors, video_vectors
@@ -242,7 +243,9 @@ def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None
 def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
     source, pretrained = part(60, 30), trained(SPEC)
     before = {name: tensor.clone() for name, tensor in pretrained.matcher.state_dict().items()}
-    settings = PrepareSettings(fit=FitSettings(steps=30, seed=4), flow=FlowSettings(layers=2, steps=30, held_out=0.0))
+    settings = PrepareSettings(
+        causal_fit=FitSettings(steps=30), flow=FlowSettings(layers=2, steps=30, held_out=0.0), seed=4
+    )
     found = confounders_of(source.videos, None, 4)
     made = [prepare(pretrained.matcher, source, found, settings, part(20, 10, seed=8)) for _ in range(2)]
     assert all(torch.equal(before[name], tensor) for name, tensor in pretrained.matcher.state_dict().items())

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from evenreel.adaptation.causal import CausalSettings
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.matching import MatchSettings
-from evenreel.adaptation.settings import AdaptSettings, SafetySettings, naive
-from evenreel.adaptation.settings_files import load_settings, shipped_settings
+from evenreel.adaptation.preparing import PrepareSettings
+from evenreel.adaptation.settings import AdaptSettings, FitSettings, SafetySettings, naive
+from evenreel.adaptation.settings_files import load_prepare_settings, load_settings, shipped_settings
+from evenreel.adaptation.ttt_flow import FlowSettings
 from evenreel.errors import UsageError
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.training.recipe import RecipeError
@@ -63,6 +66,37 @@ SAFE = replace(
 )
 def test_what_comes_along(name: str, expected: AdaptSettings) -> None:
     assert load_settings(name) == expected
+
+
+def test_the_target_stage_is_set_like_anything_else(tmp_path: Path) -> None:
+    changes = ["causal_fit.steps=200", "causal_fit.lr=1e-4", "causal_fit.batch_size=32", "causal_fit.seed=7"]
+    assert load_settings("titan/online", changes).causal_fit == FitSettings(200, 1e-4, 32, 7)
+    (tmp_path / "own.yaml").write_text("causal_fit: {steps: 0}\n")
+    assert load_settings(tmp_path / "own.yaml").causal_fit == FitSettings(steps=0)
+    for change, sentence in (
+        ("causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0."),
+        ("causal_fit.lr=0", "The setting lr of causal_fit is 0.0; it must be a number above 0."),
+        ("causal_fit.rate=1", "There is no setting causal_fit.rate; there are steps, lr, batch_size, seed."),
+    ):
+        with pytest.raises(RecipeError) as refused:
+            load_settings("safe", [change])
+        assert sentence in str(refused.value)
+
+
+def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
+    assert load_prepare_settings() == PrepareSettings()
+    (tmp_path / "own.yaml").write_text("causal_fit: {steps: 30, lr: 0.01}\ncausal: {eta: 5}\n")
+    found = load_prepare_settings(tmp_path / "own.yaml", ["causal_fit.lr=0.1", "seed=3", "flow.steps=4"])
+    assert found == PrepareSettings(CausalSettings(eta=5), FitSettings(steps=30, lr=0.1), FlowSettings(steps=4), seed=3)
+    for change, sentence in (
+        ("causal_fit.steps=many", "causal_fit.steps is 'many'; it must be a whole number."),
+        ("seed=-1", "The setting seed of preparation is -1; it must be a whole number, at least 0."),
+        ("fit.steps=3", "There is no setting fit; there are causal, causal_fit, flow, seed."),
+        ("causal_fit.steps", "--set takes PLACE=VALUE"),
+    ):
+        with pytest.raises(RecipeError) as refused:
+            load_prepare_settings(changes=[change])
+        assert sentence in str(refused.value)
 
 
 def test_naive_settings_are_the_same_but_for_their_labels() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.adaptation.changes import Changes, Example, Hub
 from evenreel.adaptation.quality import Change, Verdict
-from evenreel.adaptation.report import AdaptReport, Step
+from evenreel.adaptation.report import AdaptReport, LabelRank, Step
 from evenreel.report.adaptation import adaptation_page
 from evenreel.report.page import render
 
@@ -32,7 +32,11 @@ LONG = "a person who cuts an onion in a kitchen while somebody else looks on.mp4
 def page(pictures: dict[str, bytes]) -> str:
     change = Change(-0.123, -0.234, 0.345)
     verdict = Verdict(False, {"agreement": change, "coverage": change, "entropy": change})
-    steps = tuple(Step(number, 4_096, 12_345, 2_345, 0.123, 0.456, {"a": 12.345}, (), verdict) for number in (1, 2))
+    rank = LabelRank(5.5, 1.25, 10, 0.04)
+    steps = tuple(
+        Step(number, 4_096, 12_345, 2_345, 0.123, 0.456, {"a": 12.345}, (), verdict, label_rank=rank)
+        for number in (1, 2)
+    )
     measures = {"agreement": 0.5, "coverage": 0.4, "entropy": 1.0}
     changes = Changes(
         queries=12_345, videos=200, first_changed=0.25,
@@ -67,4 +71,4 @@ def test_no_table_scrolls_on_a_laptop(tmp_path: Path) -> None:
          f"file://{tmp_path}/laptop.html"],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert "<title>0 0 0</title>" in done.stdout, done.stdout[:500]
+    assert "<title>0 0 0 0</title>" in done.stdout, done.stdout[:500]

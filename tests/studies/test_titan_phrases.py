@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from evenreel.adaptation.causal_training import choose, fit_target
+from evenreel.adaptation.causal_training import TargetStage, choose, judged, label_rank
 from evenreel.adaptation.matching import rank_sums
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.audits.result import AuditResult
@@ -48,8 +47,9 @@ def test_phrases_are_judged_by_the_formulas(material: StudyMaterial, found: Audi
         ]
     )
     confounders = model.prepared.target_confounders(model.part.videos)
-    after = copy.deepcopy(model.prepared.correction)
-    fit_target(after, q, v, candidates, confounders)
+    stage = TargetStage(model.prepared.correction, confounders, PLAIN.causal_fit)
+    stage.learn(q, v, candidates)
+    after = stage.correction
     corrected = choose(after, q, v, candidates).columns
     row = material.test.captions["caption_id"].to_list().index("test 4 falls")
     clips = model.part.videos.ids
@@ -78,6 +78,8 @@ def test_phrases_are_judged_by_the_formulas(material: StudyMaterial, found: Audi
         f"mine: the correction gives {changed:,} of {len(own)} captions another clip; {right[1]:.1f} %"
         in found.sentence
     )
+    ranks = [label_rank(judged(one, q, v, candidates)) for one in (model.prepared.correction, after)]
+    assert f"pseudo clips rank {ranks[0]:.2f} of 10 before it trained on them, {ranks[1]:.2f} after" in found.sentence
 
 
 def test_figures_have_a_bar_for_each_phrase_and_judge(found: AuditResult) -> None:

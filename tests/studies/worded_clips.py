@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 import torch
 
-from evenreel.adaptation.causal_training import FitSettings
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part as SourcePart
 from evenreel.adaptation.preparing import PrepareSettings, confounders_of, prepare
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings
+from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings
 from evenreel.adaptation.stream import taken
 from evenreel.adaptation.ttt_flow import FlowSettings
 from evenreel.audits.result import AuditSettings
@@ -97,7 +96,7 @@ def prepared() -> Prepared:
     """Of a source without a hub; a few steps."""
     part = worded_part("train", 0.0, 1)
     pairs = pairs_of(part.corpus, part.texts.ids, part.videos.ids)
-    settings = PrepareSettings(fit=FitSettings(steps=4, batch_size=16), flow=FlowSettings(steps=4))
+    settings = PrepareSettings(causal_fit=FitSettings(steps=4, batch_size=16), flow=FlowSettings(steps=4))
     found = confounders_of(part.videos, None, 5)
     return prepare(source(), SourcePart(part.texts, part.videos, pairs), found, settings)
 
@@ -118,7 +117,8 @@ def worded_material(*, carries: bool = True, reads: bool = True) -> StudyMateria
 def adapting(**changes: object) -> AdaptSettings:
     """Batches that are small, steps that are large, and clips that are crowded early."""
     words = CounterfactualSettings(beta=5, theta=0.5)
-    plain = {"lr": 1e-2, "batch_size": 16, "counterfactuals": words, "safety": UNSAFE}
+    fit = FitSettings(steps=20, lr=1e-4, batch_size=16)
+    plain = {"lr": 1e-2, "batch_size": 16, "counterfactuals": words, "causal_fit": fit, "safety": UNSAFE}
     return AdaptSettings(**plain | changes)  # type: ignore[arg-type]
 
 

@@ -65,7 +65,7 @@ class TestTimeMatcher(nn.Module):
         safety = self.settings.safety
         self.student: Any = copy.deepcopy(self.source)
         self.teacher: Any = _frozen(self.student) if safety.teacher else self.student
-        self._here = self._aids.fresh()
+        self._here = self._aids.fresh(self.settings)
         self._learner = Learner(self.student, self.settings, self._here.unpaired, self._follow)
         self._gallery: Gallery | None = self._at_source
         self._seen: Seen | None = None
@@ -197,6 +197,7 @@ class TestTimeMatcher(nn.Module):
             coverage=found.coverage,
             gini=found.gini,
             labels=tuple(zip(pairs.texts.ids[: pairs.queries], clips, strict=True)),
+            label_rank=pairs.rank,
         )
 
     def _follow(self) -> None:

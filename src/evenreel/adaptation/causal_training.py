@@ -8,8 +8,8 @@ candidates, drawn anew each time, is none.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.adaptation.causal import CausalCorrection, CausalSettings
-from evenreel.adaptation.settings import Decides
+from evenreel.adaptation.settings import Decides, FitSettings
 from evenreel.errors import UsageError
-from evenreel.settings_checks import ABOVE_0, check_settings, whole
 from evenreel.training.pairs import Pairs
 
 Rows = NDArray[np.int64]
@@ -33,35 +32,6 @@ CHUNK_BYTES = 64 * 2**20
 
 MEASURED_PAIRS = 4096
 """Pairs that what was learned is measured on."""
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """How a stage learns; the paper says nothing of it.
-
-    Attributes:
-        steps: of Adam; 0 learns nothing.
-        lr: its step size.
-        batch_size: matching pairs of a step; as many others come on top.
-        seed: of all that is drawn.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    steps: int = 1000
-    lr: float = 1e-3
-    batch_size: int = 128
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(
-            "causal training", self, {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0)}
-        )
-
-
-SOURCE_FIT = FitSettings()
-TARGET_FIT = FitSettings(steps=20, lr=1e-4)
 
 
 class Told(NamedTuple):
@@ -116,7 +86,7 @@ def fit_source(
     q: Tensor,
     v: Tensor,
     pairs: Pairs,
-    settings: FitSettings = SOURCE_FIT,
+    settings: FitSettings,
     progress: Share = lambda share: None,
 ) -> dict[str, float]:
     """The source stage: learn to tell a caption's clip from others (equations 8 to 11), in place.
@@ -148,48 +118,51 @@ def fit_source(
     return {"bce_start": before.bce, "bce_end": after.bce, "steps": float(settings.steps)}
 
 
-def fit_target(
-    correction: CausalCorrection,
-    q: Tensor,
-    v: Tensor,
-    candidates: Rows,
-    confounders: Tensor,
-    settings: FitSettings = TARGET_FIT,
-) -> dict[str, float]:
-    """The target stage: learn from pseudo-labels, and with the target's confounders (equations 12 to 14), in place.
+class TargetStage:
+    """The target stage of one stream: a copy of the source's correction that learns from its pseudo-labels.
 
-    Give it a copy (`copy.deepcopy`) of what a source checkpoint carries; online, the same copy batch by batch.
+    Adam's moments and the random numbers go on from call to call, so that a stream that comes in batches is learned
+    from as one.
 
     Args:
-        correction: on the device of the vectors.
-        q: (N, D) unit vectors of queries.
-        v: (V, D) of clips.
-        candidates: (N, eta) likeliest clips of each query, each once, its pseudo clip first.
+        source: the correction after its source stage; it stays as it is.
         confounders: (N_ct, d) of the target's clips.
-        settings: how.
-
-    Returns:
-        The terms of the first step and of the last, `match_start`, `match_end` and so on; empty where no query has a
-        second candidate, or no step was asked for.
+        settings: how the copy trains.
     """
-    if not len(candidates) or candidates.shape[1] < 2:
-        return {}
-    generator = torch.Generator().manual_seed(settings.seed)
-    optimiser = torch.optim.Adam(correction.parameters(), settings.lr)
-    places, confounders = torch.from_numpy(candidates), confounders.to(q)
-    batches = _batches(len(candidates), settings.batch_size, generator)
-    figures: dict[str, float] = {}
-    for step in range(settings.steps):
-        rows = next(batches)
-        others = torch.randint(1, places.shape[1], rows.shape, generator=generator)
-        clips = torch.cat([places[rows, 0], places[rows, others]])
-        labels = torch.cat([torch.ones(len(rows)), torch.zeros(len(rows))]).to(q)
-        terms = correction.target_terms(q[rows.repeat(2)], v[clips], labels, confounders)
-        _step(optimiser, torch.stack(list(terms.values())).sum())
-        if step in (0, settings.steps - 1):
-            which = ("start", "end") if settings.steps == 1 else ("start",) if not step else ("end",)
-            figures |= {f"{name}_{one}": term.item() for one in which for name, term in terms.items()}
-    return figures
+
+    def __init__(self, source: CausalCorrection, confounders: Tensor, settings: FitSettings) -> None:
+        self.correction = copy.deepcopy(source)
+        self._confounders, self._settings = confounders, settings
+        self._optimiser = torch.optim.Adam(self.correction.parameters(), settings.lr)
+        self._generator = torch.Generator().manual_seed(settings.seed)
+
+    def learn(self, q: Tensor, v: Tensor, candidates: Rows) -> dict[str, float]:
+        """Learn from pseudo-labels, and with the target's confounders (equations 12 to 14).
+
+        Args:
+            q: (N, D) unit vectors of queries, on the device of the correction.
+            v: (V, D) unit vectors of clips.
+            candidates: (N, eta) likeliest clips of each query, each once, its pseudo clip first.
+
+        Returns:
+            The terms of the first step and of the last, `match_start`, `match_end` and so on; empty where no query has
+            a second candidate, or no step was asked for.
+        """
+        if not len(candidates) or candidates.shape[1] < 2:
+            return {}
+        places, confounders = torch.from_numpy(candidates), self._confounders.to(q)
+        batches = _batches(len(candidates), self._settings.batch_size, self._generator)
+        figures: dict[str, float] = {}
+        for step in range(last := self._settings.steps):
+            rows = next(batches)
+            others = torch.randint(1, places.shape[1], rows.shape, generator=self._generator)
+            clips = torch.cat([places[rows, 0], places[rows, others]])
+            labels = torch.cat([torch.ones(len(rows)), torch.zeros(len(rows))]).to(q)
+            terms = self.correction.target_terms(q[rows.repeat(2)], v[clips], labels, confounders)
+            _step(self._optimiser, torch.stack(list(terms.values())).sum())
+            ends = [name for name, at in (("start", 0), ("end", last - 1)) if step == at]
+            figures |= {f"{name}_{end}": term.item() for end in ends for name, term in terms.items()}
+        return figures
 
 
 def choose(
@@ -205,13 +178,26 @@ def choose(
         decides: `correction`, the one with the largest `S_t` (section 3.3.2); `ranks`, the one with the least sum of
             its rank by `S_t` and its place among the candidates, so that what the matcher knows is not thrown away.
     """
-    logits = judged(correction, q, v, candidates)
+    return chosen(judged(correction, q, v, candidates), candidates, decides)
+
+
+def chosen(logits: NDArray[np.float64], candidates: Rows, decides: Decides) -> Chosen:
+    """One candidate of each query by (N, eta) logits; other arguments as `choose` has."""
     if decides == "ranks":
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
     else:
         first = logits.argmax(1)  # numpy's takes the first of equals
     rows = np.arange(len(candidates))
     return Chosen(candidates[rows, first], _sigmoid(logits[rows, first]))
+
+
+def label_rank(logits: NDArray[np.float64]) -> float:
+    """Mean rank of the first of each row's candidates by (N, eta) logits, from 1; equal ones share their ranks.
+
+    >>> label_rank(np.array([[0.1, 0.9, 0.1], [2.0, 1.0, 0.0]]))
+    1.75
+    """
+    return float(rankdata(-logits, axis=1)[:, 0].mean())
 
 
 def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows) -> NDArray[np.float64]:

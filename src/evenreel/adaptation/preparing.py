@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from evenreel.adaptation.causal import CausalCorrection, CausalSettings
-from evenreel.adaptation.causal_training import SOURCE_FIT, FitSettings, first_clips, fit_source, new_correction, told
+from evenreel.adaptation.causal_training import first_clips, fit_source, new_correction, told
 from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.prepared import Flows, Kind, Note, Prepared
+from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.ttt import source_statistics
 from evenreel.adaptation.ttt_flow import Flow, FlowSettings, fit_flow, nll_per_number
 from evenreel.adaptation.vectors import text_vectors, video_vectors
@@ -22,6 +23,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
+from evenreel.settings_checks import check_settings, whole
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.pairs import Pairs
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
@@ -73,17 +75,25 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """How it is prepared.
+    """How what adaptation needs of a source is fitted.
 
     Attributes:
-        causal: the correction.
-        fit: its source stage; its seed is that of all else too.
-        flow: the flows.
+        causal: the bias correction.
+        causal_fit: how its source stage trains; the target stage has settings of the same name.
+        flow: the flows of TTTFlow.
+        seed: random seed of all parts; those of `causal_fit` and `flow` are added to it.
+
+    Raises:
+        UsageError: the seed is not a whole number of at least 0.
     """
 
     causal: CausalSettings = field(default_factory=CausalSettings)
-    fit: FitSettings = SOURCE_FIT
+    causal_fit: FitSettings = field(default_factory=FitSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings("preparation", self, {"seed": whole(0)})
 
 
 @contextlib.contextmanager
@@ -127,13 +137,15 @@ def prepare(
     measured = None if validation is None else vectors_of(matcher, validation, bar)
     vectors = vectors_of(matcher, source, bar)
     statistics = source_statistics(vectors.q, vectors.v)
-    seed, device = settings.fit.seed, vectors.q.device
+    seed, device = settings.seed, vectors.q.device
+    fit = replace(settings.causal_fit, seed=seed + settings.causal_fit.seed)
+    flow = replace(settings.flow, seed=seed + settings.flow.seed)
     correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
     if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
         told(correction.to(device), *measured, validation.pairs, of="validation split")
     with bar("learning to tell pairs apart") as progress:
-        figures = fit_source(correction.to(device), *vectors, source.pairs, settings.fit, progress)
-    flows, more = _flows(vectors, replace(settings.flow, seed=seed), bar)
+        figures = fit_source(correction.to(device), *vectors, source.pairs, fit, progress)
+    flows, more = _flows(vectors, flow, bar)
     figures |= more
     if validation is not None and measured is not None:
         figures |= _measured(correction, measured, validation.pairs)

@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenreel.adaptation.drift import Drift
 from evenreel.adaptation.quality import Verdict
+
+
+class LabelRank(NamedTuple):
+    """What the target stage made of the labels it was given.
+
+    Attributes:
+        before: mean rank of the pseudo clip among the candidates of its caption by the correction before it trained on
+            them, from 1 = best; clips that are judged alike share their ranks.
+        after: the same rank after it trained; 1 where every label has been learned.
+        candidates: clips of each caption, so that chance is at half of one more.
+        relabelled: share of the captions that got another clip than the one rematching gave them.
+    """
+
+    before: float
+    after: float
+    candidates: int
+    relabelled: float
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words.
+
+        >>> LabelRank(5.5, 1.25, 10, 0.04).sentence.split("; ")
+        ['pseudo clips rank 5.50 of 10 before it trained on them, 1.25 after (chance 5.5)', '4.0 % got another clip']
+        """
+        return (
+            f"pseudo clips rank {self.before:.2f} of {self.candidates} before it trained on them, {self.after:.2f} "
+            f"after (chance {(self.candidates + 1) / 2:g}); {100 * self.relabelled:.1f} % got another clip"
+        )
 
 
 @dataclass(frozen=True)
@@ -25,6 +54,8 @@ class Step:
         verdict: of the learned model against the source, on queries that it had not learned from; None where nothing
             was asked.
         served: `adapted` or `source`, whose ranking is given from here on.
+        label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
+            correction, counterfactual captions included; None without it.
     """
 
     number: int
@@ -37,6 +68,7 @@ class Step:
     labels: tuple[tuple[str, str], ...] = ()
     verdict: Verdict | None = None
     served: str = "adapted"
+    label_rank: LabelRank | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,30 @@ UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, dr
 
 
 @dataclass(frozen=True)
+class FitSettings:
+    """Training of one stage of the bias correction (section 3.3); the paper gives none of these numbers.
+
+    Attributes:
+        steps: steps of Adam, in the target stage each time that labels are made; 0 trains nothing.
+        lr: learning rate of Adam.
+        batch_size: matching pairs of a step; as many other pairs come on top.
+        seed: random seed of the stage, added to the seed of the settings that hold it.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    steps: int = 1000
+    lr: float = 1e-3
+    batch_size: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        ranges = {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0)}
+        check_settings("causal_fit", self, ranges)
+
+
+@dataclass(frozen=True)
 class AdaptSettings:
     """Test-time training of one stream.
 
@@ -91,7 +115,8 @@ class AdaptSettings:
         matching: how a query gets its pseudo clip; `one_way` is the naive first clip.
         counterfactuals: captions without their over-attended words are learned from too; None for none.
         causal: whether candidates are chosen among by the bias correction of the source checkpoint.
-        decides: of `causal`: the correction alone, as in the paper, or its ranks of the candidates plus the matcher's.
+        causal_fit: of `causal`: how the target stage of the correction trains.
+        decides: of `causal`: the correction alone, or its ranks of the candidates plus the matcher's.
         safety: see there.
         seed: of batches, of what is held out, and of the views of `ttt`.
 
@@ -112,6 +137,7 @@ class AdaptSettings:
     matching: MatchSettings = field(default_factory=MatchSettings)
     counterfactuals: CounterfactualSettings | None = field(default_factory=CounterfactualSettings)
     causal: bool = True
+    causal_fit: FitSettings = field(default_factory=FitSettings)
     decides: Decides = "correction"
     safety: SafetySettings = field(default_factory=SafetySettings)
     seed: int = 0

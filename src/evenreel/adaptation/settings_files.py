@@ -1,13 +1,17 @@
-"""Settings of test-time training as YAML: found by path or by name, read, changed by `--set`, checked key by key."""
+"""Settings of adaptation and of its preparation as YAML: found, read, changed by `--set`, checked key by key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.training.recipe import RecipeError
-from evenreel.training.recipe_files import named_file, read_changed, read_settings, yaml_files
+from evenreel.training.recipe_files import changed, named_file, read_changed, read_settings, yaml_files
+
+if TYPE_CHECKING:
+    from evenreel.adaptation.preparing import PrepareSettings
 
 DEFAULT = "safe"
 """What a command takes where nothing is named."""
@@ -40,5 +44,28 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
     try:
         return read_settings(AdaptSettings, values)
     except RecipeError as error:
-        changed = f", with {', '.join(changes)}," if changes else ""
-        raise RecipeError(f"The {_WHAT} {name}{changed} cannot be followed:", *error.args) from error
+        raise RecipeError(f"The {_WHAT} {name}{_with(changes)} cannot be followed:", *error.args) from error
+
+
+def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
+    """Settings of `evenreel prepare`.
+
+    Args:
+        path: a YAML file; None for the defaults.
+        changes: as `load_settings` has them, for example `causal_fit.lr=0.001`.
+
+    Raises:
+        RecipeError: as `load_settings`.
+    """
+    from evenreel.adaptation.preparing import PrepareSettings
+
+    values = changed({}, changes) if path is None else read_changed(path, changes, _WHAT)
+    try:
+        return read_settings(PrepareSettings, values)
+    except RecipeError as error:
+        named = _WHAT if path is None else f"{_WHAT} {path}"
+        raise RecipeError(f"The {named}{_with(changes)} cannot be followed:", *error.args) from error
+
+
+def _with(changes: Sequence[str]) -> str:
+    return f", with {', '.join(changes)}," if changes else ""

@@ -8,9 +8,8 @@ the bias correction prefers (3.3). The model then learns from these pairs as if 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.adaptation.causal import CausalCorrection
-from evenreel.adaptation.causal_training import choose, fit_target
+from evenreel.adaptation.causal_training import TargetStage, chosen, judged, label_rank
 from evenreel.adaptation.counterfactuals import Counterfactual, counterfactuals
 from evenreel.adaptation.learning import UnpairedLoss
 from evenreel.adaptation.matching import one_way, rank_sums, rematch
-from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.report import LabelRank
+from evenreel.adaptation.settings import AdaptSettings, Decides
 from evenreel.adaptation.stream import EncodeTexts, Rows, joined, taken
 from evenreel.adaptation.ttt import SourceStatistics
 from evenreel.adaptation.vectors import text_vectors
@@ -60,10 +60,14 @@ class Aids:
     statistics: SourceStatistics | None = None
     objective: Callable[[], UnpairedLoss] | None = None
 
-    def fresh(self) -> StreamAids:
-        """What learns with one stream."""
+    def fresh(self, settings: AdaptSettings) -> StreamAids:
+        """What learns with one stream, by the settings of its adaptation."""
         unpaired = None if self.objective is None else self.objective()
-        return StreamAids(self.encode, self.tagger, copy.deepcopy(self.correction), self.confounders, unpaired)
+        stage = None
+        if self.correction is not None and self.confounders is not None:
+            fit = replace(settings.causal_fit, seed=settings.seed + settings.causal_fit.seed)
+            stage = TargetStage(self.correction, self.confounders, fit)
+        return StreamAids(self.encode, self.tagger, stage, unpaired)
 
     def check(self, settings: AdaptSettings) -> None:
         """Hold what is asked for to what there is.
@@ -91,12 +95,11 @@ class Aids:
 
 
 class StreamAids(NamedTuple):
-    """The aids of one stream; `correction` and `unpaired` change with it."""
+    """The aids of one stream; `target` and `unpaired` change with it."""
 
     encode: EncodeTexts | None
     tagger: Tagger | None
-    correction: CausalCorrection | None
-    confounders: Tensor | None
+    target: TargetStage | None
     unpaired: UnpairedLoss | None
 
 
@@ -124,6 +127,7 @@ class PseudoPairs(NamedTuple):
             other's first. The correction may have chosen another clip since.
         queries: how many are queries; the others are counterfactual.
         counterfactual: these, with their words.
+        rank: what the target stage of the correction made of the labels; None where it did not judge them.
     """
 
     texts: TextFeatures
@@ -131,6 +135,7 @@ class PseudoPairs(NamedTuple):
     doubt: NDArray[np.float64]
     queries: int
     counterfactual: tuple[Counterfactual, ...] = ()
+    rank: LabelRank | None = None
 
     def kept(self, share: float) -> PseudoPairs:
         """The share with the least doubt, of equal ones the first; at least two."""
@@ -139,7 +144,8 @@ class PseudoPairs(NamedTuple):
         count = max(2, round(share * len(self.columns)))
         rows = np.sort(np.argsort(self.doubt, kind="stable")[:count])
         queries = int((rows < self.queries).sum())
-        return PseudoPairs(taken(self.texts, rows), self.columns[rows], self.doubt[rows], queries, self.counterfactual)
+        texts, columns, doubt = taken(self.texts, rows), self.columns[rows], self.doubt[rows]
+        return PseudoPairs(texts, columns, doubt, queries, self.counterfactual, self.rank)
 
 
 def pseudo_pairs(
@@ -173,11 +179,14 @@ def pseudo_pairs(
     there = np.flatnonzero(columns >= 0)
     queries = int((there < len(own)).sum())
     texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
+    rank = None
     if settings.causal and len(there):
-        assert aids.correction is not None and gallery.vectors is not None
-        candidates = likeliest(own_scores, columns, aids.correction.settings.eta)
-        columns = _corrected(vectors_of(matcher, texts), gallery.vectors, candidates, settings, aids)
-    return PseudoPairs(texts, columns, doubt, queries, made)
+        assert aids.target is not None and gallery.vectors is not None
+        candidates = likeliest(own_scores, columns, aids.target.correction.settings.eta)
+        columns, rank = _corrected(
+            vectors_of(matcher, texts), gallery.vectors, candidates, aids.target, settings.decides
+        )
+    return PseudoPairs(texts, columns, doubt, queries, made, rank)
 
 
 def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray:
@@ -224,11 +233,14 @@ def _encoded(made: tuple[Counterfactual, ...], aids: StreamAids) -> TextFeatures
     return TextFeatures(ids, found.words, found.word_mask, found.sentence, found.graphs)
 
 
-def _corrected(q: Tensor, v: Tensor, candidates: Rows, settings: AdaptSettings, aids: StreamAids) -> Rows:
-    """(N,) of the likeliest clips of each caption the one that the correction prefers (section 3.3)."""
-    assert aids.correction is not None and aids.confounders is not None
-    fit_target(aids.correction, q, v, candidates, aids.confounders)
-    return choose(aids.correction, q, v, candidates, settings.decides).columns
+def _corrected(q: Tensor, v: Tensor, candidates: Rows, stage: TargetStage, decides: Decides) -> tuple[Rows, LabelRank]:
+    """(N,) the candidate of each caption that the trained correction prefers (section 3.3), and the labels' ranks."""
+    before = label_rank(judged(stage.correction, q, v, candidates))
+    stage.learn(q, v, candidates)
+    logits = judged(stage.correction, q, v, candidates)
+    columns = chosen(logits, candidates, decides).columns
+    relabelled = float((columns != candidates[:, 0]).mean())
+    return columns, LabelRank(before, label_rank(logits), candidates.shape[1], relabelled)
 
 
 def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:

@@ -32,6 +32,9 @@ CONFOUNDERS_HELP = (
     "the folder of a scene dictionary that `evenreel elements` made; or a file of vectors (.npy, .npz, .safetensors)."
 )
 SEEN_HELP = "Folder of features by the matcher's towers before their training, for one that selects scene elements."
+STEPS_HELP = "Steps that the correction, and each flow, learns for.  \\[default: 1000]"
+SETTINGS_HELP = "A YAML file of how it is fitted: causal, causal_fit, flow and seed."
+SET_HELP = "PLACE=VALUE instead of what is set otherwise: causal_fit.lr=1e-3, causal.lambda_mi=1; may be given again."
 VALIDATION_HELP = f"Split that the correction is measured on.  \\[default: {VALIDATION}, where the corpus has it]"
 
 
@@ -44,8 +47,10 @@ def prepare(
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     confounders: Annotated[str, typer.Option(help=CONFOUNDERS_HELP)] = ELEMENTS,
     count: Annotated[int, typer.Option(min=1, help="Confounders, except those of a file.")] = 256,
-    steps: Annotated[int, typer.Option(min=0, help="Steps that the correction, and each flow, learns for.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=0, help=STEPS_HELP)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of all that is random.  \\[default: 0]")] = None,
+    settings: Annotated[Path | None, typer.Option(help=SETTINGS_HELP)] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -60,6 +65,7 @@ def prepare(
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
 
+    how = _settings(settings, changes, steps, seed)
     folder = _own_folder(checkpoint)
     weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
@@ -68,10 +74,8 @@ def prepare(
     source, aside = read.part(split)
     measured = _validation(whole, validation, split)
     checked = None if measured is None else read.part(measured)[0]
-    found = _confounders(confounders, (folder, pretrained, features, device), source.videos, count, seed)
-    prepared = prepare_source(
-        pretrained.matcher, source, found, _settings(steps, seed), validation=checked, bar=share_bar
-    )
+    found = _confounders(confounders, (folder, pretrained, features, device), source.videos, count, how.seed)
+    prepared = prepare_source(pretrained.matcher, source, found, how, validation=checked, bar=share_bar)
     prepared = replace(prepared, note=replace(prepared.note, corpus=corpus.resolve().name, split=split))
     place = save_prepared(folder, prepared, weights)
     _show(place, prepared, measured, aside, as_json)
@@ -138,12 +142,13 @@ def _validation(corpus: Corpus, asked: str | None, split: str) -> str | None:
     return VALIDATION if split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
 
 
-def _settings(steps: int, seed: int) -> PrepareSettings:
-    from evenreel.adaptation.causal_training import FitSettings
-    from evenreel.adaptation.preparing import PrepareSettings
-    from evenreel.adaptation.ttt_flow import FlowSettings
+def _settings(path: Path | None, changes: list[str] | None, steps: int | None, seed: int | None) -> PrepareSettings:
+    """Settings of a file, then `--steps` and `--seed`, then `--set`."""
+    from evenreel.adaptation.settings_files import load_prepare_settings
 
-    return PrepareSettings(fit=FitSettings(steps=steps, seed=seed), flow=FlowSettings(steps=steps))
+    named = [] if steps is None else [f"causal_fit.steps={steps}", f"flow.steps={steps}"]
+    named += [] if seed is None else [f"seed={seed}"]
+    return load_prepare_settings(path, [*named, *(changes or ())])
 
 
 def _confounders(

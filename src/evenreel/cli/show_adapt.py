@@ -46,6 +46,9 @@ def _lines(outcome: Outcome) -> Iterator[str]:
             f"pseudo-labels of the last step: {last.pairs:,} learned from, {last.counterfactual:,} counterfactual "
             f"captions, on {last.coverage:.0%} of the clips, Gini {last.gini:.2f}"
         )
+    ranked = [step.label_rank for step in report.steps if step.label_rank is not None]
+    if ranked:
+        yield f"bias correction, last step: {ranked[-1].sentence}"
     verdict = next((step.verdict for step in reversed(report.steps) if step.verdict is not None), None)
     if verdict is not None:
         shown = [f"{name} {told(change)}" for name, change in verdict.changes.items()]

@@ -137,6 +137,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[Text | Table | Chart]:
         yield Text(f"The last {len(shown):,} of {len(steps):,} steps:", "note")
     columns = ["step, answered by", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss"]
     yield Table([*columns, "change of agreement"], [_row(step) for step in shown])
+    yield from _label_ranks(shown)
 
 
 def _row(step: Step) -> list[str]:
@@ -149,6 +150,24 @@ def _row(step: Step) -> list[str]:
         *(_figure(value) for value in (step.coverage, step.gini, loss)),
         "" if change is None else told(change),
     ]
+
+
+def _label_ranks(steps: Sequence[Step]) -> Iterator[Text | Table]:
+    """Whether the target stage of the bias correction learned its labels; nothing where there was none."""
+    rows = [
+        [str(step.number), f"{rank.candidates}", f"{rank.before:.2f}", f"{rank.after:.2f}", f"{rank.relabelled:.1%}"]
+        for step in steps
+        if (rank := step.label_rank) is not None
+    ]
+    if rows:
+        columns = ["step", "candidates", "rank before", "rank after", "captions with another clip"]
+        yield Table(columns, rows, title="What the bias correction made of its labels")
+        yield Text(
+            "The mean rank of a caption's pseudo clip among its candidates, by the correction before it trained on the "
+            "pseudo clips and after; 1 is first, and by chance it is in the middle. Where both are "
+            "alike it learned nothing: causal_fit.steps and causal_fit.lr say how long and how fast it trains.",
+            "note",
+        )
 
 
 def told(change: Change) -> str:

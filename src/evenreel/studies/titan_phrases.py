@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.causal import CausalCorrection
 from evenreel.adaptation.causal_training import judged
+from evenreel.adaptation.report import LabelRank
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan import PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditTable, Cell
@@ -97,6 +98,7 @@ class Labelled:
         before: (Q,) columns of their clips without the correction.
         after: likewise with it.
         corrections: as the source left it, and after the target.
+        rank: what the target stage made of its labels.
     """
 
     target: Target
@@ -105,6 +107,7 @@ class Labelled:
     before: NDArray[np.int64]
     after: NDArray[np.int64]
     corrections: tuple[CausalCorrection, CausalCorrection]
+    rank: LabelRank
 
     def gain(self) -> NDArray[np.float64]:
         """(Q,) 100 where only the correction is right, -100 where only it is wrong."""
@@ -159,13 +162,14 @@ def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
     count = min(settings.bank, len(target.sentences))
     captions = tuple(target.part.corpus.captions["caption_id"])[:count]
     seen = Seen(texts_of(target.part.texts, captions), target.sentences[:count])
-    own, here = np.arange(count), aids.fresh()
-    plain = pseudo_pairs(model.source, seen, own, model.gallery, replace(settings, causal=False), aids.fresh())
+    own, here = np.arange(count), aids.fresh(settings)
+    plain = pseudo_pairs(model.source, seen, own, model.gallery, replace(settings, causal=False), aids.fresh(settings))
     corrected = pseudo_pairs(model.source, seen, own, model.gallery, settings, here)
-    assert aids.correction is not None and here.correction is not None
+    assert aids.correction is not None and here.target is not None and corrected.rank is not None
     place = {one: row for row, one in enumerate(captions)}
     rows = np.array([place[one] for one in plain.texts.ids[: plain.queries]], np.int64)
-    return Labelled(target, model, rows, _columns(plain), _columns(corrected), (aids.correction, here.correction))
+    corrections = aids.correction, here.target.correction
+    return Labelled(target, model, rows, _columns(plain), _columns(corrected), corrections, corrected.rank)
 
 
 def _columns(pairs: PseudoPairs) -> NDArray[np.int64]:
@@ -235,7 +239,8 @@ def _told(found: Labelled, gain: Interval) -> str:
     before, after = (100 * float((clips[columns] == own).mean()) for columns in (found.before, found.after))
     return (
         f"{found.target.name}: the correction gives {changed:,} of {len(found.rows):,} captions another clip; "
-        f"{after:.1f} % of the labels are right, {beside(gain, f'{before:.1f} % without it')}."
+        f"{after:.1f} % of the labels are right, {beside(gain, f'{before:.1f} % without it')}. Its target stage: "
+        f"{found.rank.sentence}."
     )
 
 

@@ -57,6 +57,9 @@ class Diagnosis:
         counterfactual: captions that lost a word, of all steps.
         moved: how far the weights went, as a share of their length.
         changed: share of the queries with another first clip than the source's.
+        rank_before: mean rank of the labels among their candidates by the correction of bias before it trained on
+            them, over the steps; None without the correction.
+        rank_after: the same after it trained.
         sentence: what was decided in the end.
     """
 
@@ -67,6 +70,8 @@ class Diagnosis:
     counterfactual: int
     moved: float
     changed: float
+    rank_before: float | None
+    rank_after: float | None
     sentence: str
 
 
@@ -213,6 +218,7 @@ def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
     last = dict(pair for step in report.steps for pair in step.labels)
     own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
     columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
+    ranks = [step.label_rank for step in report.steps if step.label_rank is not None]
     shared = balance(np.array([columns[clip] for clip in last.values()], np.int64), len(columns))
     return Diagnosis(
         len(last),
@@ -222,6 +228,8 @@ def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
         sum(step.counterfactual for step in report.steps),
         report.moved,
         report.first_changed,
+        float(np.mean([rank.before for rank in ranks])) if ranks else None,
+        float(np.mean([rank.after for rank in ranks])) if ranks else None,
         report.sentence,
     )
 

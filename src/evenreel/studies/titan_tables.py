@@ -39,7 +39,8 @@ ABOUT = (
 DIAGNOSED = (
     "Labels are the pseudo-labels of queries, the last of each, before any was left out; right are those that name the "
     "query's own clip. Coverage is the share of the clips that are some query's label, Gini how unequally clips have "
-    "labels (0: as many each)."
+    "labels (0: as many each). Rank before and after: where the correction of bias puts a label among its candidates, "
+    "from 1, before its target stage trained on it and after, over all steps; where both are alike, it learned nothing."
 )
 
 
@@ -158,9 +159,12 @@ def settings_told(settings: StudySettings) -> str:
     rounds = step if own.online else f"{own.epochs} epoch{'s' if own.epochs > 1 else ''} of {step}"
     how = f"batches of {own.batch_size:,} queries, {rounds}"
     paper = " It is the paper's, for whole towers; a small adapter on fixed features moves little with it in one pass."
+    fit = own.causal_fit
+    stage = f" Target stage of the correction: {fit.steps:,} steps of {fit.lr:g} each time that labels are made."
     return (
         f"Adam with a learning rate of {own.lr:g}, {how}, what learns: {own.learns}."
-        f"{paper if own.lr <= 1e-5 else ''} Change these with --set lr=0.001, --set epochs=5 and so on."
+        f"{paper if own.lr <= 1e-5 else ''}{stage if own.causal else ''} "
+        "Change these with --set lr=0.001, --set epochs=5, --set causal_fit.steps=200 and so on."
     )
 
 
@@ -254,7 +258,7 @@ def _diagnoses(found: Sequence[Compared]) -> AuditTable:
     ]
     columns = (
         "model", "row", "labels", "right, %", "coverage, %", "Gini", "counterfactual captions", "weights moved, %",
-        "first clips changed, %", "in the end",
+        "first clips changed, %", "rank before", "rank after", "in the end",
     )  # fmt: skip
     return AuditTable(
         "How good the pseudo-labels were", columns, tuple(rows), "Means over seeds; the end of the first."
@@ -274,6 +278,8 @@ def _diagnosis(own: Sequence[Diagnosis]) -> tuple[Cell, ...]:
         mean([one.counterfactual for one in own]),
         mean([one.moved for one in own], 100),
         mean([one.changed for one in own], 100),
+        mean([one.rank_before for one in own]),
+        mean([one.rank_after for one in own]),
         own[0].sentence,
     )
 

@@ -96,10 +96,22 @@ def read_changed(path: str | Path, changes: Sequence[str] = (), what: str = "rec
     Raises:
         RecipeError: it cannot be read, is no YAML or no table, or a change is none.
     """
-    values = _read(Path(path), what)
+    return changed(_read(Path(path), what), changes)
+
+
+def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """Plain values with changes, each `place=value`; nothing of them is checked yet.
+
+    Raises:
+        RecipeError: a change is none.
+
+    >>> changed({"lr": 0.1}, ["lr=0.5", "safety.keep=1"])
+    {'lr': 0.5, 'safety': {'keep': 1}}
+    """
+    found = dict(values)
     for change in sorted(changes, key=_begins_anew, reverse=True):
-        _change(values, change)
-    return values
+        _change(found, change)
+    return found
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
