@@ -76,7 +76,7 @@ from evenreel.adaptation.normalised import StreamNorm
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.run import Adaptation, adapt
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, naive
+from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import Stream, taken
 from evenreel.adaptation.titan import Aids
@@ -131,10 +131,8 @@ class Run:
     @property
     def settings(self) -> AdaptSettings:
         """TITAN as the paper has it, with the rate and the epochs of the run."""
-        protocol: Any = self.protocol
-        return AdaptSettings(
-            protocol=protocol, learns="heads", lr=self.lr, epochs=self.epochs, safety=UNSAFE, seed=self.seed
-        )
+        paper = load_settings(f"titan/{self.protocol}")
+        return replace(paper, learns="heads", lr=self.lr, epochs=self.epochs, seed=self.seed)
 
 
 class World(NamedTuple):

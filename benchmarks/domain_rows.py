@@ -55,7 +55,9 @@ CHOICE: dict[str, Change] = {
     f"TITAN, ranks decide, {SAFETY}": lambda plain: replace(plain, decides="ranks", safety=SafetySettings()),
 }
 FITS = ((0, 1e-3), (20, 1e-4), (20, 1e-3), (200, 1e-4), (200, 1e-3), (1000, 1e-4), (1000, 1e-3))
-"""Steps and learning rates of the target stage."""
+"""Steps and learning rates of the target stage where the correction decides."""
+RANKS_FITS = ((0, 1e-3), (20, 1e-4), (200, 1e-3))
+"""Those where its ranks and the model's do."""
 
 
 def _fit(steps: int, lr: float, decides: Decides) -> Change:
@@ -63,7 +65,7 @@ def _fit(steps: int, lr: float, decides: Decides) -> Change:
 
 
 FIT: dict[str, Change] = {f"TITAN, {steps:,} steps of {lr:g}": _fit(steps, lr, "correction") for steps, lr in FITS}
-FIT |= {f"TITAN, {steps:,} steps of {lr:g}, ranks decide": _fit(steps, lr, "ranks") for steps, lr in FITS}
+FIT |= {f"TITAN, {steps:,} steps of {lr:g}, ranks decide": _fit(steps, lr, "ranks") for steps, lr in RANKS_FITS}
 F4: dict[str, Change] = {f"beta {beta}": _beta(beta) for beta in BETAS}
 F4 |= {f"beta {100 * share:g} % of the queries": _beta(share) for share in BETA_SHARES}
 TABLES: dict[str, tuple[str, ...]] = {

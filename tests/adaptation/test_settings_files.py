@@ -37,9 +37,11 @@ PAPER = AdaptSettings(
     matching=MatchSettings("rank_sum", alpha=1.0),
     counterfactuals=CounterfactualSettings(beta=30, theta=0.5, mask="removed"),
     causal=True,
+    causal_fit=FitSettings(steps=1000, lr=1e-3, batch_size=128, seed=0),
     decides="correction",
     safety=UNSAFE,
 )
+PER_BATCH = FitSettings(steps=200, lr=1e-3, batch_size=128, seed=0)
 BASELINE = replace(PAPER, counterfactuals=None, causal=False)
 SAFE = replace(
     PAPER,
@@ -56,12 +58,12 @@ SAFE = replace(
     ("name", "expected"),
     [
         ("titan/offline", PAPER),
-        ("titan/online", replace(PAPER, protocol="online")),
+        ("titan/online", replace(PAPER, protocol="online", causal_fit=PER_BATCH)),
         ("titan/naive", replace(BASELINE, matching=MatchSettings("one_way"))),
         ("titan/ttt", replace(BASELINE, objective="ttt")),
         ("titan/ttt-flow", replace(BASELINE, objective="ttt_flow")),
         ("safe", SAFE),
-        ("safe-online", replace(SAFE, protocol="online", epochs=1, steps=4)),
+        ("safe-online", replace(SAFE, protocol="online", epochs=1, steps=4, causal_fit=PER_BATCH)),
     ],
 )
 def test_what_comes_along(name: str, expected: AdaptSettings) -> None:
