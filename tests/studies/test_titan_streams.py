@@ -13,7 +13,7 @@ from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.aids import RememberingReader
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import MatchSettings
-from evenreel.adaptation.report import AdaptReport, Step
+from evenreel.adaptation.report import AdaptReport, LabelRank, Step
 from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
 from evenreel.corpus import make_corpus
@@ -169,17 +169,20 @@ def test_what_a_report_says_is_held_to_the_labels() -> None:
     clips = one.part.videos.ids
     steps = (
         Step(1, 3, counterfactual=2, labels=((first, clips[1]), (second, clips[0]))),
-        Step(2, 3, counterfactual=1, labels=((first, clips[0]), (third, clips[4]))),
+        Step(2, 3, counterfactual=1, labels=((first, clips[0]), (third, clips[4])), label_rank=LabelRank(4, 1, 9, 0.5)),
+        Step(3, 3, label_rank=LabelRank(5, 3, 9, 0.0)),
     )
     found = diagnosed(AdaptReport(True, "Done.", steps, moved=0.5, first_changed=0.25), one)
     assert (found.labels, found.counterfactual, found.sentence) == (3, 3, "Done.")
     assert found.right == pytest.approx(2 / 3)  # the last label of the first caption counts
     assert found.coverage == pytest.approx(2 / len(clips))
+    assert (found.rank_before, found.rank_after) == (4.5, 2.0)
     counts = [2, 0, 0, 0, 1, *[0] * (len(clips) - 5)]
     apart = sum(abs(one - other) for one in counts for other in counts)
     assert found.gini == pytest.approx(apart / (2 * len(clips) * sum(counts)))  # Gini's mean difference
     nothing = diagnosed(AdaptReport(False, "", ()), one)
     assert (nothing.labels, nothing.right, nothing.coverage, nothing.gini) == (0, None, None, None)
+    assert nothing.rank_before is nothing.rank_after is None
 
 
 def test_each_caption_is_read_once() -> None:

@@ -90,6 +90,9 @@ def test_labels_are_judged_after_the_fact(material: StudyMaterial, offline: Audi
     assert found["TTT++"]["right, %"] is None and found["TTT++"]["labels"] == 0
     assert found["naive pseudo-labels"]["counterfactual captions"] == 0
     assert found["TITAN"]["counterfactual captions"] > 0  # type: ignore[operator]
+    assert found["TITAN"]["rank before"] >= found["TITAN"]["rank after"] >= 1  # type: ignore[operator]
+    assert found["naive pseudo-labels"]["rank before"] is found["naive pseudo-labels"]["rank after"] is None
+    assert "Target stage of the correction: 20 steps of 0.0001 each time" in " ".join(offline.method)
     safe = found.pop("TITAN with safety")
     assert all(row["weights moved, %"] > 0 for row in found.values())  # type: ignore[operator]
     assert str(safe["in the end"]).startswith(("Adapted: ", "Left as it was: "))
