@@ -54,8 +54,8 @@ CHOICE: dict[str, Change] = {
     "TITAN, ranks decide": lambda plain: replace(plain, decides="ranks"),
     f"TITAN, ranks decide, {SAFETY}": lambda plain: replace(plain, decides="ranks", safety=SafetySettings()),
 }
-FITS = ((0, 1e-3), (20, 1e-4), (20, 1e-3), (200, 1e-4), (200, 1e-3), (1000, 1e-4), (1000, 1e-3))
-"""Steps and learning rates of the target stage where the correction decides."""
+FITS = ((0, 1e-3), (20, 1e-4), (20, 1e-3), (200, 1e-4), (200, 1e-3), (1000, 1e-4))
+"""Steps and learning rates of the target stage where the correction decides, beside those of the row of TITAN."""
 RANKS_FITS = ((0, 1e-3), (20, 1e-4), (200, 1e-3))
 """Those where its ranks and the model's do."""
 
