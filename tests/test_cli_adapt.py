@@ -402,7 +402,9 @@ def test_a_trained_and_prepared_checkpoint_on_a_library_and_back(place: Place, s
     trained = tmp_path / "run" / "checkpoint"
     good("prepare", trained, place.corpus, "--features", place.features, *PREPARED)
     before = files(trained)
-    learns = ("--settings", "titan/offline", "--set", "lr=0.01", "--set", "batch_size=4")
+    learns = (
+        "--settings", "titan/offline", "--set", "lr=0.01", "--set", "batch_size=4", "--set", "causal_fit.steps=2",
+    )  # fmt: skip
 
     adapted = json.loads(good("adapt", trained, *shelf.learned_from, *learns, "--out", tmp_path / "mine", "--json"))
     assert adapted["kept"] and load_prepared(tmp_path / "mine") is not None

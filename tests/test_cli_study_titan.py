@@ -26,6 +26,7 @@ from evenreel.types import Corpus, TextFeatures
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
 QUICK = ("--seeds", 1, "--resamples", 20, "--device", "cpu")
+FEW = ("--set", "causal_fit.steps=3")
 
 
 class Place(NamedTuple):
@@ -65,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def test_a_table_of_streams(place: Place, tmp_path: Path) -> None:
-    done = place.study("titan/t1", tmp_path, "--set", "lr=0.001", "--set", "counterfactuals.beta=1")
+    done = place.study("titan/t1", tmp_path, "--set", "lr=0.001", "--set", "counterfactuals.beta=1", *FEW)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("Does a stream without labels help, batch by batch?\nToo few clips")
     found = json.loads((tmp_path / "results.json").read_text())
@@ -76,7 +77,9 @@ def test_a_table_of_streams(place: Place, tmp_path: Path) -> None:
     test = select(load_corpus(place.corpus), split="test")
     assert labels["TITAN"][2] == test.captions.height
     assert labels["TITAN"][6] > 0 and labels["TITAN"][7] > 0  # captions lost words, and weights moved
-    assert any("learning rate of 0.001" in one for one in found["method"])
+    assert any("learning rate of 0.001" in one and "3 steps of 0.001 each time" in one for one in found["method"])
+    assert labels["TITAN"][9] > 1 and labels["TITAN"][10] >= 1  # rank of the labels before and after
+    assert labels["naive pseudo-labels"][9:11] == [None, None]
     assert "How good the pseudo-labels were" in (tmp_path / "report.html").read_text()
 
 
@@ -114,7 +117,7 @@ def test_training_captions_are_read_as_they_are_drawn(
 def test_phrases_of_a_caption(place: Place, tmp_path: Path) -> None:
     test = select(load_corpus(place.corpus), split="test")
     caption, clip, text = test.captions.select("caption_id", "clip_id", "text").row(0)
-    done = place.study("titan/f5", tmp_path, "--query", caption, "--json")
+    done = place.study("titan/f5", tmp_path, "--query", caption, *FEW, "--json")
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["tables"][0]["rows"]
     assert {row[1] for row in rows} == {text}

@@ -127,6 +127,7 @@ EVERY_PART = {
     "plain": {"safety": replace(UNSAFE, teacher=0.5)},
     "titan": {
         "causal": True,
+        "causal_fit": FitSettings(5, lr=1e-2, batch_size=8),
         "counterfactuals": CounterfactualSettings(beta=2, theta=0.9),
         "safety": SafetySettings(drift=False),
     },

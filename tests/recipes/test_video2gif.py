@@ -36,7 +36,7 @@ QUICK = {
     "--set loop.workers=0 --set loop.device=cpu --set records.tensorboard=false",
     "features": "--workers 1 --device cpu",
     "prepare": "--steps 2 --count 4 --device cpu",
-    "study": "--seeds 1 --resamples 20 --device cpu --set lr=0.001",
+    "study": "--seeds 1 --resamples 20 --device cpu --set lr=0.001 --set causal_fit.steps=2",
 }
 """What a command is given beside its words on the page, to be done in a second."""
 
