@@ -327,6 +327,44 @@ def test_a_run_and_judgements_are_written(place: Path, tmp_path: Path, direction
     assert pairs == {(query, "0", item, "1") for query, item in sides}
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_a_bank_of_the_test_s_own_scores_is_told(place: Path, tmp_path: Path, suffix: str) -> None:
+    """It lifts every figure: 35.8 became 40.6 on the example of the docs, with the same label in both."""
+    others, bank = values(5, 0.0).repeat(5, axis=0), tmp_path / f"bank{suffix}"
+    both = np.vstack([values(0, 1.0), others])
+    if suffix == ".npz":
+        names = [*CAPTIONS, *(f"other{row}" for row in range(len(others)))]
+        np.savez(bank, values=both, video_ids=CLIPS, caption_ids=names)
+    else:
+        np.save(bank, both)
+    system = figures(place, "old.npz", "--rescore", "qb-norm", "--bank", bank)["systems"][0]
+    assert system["uses"] == ["a bank of 180 captions, 30 of them with the scores of queries that are corrected"]
+    told = [one for one in system["notices"] if "the correction has seen the queries of the test" in one]
+    assert [one.split(":")[0] for one in told] == [
+        "Of 180 captions of the bank 30 are captions that are evaluated, the first 'c0'"
+    ] * (suffix == ".npz")
+
+
+def test_intervals_over_videos_are_chosen_and_told(place: Path, tmp_path: Path) -> None:
+    clips = pl.DataFrame({"clip_id": CLIPS, "path": [f"{row // 3}.mp4" for row in range(COUNT)]})
+    clips = clips.with_columns(kitchen=pl.Series([row // 10 for row in range(COUNT)]))
+    captions = {"caption_id": CAPTIONS, "clip_id": CLIPS, "text": ["x"] * COUNT}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), tmp_path / "corpus")
+
+    def asked(*more: str) -> list[str]:
+        done = here("evaluate", place / "old.npz", "--corpus", tmp_path / "corpus", "-m", "R@1", *more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    over = "asked of this very gallery."
+    assert any(line.startswith("The 30 clips are cut from 10 videos (column 'path')") for line in asked())
+    for how, what in (((), "10 videos"), (("--cluster", "clip"), "30 clips"), (("--cluster", "kitchen"), "3 values")):
+        (line,) = [one for one in asked(*how) if one.endswith(over)]
+        assert line.startswith(f"Intervals and tests are over {what}")
+    with pytest.raises(CorpusError, match="have a column 'cook' to draw by"):
+        app(["evaluate", str(place / "old.npz"), "--corpus", str(tmp_path / "corpus"), "--cluster", "cook"], False)
+
+
 def test_a_bank_without_ids_has_a_notice(place: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "bank.npy", values(5, 0.0).repeat(5, axis=0))
     system = figures(place, "old.npz", "--rescore", "qb-norm", "--bank", tmp_path / "bank.npy")["systems"][0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import t
 
 from evenreel.audits.alike_pairs import measure_confounds
 from evenreel.audits.confounds import audit_confounds
@@ -75,7 +76,8 @@ def test_a_preference_that_a_property_explains_is_gone_among_alike_pairs() -> No
 def test_a_preference_that_no_property_explains_is_left() -> None:
     corpus = corpus_with(RATES | ALIKE)
     found = audit_confounds(scores_with(corpus, [-1.0] * PAIRS), corpus, QUICK)
-    assert (found.effect.value, found.effect.high) == (0.0, 0.0)
+    square = t.ppf(0.975, 29) ** 2 / 30  # Wilson's upper end of no win in as many pairs
+    assert (found.effect.value, found.effect.high) == (0.0, pytest.approx(100 * square / (1 + square)))
     assert found.effect.p_value is not None
     assert found.effect.p_value == pytest.approx(2 * 0.5**30)
     assert "do not explain the preference for generated clips" in found.sentence
@@ -168,7 +170,7 @@ def test_equal_scores_are_no_preference() -> None:
     corpus = corpus_with(RATES | ALIKE)
     scores = Scores(np.zeros((PAIRS, 2 * PAIRS)), corpus.captions["caption_id"].to_list(), REAL + MADE)
     found = audit_confounds(scores, corpus, QUICK)
-    assert (found.effect.value, found.effect.low, found.effect.high) == (50.0, 50.0, 50.0)
+    assert (found.effect.value, found.effect.is_told, found.effect.p_value) == (50.0, False, 1.0)
     assert all(row[3] is None for row in found.tables[1].rows)
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import stdtrit
 
 from evenreel.audits.gallery import EVERY_GROUP
 from evenreel.audits.ordered_rows import OrderedRows
@@ -179,17 +180,20 @@ def test_the_interval_is_as_wide_as_that_of_a_bootstrap() -> None:
 
 
 def test_a_small_interval_by_hand() -> None:
-    """The sum of the variances of three means, and the degrees of freedom of Welch."""
-    corpus, values = unlike(0, 4, 3, 5)
-    wins = np.array([[[beats(r, g) for g in row[3:]] for r in row[:3]] for row in values.tolist()])
-    means = [wins.mean(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))]
-    variances = [one.var(ddof=1) / len(one) for one in means]
-    freedom = sum(variances) ** 2 / sum(one**2 / (len(mean) - 1) for one, mean in zip(variances, means, strict=True))
-    reach = 100 * stdtrit(freedom, 0.8) * math.sqrt(sum(variances))
+    """Every way to call three of eight clips real; four queries that all rank alike add nothing of their own."""
+    corpus, values = unlike(0, 1, 3, 5)
+    row = values[0].tolist()
+    drawn = []
+    for real in itertools.combinations(range(8), 3):
+        made = [one for one in range(8) if one not in real]
+        drawn.append(100 * np.mean([beats(row[one], row[other]) for one in real for other in made]) - 50)
     names = [f"q{n}" for n in range(4)], corpus.clips["clip_id"].to_list()
-    found = measure_unpaired(Scores(values, *names), corpus, AuditSettings(confidence=0.6)).preferences[EVERY_GROUP]
-    middle = 100 * wins.mean()
-    assert (found.share.low, found.share.high) == pytest.approx((middle - reach, middle + reach))
+    how = AuditSettings(resamples=20_000, confidence=0.5)
+    found = measure_unpaired(Scores(np.repeat(values, 4, axis=0), *names), corpus, how).preferences[EVERY_GROUP]
+    value = 50 + drawn[0]
+    expected = value - np.quantile(drawn, 0.75), value - np.quantile(drawn, 0.25)
+    assert (found.share.value, found.share.low, found.share.high) == pytest.approx((value, *expected))
+    assert found.p_value == pytest.approx(np.mean(np.abs(drawn) >= abs(drawn[0]) - 1e-9), abs=0.02)
 
 
 def test_the_interval_holds_what_is_true_as_often_as_it_says() -> None:
@@ -221,22 +225,48 @@ def test_a_pair_counts_as_one() -> None:
 
 
 @pytest.mark.parametrize(("queries", "real", "made"), [(1, 5, 5), (5, 1, 5), (5, 5, 1)])
-def test_one_of_a_kind_has_no_interval(queries: int, real: int, made: int) -> None:
+def test_one_of_a_kind_is_never_sure(queries: int, real: int, made: int) -> None:
     corpus, values = unlike(0, queries, real, made)
     one = measure_unpaired(Scores(values, [f"q{n}" for n in range(queries)], corpus.clips["clip_id"].to_list()), corpus)
     found = one.preferences[EVERY_GROUP]
-    assert (found.share.low, found.share.high, found.p_value) == (None, None, None)
-    assert 0 <= found.share.value <= 100
+    assert found.share.low is not None and found.share.high is not None and found.p_value is not None
+    assert 0 <= found.share.low <= 50 <= found.share.high <= 100 or queries == 1
+    assert found.p_value > 0.05 or queries == 1
+
+
+def hubs(seed: int, captions: int, spread: float) -> tuple[Corpus, Scores]:
+    """40 real and 30 generated clips that all captions like more or less, whatever their source."""
+    corpus, _ = unlike(0, captions, 40, 30)
+    random = np.random.default_rng(seed)
+    values = spread * random.normal(size=70) + random.normal(size=(captions, 70))
+    return corpus, Scores(values, [f"q{n}" for n in range(captions)], corpus.clips["clip_id"].to_list())
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_hubs_are_no_preference(spread: float) -> None:
+    """Samples of captions report exposure in most such worlds; 5 % of 120 are 1 to 13 with a chance of .99."""
+    alarms: dict[str, int] = {}
+    for world in range(120):
+        corpus, scores = hubs(world, 40, spread)
+        found = measure_unpaired(scores, corpus, AuditSettings(resamples=150, seed=world))
+        told = {"share": (found.preferences[EVERY_GROUP].share, 50.0)}
+        told |= {f"first {k}": (one, found.exposure.gallery) for k, one in found.exposure.shown.items()}
+        for name, (one, neutral) in told.items():
+            assert one.low is not None and one.high is not None
+            alarms[name] = alarms.get(name, 0) + (not one.low <= neutral <= one.high)
+    assert max(alarms.values()) <= 14, alarms
+    assert alarms["share"] >= 1, alarms
 
 
 def test_the_p_value_goes_with_the_interval() -> None:
     corpus, values = unlike(0, 60, 50, 40)
     names = [f"q{n}" for n in range(60)], corpus.clips["clip_id"].to_list()
-    found = measure_unpaired(Scores(values, *names), corpus).preferences[EVERY_GROUP]
+    how = AuditSettings(resamples=20_000)
+    found = measure_unpaired(Scores(values, *names), corpus, how).preferences[EVERY_GROUP]
     assert found.p_value is not None
-    at_edge = measure_unpaired(Scores(values, *names), corpus, AuditSettings(confidence=1 - found.p_value))
+    at_edge = measure_unpaired(Scores(values, *names), corpus, replace(how, confidence=1 - found.p_value))
     share = at_edge.preferences[EVERY_GROUP].share
-    assert min(abs(share.low - 50), abs(share.high - 50)) < 1e-6  # type: ignore[operator]
+    assert min(abs(share.low - 50), abs(share.high - 50)) < 0.5  # type: ignore[operator]
 
 
 def test_clips_that_the_corpus_does_not_have_are_left_out(corpus: Corpus) -> None:

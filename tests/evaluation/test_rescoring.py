@@ -206,6 +206,31 @@ def test_every_type_of_number(word: str, kind: Any) -> None:
         assert found.dtype == np.float32
 
 
+@pytest.mark.parametrize("word", ["qb-norm", "nnn"])
+def test_a_bank_that_holds_rows_of_the_test_says_so(word: str) -> None:
+    s = random_scores(0, 20, 20)
+    mixed = np.vstack([bank_of(0, 1500, 20), np.asarray(s.values)[3:5].astype(np.float32)])
+    assert rescore(word, s, "t2v", mixed).uses == (
+        "a bank of 1,502 captions, 2 of them with the scores of queries that are corrected",
+    )
+    flat = np.vstack([bank_of(0, 1500, 20), np.zeros((1, 20))])
+    same = Scores(np.vstack([np.asarray(s.values)[:-1], np.zeros((1, 20))]), s.caption_ids, s.video_ids)
+    assert rescore(word, same, "t2v", flat).uses == ("a bank of 1,501 captions",)  # rows of one value are no sign
+
+
+def test_masked_values_are_refused_and_not_unmasked() -> None:
+    s = random_scores(0, 6, 6)
+    masked = np.ma.MaskedArray(np.asarray(s.values), np.eye(6, dtype=bool))
+    hidden = Scores(masked, s.caption_ids, s.video_ids)
+    for word in ("dsl", "inverted"):
+        with pytest.raises(ScoresError, match="The scores are a masked array with 6 of 36 values masked"):
+            rescore(word, hidden, "t2v")
+    with pytest.raises(ScoresError, match="The scores of the bank are a masked array with 6 of 36"):
+        rescore("qb-norm", s, "t2v", masked)
+    whole = Scores(np.ma.MaskedArray(np.asarray(s.values)), s.caption_ids, s.video_ids)
+    np.testing.assert_array_equal(rescore("dsl", whole, "t2v").values, rescore("dsl", s, "t2v").values)
+
+
 def test_everything_says_what_it_used_once() -> None:
     s = random_scores(0, 20, 20)
     once = rescore("dsl", s, "t2v")

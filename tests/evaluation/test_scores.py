@@ -224,6 +224,16 @@ def test_a_bank_that_holds_no_numbers_gets_a_sentence(values: NDArray[Any], tmp_
         load_bank(save(tmp_path / "b.npz", values=values, video_ids=CLIPS), CLIPS)
 
 
+def test_a_bank_knows_whose_captions_it_has(tmp_path: Path) -> None:
+    bank = load_bank(save(tmp_path / "b.npz", values=np.ones((2, 3)), video_ids=CLIPS, caption_ids=["x", "c1"]), CLIPS)
+    assert bank.caption_ids == ("x", "c1")
+    assert bank.notice(["c0", "c1"]).startswith(
+        "Of 2 captions of the bank 1 are captions that are evaluated, the first 'c1'"
+    )
+    assert bank.notice(["c0"]) == ""
+    assert load_bank(save(tmp_path / "plain.npz", values=np.ones((2, 3)), video_ids=CLIPS), CLIPS).notice(["x"]) == ""
+
+
 def broken(path: Path, data: bytes) -> Path:
     path.write_bytes(data)
     return path

@@ -17,11 +17,11 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import stats
 from evenreel.evaluation.comparison import compare, in_order_of
 from evenreel.evaluation.first_hit import Hits
+from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
 from evenreel.evaluation.results import DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import (
     Columns,
-    bootstrap_intervals,
     holm,
     percentile_ends,
     randomisation_test,
@@ -41,7 +41,7 @@ def columns_of(ranks: Array) -> dict[str, Array]:
 
 
 def interval_of(columns: dict[str, Array], groups: Array, settings: EvaluationSettings) -> Interval:
-    return bootstrap_intervals((MRR,), columns, groups, settings)["MRR"]
+    return figure_intervals(columns, groups, replace(settings, metrics=(MRR,)), 1000)["MRR"]
 
 
 def alone(n: int) -> Array:
@@ -67,7 +67,8 @@ def test_pieces_of_any_size_are_the_same_draw(monkeypatch: pytest.MonkeyPatch) -
     asked = EvaluationSettings(resamples=64, seed=5)
 
     def answers() -> list[Any]:
-        interval = interval_of(columns_of(ranks), groups, asked)
+        settings = replace(asked, metrics=(MEDIAN,))
+        interval = figure_intervals(columns_of(ranks), groups, settings, 1000)["MedR"]
         p = randomisation_test(MRR, columns_of(ranks), columns_of(other), groups, asked)
         return [interval.value, interval.low, interval.high, p]
 
@@ -91,20 +92,12 @@ def test_a_sample_is_worked_out_as_a_loop_would() -> None:
         drawn["Rsum"].append(sum(recalls))
         drawn["GeoR"].append(float(np.prod(recalls)) ** (1 / 3))
         drawn["MRR"].append(sample["MRR"].mean())
-    found = bootstrap_intervals(metrics, columns_of(ranks), groups, asked)
+    found = sampled_figures(metrics, [Columns(columns_of(ranks), groups)], asked)
     for word, values in drawn.items():
-        low, high = np.percentile(values, [5, 95])
-        assert (found[word].low, found[word].high) == pytest.approx((low, high))
-    assert found["MedR"].value == np.median(ranks)
-
-
-def test_the_interval_of_a_mean_is_scipy_s() -> None:
-    ranks = np.random.default_rng(0).geometric(0.1, 200)
-    found = interval_of(columns_of(ranks), alone(200), EvaluationSettings(resamples=4000))
-    theirs = scipy.stats.bootstrap(
-        (100 / ranks,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(1)
-    ).confidence_interval
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.25)
+        np.testing.assert_allclose(found[word][0], values)
+    median = figure_intervals(columns_of(ranks), groups, asked, 100)["MedR"]
+    assert median.value == np.median(ranks)
+    assert (median.low, median.high) == pytest.approx(tuple(np.percentile(drawn["MedR"], [5, 95])))
 
 
 def coverage(grouped: bool) -> float:
@@ -127,13 +120,13 @@ def test_intervals_cover_when_clips_are_drawn_and_do_not_when_captions_are() -> 
     assert coverage(grouped=False) < 0.7
 
 
-def test_no_resample_gives_no_interval_and_one_clip_gives_no_width() -> None:
+def test_no_resample_gives_no_interval_nor_does_one_clip() -> None:
     plain = interval_of(columns_of([1, 2]), alone(2), EvaluationSettings(resamples=0))
     assert (plain.value, plain.low, plain.high) == (75.0, None, None)
     one = interval_of(columns_of([1, 2]), np.array([4, 4]), EvaluationSettings())
-    assert (one.value, one.low, one.high) == (75.0, 75.0, 75.0)
+    assert (one.value, one.low, one.high) == (75.0, None, None)
     with pytest.raises(UsageError, match="no query to draw from"):
-        interval_of({"MRR": np.ones(1)}, np.array([], dtype=int), EvaluationSettings())
+        interval_of({"MRR": np.ones(0)}, np.array([], dtype=int), EvaluationSettings())
 
 
 def test_a_sample_without_a_known_value_is_left_out() -> None:
@@ -209,10 +202,32 @@ def test_wilcoxon_is_over_clips_by_enumeration() -> None:
     ranks = scipy.stats.rankdata(np.abs(means))
     observed = abs(np.sum(np.sign(means) * ranks))
     sums = [abs(np.dot(signs, ranks)) for signs in itertools.product([-1, 1], repeat=5)]
-    assert wilcoxon_test(differences, groups) == pytest.approx(np.mean(np.array(sums) >= observed - 1e-9), abs=0.06)
-    assert wilcoxon_test(differences, groups) == scipy.stats.wilcoxon(means).pvalue
+    assert wilcoxon_test(differences, groups) == pytest.approx(np.mean(np.array(sums) >= observed - 1e-9))
     assert wilcoxon_test(np.zeros(3), alone(3)) == 1.0
     assert wilcoxon_test(np.array([np.nan]), alone(1)) == 1.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 9, 13])
+def test_signed_ranks_are_exact_with_equal_sizes_too(count: int) -> None:
+    """Every one of the 2^n signs, which took seconds for 9 to 13 clips before."""
+    means = np.random.default_rng(count).integers(-4, 5, count) + 0.0
+    means[means == 0] = 2.0
+    ranks = scipy.stats.rankdata(np.abs(means))
+    signs = np.array([*itertools.product([0, 1], repeat=count)])
+    sums, found = signs @ ranks, ranks[means > 0].sum()
+    expected = min(1.0, 2 * min((sums <= found + 1e-9).mean(), (sums >= found - 1e-9).mean()))
+    assert wilcoxon_test(means, alone(count)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("count", [20, 49])
+def test_signed_ranks_without_ties_are_scipy_s(count: int) -> None:
+    means = np.random.default_rng(count).normal(0.3, 1, count)
+    assert wilcoxon_test(means, alone(count)) == pytest.approx(scipy.stats.wilcoxon(means, method="exact").pvalue)
+
+
+def test_many_signed_ranks_are_the_normal_approximation() -> None:
+    means = np.random.default_rng(0).normal(0.1, 1, 150)
+    assert wilcoxon_test(means, alone(150)) == scipy.stats.wilcoxon(means, method="asymptotic").pvalue
 
 
 def test_holm_by_hand() -> None:
@@ -256,7 +271,10 @@ def test_a_comparison_by_hand() -> None:
     assert (median.wins, median.ties, median.losses) == (3, 2, 1)  # a lower rank wins
     assert new.p_randomisation == pytest.approx(0.25)  # three clips, each with a gain: 2 of 8 swaps are as extreme
     assert (new.p_holm, same.p_holm, same.p_randomisation, same.p_wilcoxon) == (0.5, 1.0, 1.0, 1.0)
-    assert (same.difference.value, same.difference.low, same.difference.high) == (0.0, 0.0, 0.0)
+    # Two systems that never differ: three clips, one more gained and one more lost, of two queries each.
+    assert same.difference.value == 0
+    assert same.difference.high == pytest.approx(scipy.stats.t.ppf(0.975, 4) * np.sqrt(2 * 20**2 * 5 / 4))
+    assert same.difference.low == pytest.approx(-(same.difference.high or 0))
     assert found.to_json()["rows"][0]["difference"]["value"] == pytest.approx(50)
 
 

@@ -15,12 +15,6 @@ def favoured() -> StudyMaterial:
 
 
 @pytest.fixture
-def untested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test of signed ranks, which takes most of a second for a few tied classes and is in no table of a study."""
-    monkeypatch.setattr("evenreel.audits.length_measures.wilcoxon_test", lambda differences, groups: 1.0)
-
-
-@pytest.fixture
 def quick() -> StudySettings:
     """Two seeds of a few steps."""
     return quick_settings()

@@ -15,7 +15,6 @@ from evenreel.types import Scores
 from tests.studies.class_clips import NOUNS, VERBS, class_material, quick_settings
 
 SETTINGS = quick_settings()
-pytestmark = pytest.mark.usefixtures("untested")
 
 
 def means(split: str) -> dict[tuple[int, int], float]:

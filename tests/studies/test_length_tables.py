@@ -332,7 +332,6 @@ def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
         assert train.clips.height - left.clips.height == 4
 
 
-@pytest.mark.usefixtures("untested")
 def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
     found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
     rows = rows_of(found.tables[0])
@@ -384,7 +383,6 @@ def test_captions_move_up_and_down() -> None:
         drawn(_ranked([20], []), 0)
 
 
-@pytest.mark.usefixtures("untested")
 def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is suspected among clips this few, so all are."""
     monkeypatch.setattr("evenreel.studies.length_samples.drawn", lambda before, seed: np.arange(12) + seed)

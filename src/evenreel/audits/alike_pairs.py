@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.means import groups_won, share_interval, sign_test
 from evenreel.audits.outward import MOST_NAMES, PROPERTIES, Compared, Property, compare, outward_table
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.audits.result import AuditSettings, checked_settings
-from evenreel.audits.samples import groups_won, mean_interval, sign_test
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -102,7 +102,7 @@ def measure_confounds(
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
-    paired = pair_scores(scores, corpus, group)
+    paired = pair_scores(scores, corpus, group, settings.cluster)
     found = _Pairs.of(paired, settings)
     every = _all_compared(paired, found, corpus)
     used = {one.name: compared for one, compared in every if compared.known.any() and compared.names <= MOST_NAMES}
@@ -131,6 +131,7 @@ class _Pairs:
     Attributes:
         wins: (Q,) 1 where the real clip of a caption stands above its mirror, 1/2 at a tie, else 0.
         pair: (Q,) place of each caption's pair among the n.
+        drawn: (Q,) number of what each caption is drawn together with.
         held: (n,) numbers of the pairs in the scores.
         gaps: (n,) mean score of the real clip less that of its mirror; NaN where one is never retrieved.
         settings: of the intervals.
@@ -138,6 +139,7 @@ class _Pairs:
 
     wins: Column
     pair: NDArray[np.int64]
+    drawn: NDArray[np.int64]
     held: NDArray[np.int64]
     gaps: Column
     settings: AuditSettings
@@ -153,12 +155,14 @@ class _Pairs:
         numbers, pair = np.unique(paired.pair, return_inverse=True)
         with np.errstate(invalid="ignore"):  # two that are never retrieved have no gap
             gaps = np.bincount(pair, real - made) / np.bincount(pair)
-        return cls(wins, pair.astype(np.int64), numbers, np.where(np.isfinite(gaps), gaps, np.nan), settings)
+        return cls(
+            wins, pair.astype(np.int64), paired.drawn_with, numbers, np.where(np.isfinite(gaps), gaps, np.nan), settings
+        )
 
     def win_rate(self, chosen: Marks) -> Interval:
         """Over the captions of the chosen of n pairs, in percent."""
         kept = chosen[self.pair]
-        return mean_interval(100 * self.wins[kept], self.pair[kept], self.settings)
+        return share_interval(100 * self.wins[kept], self.drawn[kept], self.settings)
 
     def among(self, alike: Marks, known: int) -> AlikePairs:
         """How the pairs that are alike are ranked."""
@@ -166,7 +170,7 @@ class _Pairs:
         if not count:
             return AlikePairs(known, 0, None, None)
         kept = alike[self.pair]
-        p_value = sign_test(*groups_won(self.wins[kept], self.pair[kept]))
+        p_value = sign_test(*groups_won(self.wins[kept], self.drawn[kept]))
         return AlikePairs(known, count, self.win_rate(alike), p_value)
 
 

@@ -75,7 +75,10 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         effect=_effect(main),
         tables=(_alike_table(measured), _association_table(measured)),
         figures=tuple(_figure(one) for one in told),
-        notices=(*said_of(scores), *dict.fromkeys(notice for one in measured for notice in one.notices)),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *dict.fromkeys(notice for one in measured for notice in one.notices),
+        ),
         method=METHOD,
         confidence=settings.confidence,
     )
@@ -103,7 +106,8 @@ def _effect(main: ConfoundMeasures) -> Effect:
     if together is None or together.win_rate is None:
         return Effect(name, math.nan, neutral=NEUTRAL)
     rate = together.win_rate
-    return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value, together.alike >= ENOUGH)
+    enough = together.alike >= ENOUGH
+    return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value, enough, "captions")
 
 
 def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
@@ -203,8 +207,9 @@ def _draw(effects: Mapping[str, Effect]) -> go.Figure:
 
 METHOD = (
     "Pairs are a real clip and its mirror of one group; each caption of the real clip votes for the one with the "
-    "higher score, ties half. Intervals are percentiles of bootstrap samples of pairs, all captions of a pair together "
-    "(Efron 1979); p is of an exact sign test over pairs (Dixon and Mood 1946).",
+    "higher score, ties half. Intervals are over captions, all captions of a pair together, by the score method of "
+    "Wilson (1927) or the transformation of Hall (1992); p is of an exact sign test over pairs (Dixon and Mood 1946). "
+    "A pair is only compared with itself, so clips that crowd the rankings have no part in it.",
     "Two clips are alike in a property by a fixed margin: "
     + ", ".join(f"{one.name} {one.alike}" for one in PROPERTIES)
     + ". A win rate among alike pairs is free of that property, and of no other difference; compression strength and "

@@ -1,7 +1,7 @@
 """How far apart a figure of real clips and one of generated clips are, and how much of that the order explains.
 
 Generative Ghost, section 2.4. A positive delta favours real clips, a negative one generated ones. Figures are floats or
-arrays of them, such as one a bootstrap sample.
+arrays of them, such as one a sample.
 """
 
 from __future__ import annotations

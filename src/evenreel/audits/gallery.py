@@ -12,6 +12,7 @@ from evenreel.audits.pairs import scenes_of
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.types import Corpus, ScoreBlocks
 
 EVERY_GROUP = "all generated"
@@ -29,6 +30,9 @@ class Gallery:
         clip_scene: (V,) number of the scene that each shows, from 0.
         caption_scene: (Q,) number of the scene that answers each; of a caption that is not in the corpus, one of its
             own.
+        clip_drawn, caption_drawn: (V,) and (Q,) numbers, equal for those of one scene, or of one video where these are
+            drawn together.
+        order: (V,) places of the clips in the order of their ids.
         notices: sentences on what was left out.
     """
 
@@ -38,11 +42,19 @@ class Gallery:
     generated: dict[str, Marks]
     clip_scene: NDArray[np.int64]
     caption_scene: NDArray[np.int64]
+    clip_drawn: NDArray[np.int64]
+    caption_drawn: NDArray[np.int64]
+    order: NDArray[np.int64]
     notices: tuple[str, ...]
 
     @classmethod
-    def of(cls, scores: ScoreBlocks, corpus: Corpus) -> Gallery:
+    def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> Gallery:
         """What the scores hold of a corpus.
+
+        Args:
+            scores: of captions and clips.
+            corpus: which says what is generated, and what mirrors what.
+            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: they hold no real or no generated clip of it.
@@ -67,9 +79,18 @@ class Gallery:
         clip_scene, caption_scene = (
             np.array([number.setdefault(one, len(number)) for one in side], dtype=np.int64) for side in (shows, asks)
         )
+        named = [
+            name if kind == "clip" else f"{kind}\n{name}" for kind, name in (*shows, *asks)
+        ]  # no clip has a line end
+        clip_drawn, caption_drawn = np.split(clusters_of(corpus, cluster).of(named), [len(shows)])
+        order = np.argsort(np.array([checked.video_ids[place] for place in columns]), kind="stable")
         strangers = len(checked.video_ids) - len(columns)
         notices = (f"Clips in the scores that are not in the corpus: {strangers:,} left out.",) if strangers else ()
-        return cls(checked, np.array(columns), real, {EVERY_GROUP: ~real} | of_one, clip_scene, caption_scene, notices)
+        generated = {EVERY_GROUP: ~real} | of_one
+        return cls(
+            checked, np.array(columns), real, generated, clip_scene, caption_scene, clip_drawn, caption_drawn, order,
+            notices,
+        )  # fmt: skip
 
     def relevant(self, rows: slice) -> Marks:
         """(b, V) clips that answer each of some captions."""

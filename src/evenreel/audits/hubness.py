@@ -49,7 +49,7 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         effect=measured.effect,
         tables=tuple(hubness_tables(measured, words)),
         figures=tuple(_figures(measured)),
-        notices=(*said_of(scores), *hubness_notices(measured, words)),
+        notices=(*said_of(scores, corpus, settings.cluster), *hubness_notices(measured, words)),
         method=tuple(hubness_method(measured, words)),
         confidence=settings.confidence,
     )

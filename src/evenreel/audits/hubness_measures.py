@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import stdtrit
-from scipy.stats import binom, rankdata
+from scipy.stats import rankdata
 
 from evenreel.adaptation.balance import gini, skewness
+from evenreel.audits.hubness_chance import Chance, Figure, Shown
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect, checked_settings
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.clusters import clusters_of
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.types import Corpus, ScoreBlocks
@@ -39,6 +41,9 @@ _HUB_DEVIATIONS = 2.0
 LEAST = 1e-9
 """An expected count below this is rounding."""
 
+_WIDE = 64
+"""A caption whose first places more clips than that share alike shows all of them as often as none in particular."""
+
 _DIGITS = 6
 """Decimals of an expected count: clips that differ by rounding have one rank."""
 
@@ -53,6 +58,8 @@ class Occurrence:
         counts: (V,) N_k; with equal scores an expected count.
         own: (V,) of these, rankings of queries that the clip answers.
         skewness, gini: of the counts; NaN where all are equal or nothing is shown.
+        chance_skewness, chance_gini: means over random rankings in which captions of one clip go together.
+        chance_never: percent of the clips that such rankings show to no query.
     """
 
     depth: int
@@ -61,6 +68,9 @@ class Occurrence:
     own: Column
     skewness: Interval
     gini: Interval
+    chance_skewness: float
+    chance_gini: float
+    chance_never: float
 
     @property
     def chance(self) -> float:
@@ -73,28 +83,9 @@ class Occurrence:
         return float(self.counts.mean())
 
     @property
-    def chance_skewness(self) -> float:
-        """Of a binomial count: that of rankings at random."""
-        spread = self.queries * self.chance * (1 - self.chance)
-        return (1 - 2 * self.chance) / spread**0.5 if spread > 0 else float("nan")
-
-    @cached_property
-    def chance_gini(self) -> float:
-        """Of a binomial count: its mean difference, the sum of 2 F (1 - F), over twice its mean."""
-        if not self.expected:
-            return float("nan")
-        below = binom.cdf(np.arange(self.queries), self.queries, self.chance)
-        return float((below * (1 - below)).sum() / self.expected)
-
-    @property
     def never(self) -> float:
         """Share of the clips that are shown to no query, percent."""
         return float(100 * (self.counts <= LEAST).mean())
-
-    @property
-    def chance_never(self) -> float:
-        """The same of rankings at random."""
-        return 100 * (1 - self.chance) ** self.queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +122,7 @@ class HubnessMeasures:
         enough = min(len(self.clip_ids), int(self.clusters.max()) + 1) >= ENOUGH
         found, neutral = main.skewness, round(main.chance_skewness, 3)
         name = f"skewness of how often a clip is among the first {main.depth}"
-        return Effect(name, found.value, found.low, found.high, neutral, enough=enough)
+        return Effect(name, found.value, found.low, found.high, neutral, enough=enough, over="captions")
 
 
 def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> HubnessMeasures:
@@ -151,25 +142,25 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     if videos < 2:
         raise CorpusError("The scores are of one clip; which clips crowd a ranking needs two or more.")
     rankings = _Rankings(checked, tuple(depth for depth in DEPTHS if depth < videos), settings.band_bytes)
-    own, clusters = _answers(checked, corpus)
-    counts, owned = _counts(rankings, own)
+    own, clusters = _answers(checked, corpus, settings.cluster)
+    counts, owned, shown = _counts(rankings, own, clusters)
     hubs = _hubs(counts[-1])
     influences, hub_places = _influences(rankings, counts, hubs)
-    both = [
-        [
-            _interval(of(one), influence, clusters, settings.confidence)
-            for one, influence in zip(counts, part, strict=True)
-        ]
-        for of, part in zip((skewness, gini), influences, strict=True)
-    ]
-    columns = zip(rankings.depths, counts, owned, *both, strict=True)
-    occurrences = tuple(
-        Occurrence(depth, len(own), count, answered, skew, uneven) for depth, count, answered, skew, uneven in columns
-    )
+    occurrences = []
+    for number, depth in enumerate(rankings.depths):
+        chance = shown[number].chance({name: of for name, (of, _) in _FIGURES.items()}, settings.seed)
+        skew, uneven = (
+            _interval(of(counts[number]), influence[number], clusters, chance[name], settings.confidence)
+            for (name, (of, _)), influence in zip(_FIGURES.items(), influences, strict=True)
+        )
+        means = chance["skewness"].mean, chance["gini"].mean
+        occurrences.append(
+            Occurrence(depth, len(own), counts[number], owned[number], skew, uneven, *means, shown[number].never)
+        )
     asked = np.bincount(own[own >= 0], minlength=videos) if (own >= 0).any() else None
     called = getattr(scores, "names", {})
     names = [called.get(clip, clip) for clip in checked.video_ids]
-    return HubnessMeasures(checked.video_ids, names, clusters, occurrences, asked, hubs, hub_places)
+    return HubnessMeasures(checked.video_ids, names, clusters, tuple(occurrences), asked, hubs, hub_places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,21 +183,48 @@ class _Rankings:
             yield rows, found
 
 
-def _counts(rankings: _Rankings, own: Places) -> tuple[Column, Column]:
-    """(K, V) how often each clip is shown at each depth, and for how many of its own queries."""
+def _counts(rankings: _Rankings, own: Places, clusters: Places) -> tuple[Column, Column, list[Shown]]:
+    """(K, V) how often each clip is shown at each depth, for how many of its own queries, and by which captions."""
     videos = len(rankings.scores.video_ids)
     counts, owned = np.zeros((2, len(rankings.depths), videos))
+    entries = [_Entries(videos) for _ in rankings.depths]
     for rows, first in rankings:
         for number, (columns, shares) in enumerate(first):
             answers = shares * (columns == own[rows, None])
             counts[number] += np.bincount(columns.ravel(), shares.ravel(), videos)
             owned[number] += np.bincount(columns.ravel(), answers.ravel(), videos)
-    return counts, owned
+            entries[number].add(clusters[rows], columns, shares)
+    return counts, owned, [one.shown(int(clusters.max()) + 1) for one in entries]
+
+
+class _Entries:
+    """Which captions show which clips, a few for each caption."""
+
+    def __init__(self, videos: int) -> None:
+        self._videos = videos
+        self._spread = 0.0
+        self._parts: list[tuple[Places, NDArray[np.intp], Column]] = []
+
+    def add(self, clusters: Places, columns: NDArray[np.intp], shares: Column) -> None:
+        """(b,) clusters of some captions, (b, W) clips, and the chance of each to be among the first."""
+        held = shares > 0
+        wide = held.sum(axis=1) > _WIDE
+        self._spread += float(shares[wide].sum()) / self._videos
+        rows, places = np.nonzero(held & ~wide[:, None])
+        self._parts.append((clusters[rows], columns[rows, places], shares[rows, places]))
+
+    def shown(self, clusters: int) -> Shown:
+        """All of it, what captions of one cluster show as one."""
+        rows, columns, shares = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        table = sparse.coo_array((shares, (rows, columns)), shape=(clusters, self._videos)).tocsr()
+        table.sum_duplicates()
+        order = np.lexsort((table.data, np.repeat(np.arange(clusters), np.diff(table.indptr))))
+        return Shown(table.indptr, table.data[order], self._videos, self._spread)
 
 
 def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> tuple[Column, Column]:
     """(2, K, Q) what each query adds to skewness and Gini at the margin, and (Q,) hubs among its first."""
-    slopes = np.array([[_slope(of, one) for one in counts] for of in (_skewness_slope, _gini_slope)])
+    slopes = np.array([[_slope(of, one) for one in counts] for _, of in _FIGURES.values()])
     influences = np.zeros((*slopes.shape[:2], len(rankings.scores.caption_ids)))
     hub_places = np.zeros(influences.shape[-1])
     is_hub = np.isin(np.arange(counts.shape[1]), hubs)
@@ -217,17 +235,20 @@ def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> 
     return influences, hub_places
 
 
-def _answers(scores: CheckedScores, corpus: Corpus) -> tuple[Places, Places]:
+def _answers(scores: CheckedScores, corpus: Corpus, cluster: str) -> tuple[Places, Places]:
     """(Q,) column of the clip that each caption describes, -1 where it is unknown or not ranked; and (Q,) clusters."""
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     column = {clip: place for place, clip in enumerate(scores.video_ids)}
     clips = [clip_of.get(caption) for caption in scores.caption_ids]
-    numbers: dict[object, int] = {}
-    clusters = [
-        numbers.setdefault(("alone", row) if clip is None else clip, len(numbers)) for row, clip in enumerate(clips)
+    known = sorted({clip for clip in clips if clip is not None})
+    number = dict(zip(known, clusters_of(corpus, cluster).of(known).tolist(), strict=True))
+    together = [
+        ("alone", caption) if clip is None else ("clip", number[clip])
+        for caption, clip in zip(scores.caption_ids, clips, strict=True)
     ]
+    order = {one: place for place, one in enumerate(sorted(set(together)))}
     own = [-1 if clip is None else column.get(clip, -1) for clip in clips]
-    return np.array(own, dtype=np.int64), np.array(clusters, dtype=np.int64)
+    return np.array(own, dtype=np.int64), np.array([order[one] for one in together], dtype=np.int64)
 
 
 def _hubs(counts: Column) -> NDArray[np.intp]:
@@ -251,15 +272,24 @@ def _gini_slope(counts: Column) -> Column:
     return np.asarray(2 / (len(counts) * total) * (ranks - (ranks * counts).sum() / total))
 
 
-def _interval(value: float, influence: Column, clusters: Places, confidence: float) -> Interval:
+_FIGURES: dict[str, tuple[Figure, Callable[[Column], Column]]] = {
+    "skewness": (skewness, _skewness_slope),
+    "gini": (gini, _gini_slope),
+}
+"""Of (V,) counts, each with its derivative."""
+
+
+def _interval(value: float, influence: Column, clusters: Places, chance: Chance, confidence: float) -> Interval:
     """A figure that does not depend on the scale of the counts, from (Q,) what each query adds to it at the margin.
 
     Both figures are of that kind, so the influences of all queries sum to 0, and their squares, summed over clusters
-    of captions, are the variance (infinitesimal jackknife). Student's t has a degree of freedom less than clusters.
+    of captions, are the variance (infinitesimal jackknife); near chance it is that of random rankings. Student's t has
+    a degree of freedom less than clusters.
     """
     member, count = numbered(clusters)
     if np.isnan(value) or count < 2:
         return Interval(value)
     together = np.bincount(member, influence, count)
-    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * float((together**2).sum() * count / (count - 1)) ** 0.5
+    variance = chance.corrected(value, float((together**2).sum() * count / (count - 1)))
+    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * variance**0.5
     return Interval(value, value - half, value + half)

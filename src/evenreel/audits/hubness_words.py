@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 
 from evenreel.audits.hubness_captions import MOST_TAGGED, QueryWords
+from evenreel.audits.hubness_chance import DRAWS
 from evenreel.audits.hubness_measures import HubnessMeasures
 from evenreel.audits.perturbed_words import interval_words
 
@@ -103,16 +104,17 @@ COUNT_METHOD = (
 )
 
 CHANCE_METHOD = (
-    "By chance: every query shows k clips at random, so N_k is binomial; its skewness is (1 - 2p) / sqrt(Q p (1 - p)) "
-    "with p = k / V. People ask for some things more than for others, and some clips show more, so that a skewness a "
-    "little above chance need be no fault."
+    f"By chance: what captions of one clip show, or of one video, stays together and is shown of clips at random; the "
+    f"mean over {DRAWS} such rankings. Captions that find much the same make random rankings more uneven than as many "
+    "that find each its own. People ask for some things more than for others, and some clips show more, so that a "
+    "skewness a little above chance need be no fault."
 )
 
 INTERVAL_METHOD = (
     "Intervals are Student's, with the variance of what each query adds to the figure at the margin (infinitesimal "
     "jackknife, Jaeckel 1972); captions of one clip count together. Bootstrap samples would draw queries twice, which "
-    "makes counts more uneven than they are. They hold for other queries asked of the same gallery, and near chance "
-    "they are wider than they need be."
+    "makes counts more uneven than they are. Near chance the variance is that of random rankings, since the jackknife "
+    "finds too much there. They hold for other queries asked of the same gallery."
 )
 
 WORDS_METHOD = (

@@ -48,7 +48,10 @@ def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         effect=measured.effect,
         tables=tuple(length_tables(measured)),
         figures=tuple(_figures(measured, CheckedScores(scores))),
-        notices=(*said_of(scores), *length_notices(measured, trained=settings.train is not None)),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *length_notices(measured, trained=settings.train is not None),
+        ),
         method=tuple(length_method(measured)),
         confidence=settings.confidence,
     )

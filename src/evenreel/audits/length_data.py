@@ -11,9 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.audits.class_lengths import ClassLengths, class_lengths
+from evenreel.audits.permuted import Property
 from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
+from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.types import Corpus, ScoreBlocks
 
 Column = NDArray[np.float64]
@@ -72,6 +74,9 @@ class LengthData:
         classes: None where the clips have none, or nothing says what was learned from.
         class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
             clip that has several; None where the clips have none.
+        kinds: (V,) numbers, equal for clips whose lengths may change places: those of the same classes where the clips
+            have classes, all of them elsewhere. Clips that share their classes with no other are of one kind.
+        cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
         caption_clips: (Q,) row of each caption's clip, -1 where nobody knows it.
         rounding: by how much the mean length of a class may be off since its frames were re-timed; 0 where they are
             as they were annotated.
@@ -86,13 +91,21 @@ class LengthData:
     second: float
     classes: ClassesHeld | None
     class_logs: Column | None
+    kinds: NDArray[np.int64]
+    cluster: NDArray[np.int64]
     caption_clips: NDArray[np.int64]
     rounding: float = 0.0
     shared: int = 0
 
     @classmethod
-    def of(cls, scores: ScoreBlocks, corpus: Corpus, train: Corpus | None) -> LengthData:
+    def of(cls, scores: ScoreBlocks, corpus: Corpus, train: Corpus | None, cluster: str = AUTO) -> LengthData:
         """What two corpora say of their clips.
+
+        Args:
+            scores: of captions and clips.
+            corpus: whose they are.
+            train: what was learned from; None where nobody says.
+            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: a clip of the scores is not in the corpus, or no length is known.
@@ -114,7 +127,11 @@ class LengthData:
         known = None if train is None else classes
         clips = _caption_clips(scores, ranked)
         shared = 0 if train is None else len(set(train.clips["clip_id"]).intersection(scores.video_ids))
-        return cls(ranked, own, whole, lengths[:count], unit, second, known, logs, clips, _rounding(both), shared)
+        kinds = np.zeros(len(own), np.int64) if classes is None else _kinds(classes.actions, count, len(own))
+        drawn = clusters_of(corpus, cluster).of(scores.video_ids)
+        return cls(
+            ranked, own, whole, lengths[:count], unit, second, known, logs, kinds, drawn, clips, _rounding(both), shared
+        )
 
     @property
     def others(self) -> str:
@@ -130,6 +147,15 @@ class LengthData:
         ids = captions["caption_id"].to_list(), clips["clip_id"].to_list()
         told = all(table[name].drop_nulls().list.len().sum() for table in (captions, clips) for name in _KINDS)
         return class_relevance(self.corpus, *ids) if told else same_text(self.corpus, *ids)
+
+    @cached_property
+    def beyond_class(self) -> Property:
+        """Logarithms of known lengths, less the mean of the clip's class where clips have classes."""
+        known = np.flatnonzero(~np.isnan(self.lengths))
+        logs = np.log(self.lengths[known])
+        values = logs if self.class_logs is None else logs - self.class_logs[known]
+        order = np.argsort(self.corpus.clips["clip_id"].to_numpy()[known], kind="stable")
+        return Property(values, self.kinds[known], self.cluster[known], order)
 
     def of_captions(self, by_class: Column) -> Column:
         """(C,) a figure of each class -> (Q,) of each caption: the mean over its clip's classes, NaN where unknown."""
@@ -153,6 +179,12 @@ class LengthData:
             own = np.flatnonzero(~self.classes.trained)[::-1]  # the first action of a clip is written last
             found[self.classes.actions.clips[own] - len(self.train_lengths)] = self.classes.actions.classes[own]
         return found[self.caption_clips]
+
+    @property
+    def clip_groups(self) -> NDArray[np.int64]:
+        """(Q,) captions of one clip, or of one video, are drawn together; one of no known clip alone."""
+        alone = -1 - np.arange(len(self.caption_clips))
+        return np.where(self.caption_clips >= 0, self.cluster[self.caption_clips], alone)
 
     @property
     def groups(self) -> NDArray[np.int64]:
@@ -222,6 +254,17 @@ def _class_logs(lengths: Column, actions: Actions, count: int) -> Column:
     counts = np.bincount(classes[known], minlength=len(actions.pairs) + 1)
     means = np.bincount(classes[known], logs[known], len(counts)) / np.maximum(counts, 1)
     return np.asarray(np.bincount(clips, means[classes]) / np.bincount(clips))
+
+
+def _kinds(actions: Actions, count: int, clips: int) -> NDArray[np.int64]:
+    """See `LengthData.kinds`; clips without a class are of one kind too."""
+    own = actions.clips >= count
+    classes: list[list[int]] = [[] for _ in range(clips)]
+    for clip, one in zip((actions.clips[own] - count).tolist(), actions.classes[own].tolist(), strict=True):
+        classes[clip].append(one)
+    number: dict[tuple[int, ...], int] = {}
+    found = np.array([number.setdefault(tuple(sorted(set(one))), len(number)) for one in classes], dtype=np.int64)
+    return np.where(np.bincount(found)[found] > 1, found, -1)
 
 
 def _caption_clips(scores: ScoreBlocks, ranked: Corpus) -> NDArray[np.int64]:

@@ -12,14 +12,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.inversion import exchange_test, inverted_interval
 from evenreel.audits.length_data import ClassesHeld, LengthData
 from evenreel.audits.length_first import MAIN, FirstClips, measure_first
 from evenreel.audits.length_tail import TailClasses, tail_by_frequency
+from evenreel.audits.permuted import BOTH, queries_part, widened
 from evenreel.audits.rank_correlation import rank_correlation
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect, checked_settings
-from evenreel.audits.samples import mean_interval
 from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.types import Corpus, ScoreBlocks
 
 Column = NDArray[np.float64]
@@ -110,8 +110,8 @@ def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings 
     """
     settings = checked_settings(scores, corpus, settings)
     checked = CheckedScores(scores)
-    data = LengthData.of(checked, corpus, settings.train)
-    first = measure_first(checked, data, settings.band_bytes)
+    data = LengthData.of(checked, corpus, settings.train, settings.cluster)
+    first = measure_first(checked, data, settings.band_bytes, settings.seed)
     ratio = _ratio(data, first, settings)
     measured = LengthMeasures(data, first, ratio, ratio)
     if data.classes is None or np.isnan(measured.train_mean).all():
@@ -122,16 +122,19 @@ def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings 
 
 
 def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effect:
-    """Ratio of geometric means, from the mean excess over captions."""
+    """Ratio of geometric means, from the mean excess over captions, with lengths permuted over clips."""
     name = RATIO.format(depth=first.depths[first.main], others=data.others)
     excess = first.excess[first.main]
     if np.isnan(excess).all():
         return Effect(name, float("nan"), neutral=1.0)
-    enough = min(int((~np.isnan(excess)).sum()), int((~np.isnan(data.lengths)).sum())) >= ENOUGH
-    found = mean_interval(excess, data.groups, settings)
+    known = ~np.isnan(data.lengths)
+    enough = min(int((~np.isnan(excess)).sum()), int(known.sum())) >= ENOUGH
+    sums = data.beyond_class.sums(first.pull[known], settings)
+    drawn = widened(sums, 0.0, queries_part(first.own[:, 0], first.own[:, 1:], data.clip_groups))
+    found = inverted_interval(drawn, settings)
     ends = [None if end is None else float(np.exp(end)) for end in (found.low, found.high)]
-    p = wilcoxon_test(excess, data.groups)
-    return Effect(name, float(np.exp(found.value)), ends[0], ends[1], neutral=1.0, p_value=p, enough=enough)
+    p = exchange_test(drawn)
+    return Effect(name, float(np.exp(found.value)), ends[0], ends[1], neutral=1.0, p_value=p, enough=enough, over=BOTH)
 
 
 def _lean(measured: LengthMeasures, depth: int, settings: AuditSettings) -> tuple[Effect, Effect, Effect]:
@@ -145,7 +148,7 @@ def _lean(measured: LengthMeasures, depth: int, settings: AuditSettings) -> tupl
     return (
         rank_correlation([means, train], groups, unsure, "plain"),
         rank_correlation([means, train, test], groups, unsure, "given test"),
-        replace(lean, enough=len(np.unique(groups)) >= ENOUGH),
+        replace(lean, enough=len(np.unique(groups)) >= ENOUGH, over="classes of captions"),
     )
 
 

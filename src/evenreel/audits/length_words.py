@@ -11,6 +11,7 @@ from evenreel.audits.length_data import LengthData
 from evenreel.audits.length_first import MAIN
 from evenreel.audits.length_measures import FAILED, LengthMeasures, thirds
 from evenreel.audits.length_training import USES_TEST
+from evenreel.audits.permuted import PERMUTED_METHOD
 from evenreel.audits.result import Effect
 from evenreel.report.words import percent
 
@@ -154,9 +155,8 @@ LEAN_METHOD = (
     f"Whatever is trained on a division that '{USES_TEST}' has seen the test set.",
 )
 
-RATIO_METHOD = (
-    "Ratio: the exponential of the mean excess over captions, with percentiles of bootstrap samples of classes, or of "
-    "clips where there are no classes, and the signed-rank test of Wilcoxon (1945) over these."
+RATIO_METHOD = "Ratio: the exponential of the mean excess over captions. " + PERMUTED_METHOD.format(
+    what="the lengths of clips are permuted, within their class where there are classes"
 )
 
 TIES_METHOD = (

@@ -49,9 +49,9 @@ DISTANCE_METHOD = (
 EFFECT_METHOD = (
     "The effect is by how much further a wrong clip rises with the words than with the control, as many letters that "
     "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, "
-    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is of percentiles "
-    "of bootstrap samples of the clips whose words they are, with all their captions (Efron 1979), and p is of the "
-    "signed-rank test of Wilcoxon (1945) over these clips."
+    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is Student's over "
+    "the clips whose words they are, with all their captions, and p is of the signed-rank test of Wilcoxon (1945) over "
+    "these clips."
 )
 
 
@@ -84,7 +84,7 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         ),
         figures=tuple(_figures(measured)),
         notices=(
-            *said_of(scores),
+            *said_of(scores, corpus, settings.cluster),
             *edited_uses(uses),
             *_silent(measured),
             *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),

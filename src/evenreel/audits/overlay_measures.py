@@ -1,7 +1,7 @@
 """What misleading words on screen do to ranks: how far wrong clips rise by them, and how far own clips fall.
 
 Scores are of clips as they are, of clips that each carry words of another clip, and of clips that carry as many letters
-that say nothing, the control. Sources: Efron 1979 (bootstrap, percentile interval); Wilcoxon 1945 (signed ranks).
+that say nothing, the control. Source of the test: Wilcoxon 1945 (signed ranks).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from evenreel.audits.means import mean_intervals
 from evenreel.audits.perturbed import AS_IS, Column, Perturbed, Places, Standings
 from evenreel.audits.perturbed_measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
-from evenreel.audits.samples import mean_intervals
 from evenreel.corpus.lenders import OVERLAY_OF
 from evenreel.errors import CorpusError
 from evenreel.evaluation.first_hit import expected_rank
@@ -89,7 +89,7 @@ class OverlayMeasures:
 
 
 def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> OverlayMeasures:
-    """Measure what the overlays of `settings.edited` do; intervals are of samples of clips, with all their captions.
+    """Measure what the overlays of `settings.edited` do; intervals are over clips, with all their captions.
 
     Args:
         scores: of captions and clips as they are.
@@ -105,14 +105,14 @@ def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     carried = _carried(corpus)
     marked = corpus.captions.filter(pl.col("clip_id").is_in([*carried]))
     own = measure_perturbed(scores, Corpus(corpus.clips, marked), settings)
-    every = Perturbed.of(scores, corpus, settings.edited)
+    every = Perturbed.of(scores, corpus, settings.edited, settings.cluster)
     captions, wrong = _pairs(every, carried)
-    pairs, lenders = every.aimed(captions, wrong), every.own[captions]
+    pairs, lenders = every.aimed(captions, wrong), every.drawn_with[captions]
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
     of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
     shifts: dict[tuple[str, str], Shift] = {}
     unknown: dict[str, int] = {}
-    for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.own)):
+    for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.drawn_with)):
         found = _shifts(_columns(some, _WORSE[whose]), groups, settings)
         shifts |= {(whose, edit): shift for edit, shift in found.items()}
         unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
@@ -208,4 +208,5 @@ def _effect(
         figure, column, beyond = shift.beyond[unit], column - values[CONTROL][unit], " beyond the control"
     name = f"rise of a wrong clip{beyond} ({edit}), {UNITS[unit]}"
     p = wilcoxon_test(column, groups)
-    return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=len(np.unique(groups)) >= ENOUGH)
+    enough = len(np.unique(groups)) >= ENOUGH
+    return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=enough, over="captions")

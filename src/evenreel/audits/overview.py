@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.audits.means import mean_interval
 from evenreel.audits.result import AuditSettings, AuditTable
-from evenreel.audits.samples import mean_interval
 from evenreel.audits.words import cell
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, Spread

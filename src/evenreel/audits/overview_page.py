@@ -17,9 +17,8 @@ METHOD = (
     "Codec, picture size, frame rate and duration are what the headers of the files say, the size as it is shown and "
     "the duration as far as packets bear it out; a clip that is a part of a file has the duration of that part.",
     "The similarity of a pair is the cosine of the means of its two clips' frame vectors; Generative Ghost (section "
-    f"2.3) takes {PAPER_RULE.split()[0]} frames evenly over each clip. Intervals are percentiles of bootstrap samples "
-    "of real clips (Efron 1979); those of differences between splits are of Welch's t-test "
-    "(1947).",
+    f"2.3) takes {PAPER_RULE.split()[0]} frames evenly over each clip. Intervals are Student's over real "
+    "clips; those of differences between splits are of Welch's t-test (1947).",
 )
 
 

@@ -2,7 +2,7 @@
 
 Generative Ghost, section 2.4: figures in separate and mixed galleries; Relative, Location and Normalized
 deltas. Beside them what the paper does not have: how often the real clip stands above its mirror, with a sign test, and
-intervals from samples of pairs (Efron 1979), all figures on the same samples.
+intervals that hold where a few clips crowd the rankings (`evenreel.audits.swaps`).
 """
 
 from __future__ import annotations
@@ -14,36 +14,46 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.deltas import DELTA_METRICS, LOCATION_METRICS, MIX_R, location_figure, mix_r, relative_delta
+from evenreel.audits.deltas import (
+    DELTA_METRICS,
+    LOCATION_METRICS,
+    MIX_R,
+    Figures,
+    location_figure,
+    mix_r,
+    relative_delta,
+)
+from evenreel.audits.inversion import exchange_test, inverted_interval
+from evenreel.audits.means import groups_won, share_interval, sign_test
 from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.ranks import ROWS, rank_captions, rank_videos
+from evenreel.audits.ranks import Block, rank_captions, rank_videos
 from evenreel.audits.result import AuditSettings, checked_settings
-from evenreel.audits.samples import (
+from evenreel.audits.swaps import (
     Drawn,
-    auc_interval,
-    drawn_figures,
-    groups_won,
-    interval_of,
-    mean_interval,
-    sign_test,
+    Flips,
+    drawn_flips,
+    swapped_alone,
+    swapped_figures,
 )
 from evenreel.errors import UsageError
-from evenreel.evaluation.first_hit import Hits, hit_columns
+from evenreel.evaluation.first_hit import hit_columns
+from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.results import EvaluationSettings, Interval
 from evenreel.types import Corpus, ScoreBlocks
 
 LocationMode = Literal["expected", "random"]
 
-_PLACED = ("placed real", "placed generated")
-"""Rows of what the Location deltas of random orders are calculated from."""
+_FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
+"""How far from 0 a delta can be."""
 
 
 @dataclass(frozen=True, eq=False)
 class SourceMeasures:
     """How one group of generated clips and the real clips that they mirror are ranked.
 
-    Shares are in percent. Every interval is of samples of pairs, in which all captions of a pair count together.
+    Shares are in percent. Intervals of deltas and of the AUC are over captions and clips, those of figures and win
+    rates over captions; all captions of a pair count together, and all pairs of a video where these are drawn together.
 
     Attributes:
         group: generator and setting.
@@ -52,6 +62,8 @@ class SourceMeasures:
         captions: Q, how many look for them.
         figures: by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
         deltas: by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0 favours real clips.
+        swapped: (1 + B,) Normalized delta MixR as measured, and where pairs have changed places.
+        p_value: two-sided, of the test by these samples that it is 0; None without samples.
         win_rate: captions whose real clip stands above its mirror, ties half; 50 is neutral.
         sign_p: two-sided, of the sign test that as many pairs are won by the real clip as by its mirror.
         clips_won, clips_lost: pairs in which most captions put the real clip, or the mirror, above the other.
@@ -73,6 +85,8 @@ class SourceMeasures:
     captions: int
     figures: dict[str, dict[str, Interval]]
     deltas: dict[str, dict[str, Interval]]
+    swapped: Figures
+    p_value: float | None
     win_rate: Interval
     sign_p: float
     clips_won: int
@@ -116,68 +130,80 @@ def measure_source(
     if location not in ("expected", "random"):
         raise UsageError(f"{location!r} is no way to place the Location deltas; there are: expected, random.")
     settings = checked_settings(scores, corpus, settings)
-    paired = pair_scores(scores, corpus, group)
+    paired = pair_scores(scores, corpus, group, settings.cluster)
     ranks = rank_captions(paired, settings.band_bytes)
     columns = {row: hit_columns(hits, LOCATION_METRICS) for row, hits in ranks.hits.items()}
-    placed = {} if location == "expected" else _random_places(paired, ranks.hits, columns, settings.seed)
-    drawn = drawn_figures(columns | placed, paired.pair, settings)
+    galleries = {row: (1 + row.startswith("mixed")) * len(paired.real) for row in columns}
     found = rank_videos(paired, ranks, settings.band_bytes)
     of_videos = {row: hit_columns(hits, LOCATION_METRICS) for row, hits in found.items()}
-    drawn_videos = drawn_figures(of_videos, np.unique(paired.pair), settings)
+    flips, asked = drawn_flips(int(paired.cluster.max()) + 1, settings), np.unique(paired.pair)
+    deltas = _deltas(paired, columns, flips, settings, _ahead(paired, settings.seed) if location == "random" else None)
+    videos = swapped_figures(of_videos["real"], of_videos["generated"], paired.cluster[asked], flips)
     rank = {row: columns[row][FIRST_RANK] for row in columns}
     even = rank["real"] == rank["generated"]
     evenly = np.where(even, 100 * ranks.wins, np.nan)
-    won, lost = groups_won(ranks.wins, paired.pair)
+    won, lost = groups_won(ranks.wins, paired.drawn_with)
+    swapped = deltas["normalized"][MIX_R]
     return SourceMeasures(
         group,
         len(paired.real),
-        len(np.unique(paired.pair)),
+        len(asked),
         len(paired.pair),
-        figures={row: _shown(drawn[row], settings) for row in columns},
-        deltas={kind: _shown(deltas, settings) for kind, deltas in _deltas(drawn).items()},
-        win_rate=mean_interval(100 * ranks.wins, paired.pair, settings),
+        figures={row: _figures(one, paired.drawn_with, settings, galleries[row]) for row, one in columns.items()},
+        deltas={kind: _shown(drawn, settings, _FURTHEST[kind]) for kind, drawn in deltas.items()},
+        swapped=swapped,
+        p_value=exchange_test(swapped),
+        win_rate=share_interval(100 * ranks.wins, paired.drawn_with, settings),
         sign_p=sign_test(won, lost),
         clips_won=won,
         clips_lost=lost,
-        auc=auc_interval(ranks.real, ranks.generated, paired.pair, settings),
-        even_win_rate=mean_interval(evenly, paired.pair, settings) if even.any() else None,
+        auc=inverted_interval(
+            swapped_auc(ranks.real, ranks.generated, paired.drawn_with, flips), settings, 50.0, (0.0, 100.0)
+        ),
+        even_win_rate=share_interval(evenly, paired.drawn_with, settings) if even.any() else None,
         even_captions=int(even.sum()),
-        video_figures={row: _shown(drawn_videos[row], settings) for row in of_videos},
-        video_deltas=_shown(_relative(drawn_videos["real"], drawn_videos["generated"]), settings),
+        video_figures={
+            row: _figures(one, paired.cluster[asked], settings, len(paired.pair)) for row, one in of_videos.items()
+        },
+        video_deltas=_shown(_relative(*videos), settings, _FURTHEST["relative"]),
         rank_gaps=rank["mixed real"] - rank["mixed generated"],
         location=location,
         notices=paired.notices,
     )
 
 
-def _random_places(
-    paired: PairedScores, hits: Mapping[str, Hits], columns: Mapping[str, PerQuery], seed: int
-) -> dict[str, PerQuery]:
-    """Columns of both kinds where, caption by caption, the real clip (c = 1) or its mirror (c = 0) is put first.
+def swapped_auc(first: Block, second: Block, cluster: NDArray[np.int64], flips: Flips) -> Figures:
+    """(1 + B,) chance in percent that one of (Q,) first scores is above one of (Q,) second ones, ties half.
 
-    A clip of rank r then has the rank 2r - c, its mirror 2r - (1 - c).
+    Every score keeps its place among all 2Q, so a pair that is exchanged adds the other one's: Mann and Whitney's sum
+    of ranks is linear in the exchanges.
     """
-    drawn = np.random.default_rng(seed).integers(0, 2, paired.drawn.max() + 1)[paired.drawn]
-    return {
-        _PLACED[0]: _placed(hits["real"], columns["real"], drawn),
-        _PLACED[1]: _placed(hits["generated"], columns["generated"], 1 - drawn),
-    }
+    both = np.concatenate([first, second])
+    _, place, times = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[place]
+    count = len(first)
+    gains = np.bincount(cluster, ranks[count:] - ranks[:count], flips.shape[1])
+    beaten = ranks[:count].sum() - count * (count + 1) / 2 + flips @ gains
+    return np.asarray(100 * beaten / count**2)
 
 
-def _placed(hits: Hits, columns: PerQuery, ahead: NDArray[np.int64]) -> PerQuery:
-    """Columns of clips of rank r that have the rank 2r - `ahead` (0 or 1) in the mixed gallery."""
-    placed = {FIRST_RANK: 2 * columns[FIRST_RANK] - ahead}
-    for metric in LOCATION_METRICS:
-        if isinstance(metric.cutoff, int):
-            later, sooner = hits.chance(metric.cutoff // 2), hits.chance((metric.cutoff + 1) // 2)
-            placed[str(metric)] = 100 * np.where(ahead, sooner, later)
-    return placed
+def _ahead(paired: PairedScores, seed: int) -> NDArray[np.int64]:
+    """(Q,) whether the real clip (1) or its mirror (0) is put first in the mixed gallery, drawn caption by caption."""
+    return np.asarray(np.random.default_rng(seed).integers(0, 2, paired.drawn.max() + 1)[paired.drawn])
 
 
-def _deltas(drawn: Mapping[str, Drawn]) -> dict[str, Drawn]:
-    """By kind, then metric."""
-    kinds = [drawn[row] for row in _PLACED] if _PLACED[0] in drawn else [_located(drawn[row]) for row in ROWS[:2]]
-    relative, location = _relative(drawn["mixed real"], drawn["mixed generated"]), _relative(*kinds)
+def _deltas(
+    paired: PairedScores,
+    columns: Mapping[str, PerQuery],
+    flips: Flips,
+    settings: AuditSettings,
+    ahead: NDArray[np.int64] | None,
+) -> dict[str, Drawn]:
+    """By kind, then metric, (1 + B,) as measured and where pairs have changed places."""
+    mixed = swapped_figures(columns["mixed real"], columns["mixed generated"], paired.drawn_with, flips)
+    alone = swapped_alone(paired, flips, settings.band_bytes, ahead)
+    relative = _relative(*mixed)
+    location = _relative(*(map(_located, alone) if ahead is None else alone))
     return {
         "relative": relative,
         "location": location,
@@ -197,7 +223,17 @@ def _relative(real: Drawn, generated: Drawn) -> Drawn:
     return deltas | {MIX_R: mix_r(deltas)}
 
 
-def _shown(drawn: Drawn, settings: AuditSettings) -> dict[str, Interval]:
-    """Intervals of what the paper's tables show."""
-    words = [*map(str, DELTA_METRICS), MIX_R]
-    return {word: interval_of(drawn[word], settings) for word in words if word in drawn}
+def _shown(drawn: Drawn, settings: AuditSettings, most: float) -> dict[str, Interval]:
+    """Deltas that the paper's tables show, with their intervals."""
+    words = (*map(str, DELTA_METRICS), MIX_R)
+    return {word: inverted_interval(drawn[word], settings, ends=(-most, most)) for word in words}
+
+
+def _figures(
+    columns: PerQuery, groups: NDArray[np.int64], settings: AuditSettings, gallery: int
+) -> dict[str, Interval]:
+    """Figures that the paper's tables show, with intervals over captions."""
+    wanted = EvaluationSettings(
+        DELTA_METRICS, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence
+    )
+    return figure_intervals(columns, groups, wanted, gallery)

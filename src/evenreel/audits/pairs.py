@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.clusters import AUTO, clusters_of
+from evenreel.evaluation.stats import numbered
 from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -34,6 +36,8 @@ class PairedScores:
         pair: (Q,) number of the pair that answers each caption.
         drawn: (Q,) place of each caption in its corpus, whatever the order of the scores.
         real, generated: (n,) columns of the clips of each pair.
+        cluster: (n,) number from 0 of what each pair is drawn together with: itself, or all pairs of its real clip's
+            video.
         notices: sentences on what was left out.
     """
 
@@ -43,7 +47,13 @@ class PairedScores:
     drawn: Places
     real: Places
     generated: Places
+    cluster: Places
     notices: tuple[str, ...] = ()
+
+    @property
+    def drawn_with(self) -> Places:
+        """(Q,) number of what each caption is drawn together with."""
+        return self.cluster[self.pair]
 
     def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
         """Some captions at a time: which of the Q, and their (b, n) scores of real clips and of mirrors."""
@@ -77,8 +87,14 @@ def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
     return list(found)
 
 
-def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str) -> PairedScores:
+def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = AUTO) -> PairedScores:
     """What the scores hold of one group's pairs and of their real clips' captions.
+
+    Args:
+        scores: of captions and clips.
+        corpus: which says who mirrors whom.
+        group: a generator and its setting.
+        cluster: what is drawn together, see `evenreel.evaluation.clusters`; of the real clips.
 
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
@@ -110,13 +126,29 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str) -> PairedScores
     silent = len(held) - len(np.unique(pair))
     if silent:
         notices += (f"Pairs of {group} without a caption, which only fill the gallery: {silent:,}.",)
-    return PairedScores(checked, rows, pair, drawn, real, made, notices)
+    clusters = clusters_of(corpus, cluster)
+    together, _ = numbered(clusters.of([clip for clip, _ in held]))
+    return PairedScores(checked, rows, pair, drawn, real, made, together, notices)
 
 
-def said_of(scores: ScoreBlocks) -> tuple[str, ...]:
-    """What a reader must know of the scores themselves: what they use, and what was left out of them."""
+def said_of(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
+    """What a reader must know of the scores: what they use, what they leave out of a corpus, what is drawn together."""
     uses = tuple(getattr(scores, "uses", ()))
-    return (*([uses_sentence(uses)] if uses else []), *getattr(scores, "notices", ()))
+    if uses:
+        yield uses_sentence(uses)
+    yield from getattr(scores, "notices", ())
+    for ids, known, what in (
+        (scores.caption_ids, corpus.captions["caption_id"], "caption"),
+        (scores.video_ids, corpus.clips["clip_id"], "clip"),
+    ):
+        scored = set(ids)
+        if missing := [one for one in known if one not in scored]:
+            yield (
+                f"{len(missing):,} of {len(known):,} {what}s of the corpus have no scores, the first {missing[0]!r}; "
+                "what is said here leaves them out, so name the split that was scored."
+            )
+    if notice := clusters_of(corpus, cluster).notice:
+        yield notice
 
 
 def scenes_of(corpus: Corpus) -> dict[str, str]:

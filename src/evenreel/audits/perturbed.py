@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.first_hit import Hits
+from evenreel.evaluation.stats import numbered
 from evenreel.types import Corpus, ScoreBlocks
 
 Block = NDArray[Any]
@@ -120,6 +122,7 @@ class Perturbed:
         versions: by the name of the edit, `AS_IS` first.
         clip_ids: (V,) ids of the clips.
         own: (Q,) which of them each caption describes, or looks for.
+        cluster: (V,) numbers from 0, equal for clips that are drawn together, such as those of one video.
         caption_ids: (Q,) ids of the captions.
         notices: sentences on what was left out.
     """
@@ -127,8 +130,14 @@ class Perturbed:
     versions: dict[str, Version]
     clip_ids: tuple[str, ...]
     own: Places
+    cluster: Places
     caption_ids: tuple[str, ...]
     notices: tuple[str, ...]
+
+    @property
+    def drawn_with(self) -> Places:
+        """(Q,) number of what each caption is drawn together with: its clip, or its clip's video."""
+        return self.cluster[self.own]
 
     @cached_property
     def edits(self) -> tuple[str, ...]:
@@ -136,8 +145,16 @@ class Perturbed:
         return tuple(name for name in self.versions if name != AS_IS)
 
     @classmethod
-    def of(cls, scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks]) -> Perturbed:
+    def of(
+        cls, scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], cluster: str = AUTO
+    ) -> Perturbed:
         """What all scores have of a corpus.
+
+        Args:
+            scores: as they are.
+            corpus: says which clip a caption describes.
+            edited: scores after an edit, by its name.
+            cluster: what is drawn together, see `evenreel.evaluation.clusters`.
 
         Raises:
             CorpusError: that is no caption with its clip, or no other clip.
@@ -165,7 +182,8 @@ class Perturbed:
             for name, one in checked.items()
         }
         own = np.array([place[clip_of[one]] for one in asked], dtype=np.int64)
-        return cls(versions, clips, own, asked, _left_out(checked, len(clips), len(asked)))
+        together, _ = numbered(clusters_of(corpus, cluster).of(clips))
+        return cls(versions, clips, own, together, asked, _left_out(checked, len(clips), len(asked)))
 
     def aimed(self, captions: Places, clips: Places) -> Perturbed:
         """The same of P captions, which may recur, each looking for another clip than its own.
@@ -188,7 +206,7 @@ class Perturbed:
             ScoresError: a score is NaN; the sentence names caption and clip.
         """
         parts: dict[tuple[str, str], list[Standings]] = defaultdict(list)
-        for held in self._bands(band_bytes):
+        for held in self.bands(band_bytes):
             own, others = self._parted(AS_IS, held)
             parts[AS_IS, AS_IS].append(Standings.of(own, others))
             for edit in self.edits:
@@ -198,8 +216,9 @@ class Perturbed:
                     parts[edit, placing].append(found)
         return {key: Standings.joined(some) for key, some in parts.items()}
 
-    def _bands(self, band_bytes: int) -> Iterator[slice]:
-        widest = max(len(one.scores.video_ids) for one in self.versions.values())
+    def bands(self, band_bytes: int, width: int = 1) -> Iterator[slice]:
+        """Some of the Q captions at a time, so few that their scores, or `width` numbers for each, fit the memory."""
+        widest = max(width, *(len(one.scores.video_ids) for one in self.versions.values()))
         step = max(1, min(band_bytes, _PIECE_BYTES) // (_WIDEST * widest))
         for start in range(0, len(self.own), step):
             yield slice(start, min(start + step, len(self.own)))

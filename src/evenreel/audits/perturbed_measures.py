@@ -1,8 +1,8 @@
 """What edits of clips or captions do to a ranking: how far the own clips move, how far they fall, what is lost.
 
 A clip that is edited is another clip, so it moves in any ranking. How much of that is due to what was edited, a control
-tells: an edit that changes as much and leaves alone what is asked about. Sources: Efron 1979 (bootstrap, percentile
-interval); Wilcoxon 1945 (signed ranks).
+tells: an edit that changes as much and leaves alone what is asked about. Source of the test: Wilcoxon 1945 (signed
+ranks).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from math import isnan
 
 import numpy as np
 
+from evenreel.audits.exchanged_edits import DEPTHS, lost_recall
+from evenreel.audits.inversion import inverted_interval
+from evenreel.audits.means import mean_intervals
 from evenreel.audits.perturbed import AS_IS, CLIP_PLACINGS, Column, Perturbed, Places, Standings
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
-from evenreel.audits.samples import mean_intervals
 from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.metrics import parse_metrics
@@ -26,10 +28,13 @@ from evenreel.types import Corpus, ScoreBlocks
 CONTROL = "control"
 """The edit that the others are held against."""
 
-RECALLS = parse_metrics(["R@1", "R@5", "R@10"])
+RECALLS = parse_metrics([f"R@{depth}" for depth in DEPTHS])
 
 MOVED, BEYOND, FELL, LOST = "moved", "beyond", "fell", "lost"
 """Kinds of change: see `Change`."""
+
+Key = tuple[str, str, str]
+"""Edit, placing and kind of change."""
 
 _RECALLS = tuple(map(str, RECALLS))
 _KINDS = (MOVED, BEYOND, FELL, LOST, *_RECALLS)
@@ -106,7 +111,10 @@ def measure_perturbed(
     placings: Mapping[str, tuple[bool, bool]] = CLIP_PLACINGS,
     main: str | None = None,
 ) -> PerturbedMeasures:
-    """Measure what the edits of `settings.edited` do; intervals are of samples of clips, with all their captions.
+    """Measure what the edits of `settings.edited` do; intervals are over clips, with all their captions.
+
+    Where other clips are edited, every caption sees the same ones, so recall that is lost has an interval over these
+    too (`evenreel.audits.exchanged_edits`), and the other changes have none.
 
     Args:
         scores: as they are.
@@ -120,18 +128,35 @@ def measure_perturbed(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    perturbed = Perturbed.of(scores, corpus, settings.edited)
+    perturbed = Perturbed.of(scores, corpus, settings.edited, settings.cluster)
     key = main or first_edit(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)
-    intervals = mean_intervals(np.stack([*columns.values()]), perturbed.own, settings)
+    intervals = mean_intervals(np.stack([*columns.values()]), perturbed.drawn_with, settings)
     found = dict(zip(columns, intervals, strict=True))
+    if placings is CLIP_PLACINGS:
+        found |= _of_others(perturbed, found, settings)
     changes = {
         one: _change(*one, {kind: found[(*one, kind)] for kind in _KINDS}) for one in standings if one[0] != AS_IS
     }
     kind = BEYOND if CONTROL in perturbed.edits else FELL
-    effect = _effect(changes[key], kind, columns[(*key, kind)], perturbed.own)
+    effect = _effect(changes[key], kind, columns[(*key, kind)], perturbed.drawn_with)
     return PerturbedMeasures(perturbed, standings, changes, effect, key)
+
+
+def _of_others(perturbed: Perturbed, found: Mapping[Key, Interval], settings: AuditSettings) -> dict[Key, Interval]:
+    """Changes under edits of other clips: recalls with intervals over clips, the others without any."""
+    shared = {name: edited for name, edited in CLIP_PLACINGS.items() if edited[1]}
+    changed: dict[Key, Interval] = {
+        key: Interval(one.value) for key, one in found.items() if key[1] in shared and key[2] not in _RECALLS
+    }
+    if not settings.resamples:
+        return changed
+    for edit in perturbed.edits:
+        for placing, drawn in lost_recall(perturbed, edit, shared, settings).items():
+            for name, samples in zip(_RECALLS, drawn, strict=True):
+                changed[edit, placing, name] = inverted_interval(samples, settings, ends=(-100.0, 100.0))
+    return changed
 
 
 def first_edit(perturbed: Perturbed) -> str:
@@ -146,11 +171,11 @@ def first_edit(perturbed: Perturbed) -> str:
     raise UsageError(f"The only scores after an edit are of the {CONTROL}; give those of an edit beside it.")
 
 
-def _columns(standings: Mapping[tuple[str, str], Standings]) -> dict[tuple[str, str, str], Column]:
+def _columns(standings: Mapping[tuple[str, str], Standings]) -> dict[Key, Column]:
     """(Q,) values by edit, placing and kind of change."""
     as_is = standings[AS_IS, AS_IS]
     before = hit_columns(as_is.hits, RECALLS)
-    columns: dict[tuple[str, str, str], Column] = {}
+    columns: dict[Key, Column] = {}
     for (edit, placing), after in standings.items():
         if edit == AS_IS:
             continue
@@ -174,7 +199,8 @@ def _effect(change: Change, kind: str, values: Column, groups: Places) -> Effect
     name, figure = ("movement beyond the control", change.beyond) if kind == BEYOND else ("fall", change.fell)
     p = None if isnan(figure.value) else wilcoxon_test(values, groups)
     enough = len(np.unique(groups[~np.isnan(values)])) >= ENOUGH
-    return Effect(f"{name} ({change.edit}), SD", figure.value, figure.low, figure.high, p_value=p, enough=enough)
+    title = f"{name} ({change.edit}), SD"
+    return Effect(title, figure.value, figure.low, figure.high, p_value=p, enough=enough, over="captions")
 
 
 def means(standings: Standings) -> Iterator[float]:

@@ -128,8 +128,10 @@ EFFECT_METHOD = (
     "The effect is how much further clips move under the first edit than under the control, an edit that changes "
     "something else as much; 0 is no further. Where there is no control it is how far they fall. The mean fall alone "
     "would not do: where what is edited goes with nothing that captions say, as many clips rise as fall however much "
-    "the ranking hangs on it. The interval is of percentiles of bootstrap samples of clips with all their captions "
-    "(Efron 1979), and p is of the signed-rank test of Wilcoxon (1945) over clips."
+    "the ranking hangs on it. The interval is Student's over clips, each with all its captions, and p is of the "
+    "signed-rank test of Wilcoxon (1945) over clips. Where other clips are edited every caption sees the same ones, so "
+    "the recall that is lost has an interval over captions and clips: without an effect it means nothing which of a "
+    "clip's two versions is called the edited one, and they are exchanged for half of the clips (Fisher 1935)."
 )
 
 STANDING_METHOD = (

@@ -29,10 +29,12 @@ class AuditSettings:
     """How sure an audit wants to be, and how much it takes at a time.
 
     Attributes:
-        resamples: bootstrap samples for the intervals; 0 for none.
-        seed: of the samples.
+        resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
+        seed: of these.
         confidence: of the intervals.
         band_bytes: about how many bytes of scores are asked for at once.
+        cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;
+            `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
         train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
         tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
         edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
@@ -44,6 +46,7 @@ class AuditSettings:
     seed: int = 0
     confidence: float = 0.95
     band_bytes: int = 64 * 2**20
+    cluster: str = "auto"
     train: Corpus | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
@@ -79,6 +82,8 @@ class Effect:
         low, high: ends of its interval; None where there is none.
         neutral: the value of a ranking without preference.
         p_value: two-sided, of a test that it is neutral; None where none was made.
+        over: what interval and test are over, other samples of which would give another figure: `captions`, asked of
+            this very gallery, `captions and clips`, or `classes`.
         enough: whether there are as many clips as it takes to conclude anything (`ENOUGH`).
     """
 
@@ -89,6 +94,7 @@ class Effect:
     neutral: float = 0.0
     p_value: float | None = None
     enough: bool = True
+    over: str = ""
 
     @property
     def is_told(self) -> bool:

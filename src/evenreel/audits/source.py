@@ -74,7 +74,7 @@ def audit_source(
         tables=(*paired_tables(measured), preference_table(unpaired.preferences), exposure_table(unpaired.exposure)),
         figures=(*_paired_figures(measured), *_unpaired_figures(unpaired)),
         notices=(
-            *said_of(scores),
+            *said_of(scores, corpus, settings.cluster),
             *unpaired.notices,
             *_without_scores(corpus, groups),
             *(notice for one in measured for notice in one.notices),

@@ -6,25 +6,24 @@ from math import isnan
 
 from evenreel.audits.deltas import MIX_R
 from evenreel.audits.paired import SourceMeasures
+from evenreel.audits.permuted import BOTH, PERMUTED_METHOD
 from evenreel.audits.result import ENOUGH, Effect
-from evenreel.audits.unpaired import Exposure, Preference
+from evenreel.audits.unpaired import NEUTRAL, Exposure, Preference
 from evenreel.audits.words import figure_words
-
-NEUTRAL_SHARE = 50.0
 
 
 def paired_effect(measured: SourceMeasures) -> Effect:
     """The Normalized delta MixR of a group."""
     delta = measured.deltas["normalized"][MIX_R]
     name, enough = f"Normalized Δ MixR ({measured.group})", measured.asked_for >= ENOUGH
-    return Effect(name, delta.value, delta.low, delta.high, enough=enough)
+    return Effect(name, delta.value, delta.low, delta.high, p_value=measured.p_value, enough=enough, over=BOTH)
 
 
 def unpaired_effect(preference: Preference) -> Effect:
     """How often a real clip beats a generated one where neither answers."""
     share, enough = preference.share, min(preference.real, preference.generated) >= ENOUGH
     name = "real clip above a generated one, neither known to answer, %"
-    return Effect(name, share.value, share.low, share.high, NEUTRAL_SHARE, preference.p_value, enough)
+    return Effect(name, share.value, share.low, share.high, NEUTRAL, preference.p_value, enough, BOTH)
 
 
 def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
@@ -106,18 +105,21 @@ PAIRED_METHOD = (
     "explain it. AUC (Hanley and McNeil 1982): the chance that the score of a caption with its real clip is above that "
     "of any caption with its mirror.",
     "From video to text, each clip looks among all captions of the pairs for the best-placed one of its own.",
-    "Intervals are percentiles of bootstrap samples of pairs (Efron 1979): all captions of a pair count together, and "
-    "every figure is calculated on the same samples.",
+    "Intervals of deltas and of the AUC, and p, are over captions and clips, by exchange (Fisher 1935): without a "
+    "preference it means nothing which clip of a pair is called the real one, so the two change places in half of the "
+    "pairs, for all captions at once, and everything is measured anew; the interval is the measured figure less the "
+    "quantiles of these samples. A few clips that crowd the rankings, whatever their source, are in it. Intervals of "
+    "win rates are over captions, by the score method of Wilson (1927) or the transformation of Hall (1992). All "
+    "captions of a pair count together, and all pairs of a video where clips share one.",
 )
 
 UNPAIRED_METHOD = (
     "Preference without pairs: for each caption, every real clip that does not answer it meets every generated clip "
     "that does not; the share that real clips win, ties half (Mann and Whitney 1947), is averaged over captions. The "
-    "clip of a caption, the mirrors of that and the real clip of a mirror answer it. The interval is Student's, with "
-    "the variance of the projection on single captions and clips (Hoeffding 1948) and Welch's degrees of freedom; the "
-    "captions and clips of a pair count together.",
+    "clip of a caption, the mirrors of that and the real clip of a mirror answer it.",
     "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
-    "gallery; clips that answer are among them. Its intervals are percentiles of bootstrap samples of captions.",
+    "gallery; clips that answer are among them.",
+    PERMUTED_METHOD.format(what="which clips are real is permuted, within pairs where there are any"),
 )
 
 TIES_METHOD = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenreel.audits.means import ratio_intervals, share_interval
 from evenreel.audits.pairs import said_of
 from evenreel.audits.perturbed import AS_IS, CAPTION_PLACINGS, Column, Places, Standings
 from evenreel.audits.perturbed_measures import CONTROL, PerturbedMeasures, measure_perturbed
@@ -24,7 +25,6 @@ from evenreel.audits.perturbed_words import (
     perturbed_sentence,
 )
 from evenreel.audits.result import AuditResult, AuditSettings, AuditTable, checked_settings
-from evenreel.audits.samples import mean_intervals, ratio_intervals
 from evenreel.audits.words import figure_words
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
@@ -96,7 +96,11 @@ def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
             *_spread_table(spreads),
         ),
         figures=perturbed_figures(measured),
-        notices=(*said_of(scores), *edited_uses(uses), *perturbed_notices(measured, NO_CONTROL)),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *edited_uses(uses),
+            *perturbed_notices(measured, NO_CONTROL),
+        ),
         method=(DISTANCE_METHOD, EFFECT_METHOD, ALONE_METHOD, SPREAD_METHOD, STANDING_METHOD),
         confidence=settings.confidence,
     )
@@ -109,7 +113,7 @@ def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[st
         return {}
     standings = [_standings(measured, edit) for edit in names]
     columns = [*(one.percentile for one in standings), *(100 * one.hits.chance(1) for one in standings)]
-    found = mean_intervals(np.stack(columns), measured.perturbed.own, settings)
+    found = [share_interval(column, measured.perturbed.drawn_with, settings) for column in columns]
     return dict(zip(names, zip(found, found[len(names) :], strict=False), strict=True))
 
 
@@ -121,7 +125,7 @@ def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dic
         return {}
     both = [_squares(before, _standings(measured, edit).distance, own) for edit in names]
     first, second, counted = np.array(both).transpose(1, 0, 2)
-    found = ratio_intervals(second, first, own, settings)
+    found = ratio_intervals(second, first, measured.perturbed.drawn_with, settings)
     with np.errstate(invalid="ignore"):  # of no clip are two captions known
         roots = np.sqrt([first.sum(axis=1), second.sum(axis=1)] / counted.sum(axis=1)).T.tolist()
     return {edit: Spread(_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)}

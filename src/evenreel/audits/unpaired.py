@@ -2,8 +2,9 @@
 
 For each caption, every real clip that is not relevant meets every generated clip that is not: the share of meetings
 that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over captions one
-of three samples. Its interval comes from the projection on single captions and clips (Hoeffding 1948), with Student's t
-and the degrees of freedom of Welch 1947: only their means are kept, so scores are read in bands, once.
+of three samples. It is a sum over the real clips of their mean ranks, so it is tested, and its interval made, by
+permuting which clips are real while every clip keeps its ranks (`evenreel.audits.permuted`): only sums over captions
+are kept, and scores are read in bands, once.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from evenreel.audits.gallery import EVERY_GROUP, Gallery
+from evenreel.audits.inversion import exchange_test, inverted_interval
 from evenreel.audits.ordered_rows import Marks, OrderedRows
 from evenreel.audits.pairs import row_bands
+from evenreel.audits.permuted import Property, queries_part, widened
 from evenreel.audits.result import AuditSettings, checked_settings
-from evenreel.audits.samples import mean_interval
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
 
 FIRST_PLACES = (1, 5, 10, 20)
 """Depths of which the share of generated clips is told."""
+
+NEUTRAL = 50.0
+"""Percent of meetings that real clips win where there is no preference."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,7 @@ class Exposure:
     Attributes:
         gallery: share of the gallery that is generated, in percent.
         shown: by depth k, the share of the first k that is generated, in percent, mean over captions; equal scores
-            count with their mean over all orders, and what scores minus infinity is not shown. Intervals are of samples
-            of captions.
+            count with their mean over all orders, and what scores minus infinity is not shown.
         captions: how many there are.
     """
 
@@ -92,110 +95,96 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
-    gallery = Gallery.of(scores, corpus)
-    tallies = {name: _Tally(gallery, generated) for name, generated in gallery.generated.items()}
-    exposure = _ExposureTally(gallery.generated[EVERY_GROUP], len(gallery.caption_scene))
+    gallery = Gallery.of(scores, corpus, settings.cluster)
+    tallies = {name: _Tally(gallery, generated, settings) for name, generated in gallery.generated.items()}
+    exposure = _ExposureTally(gallery, settings)
     for rows, block in row_bands(gallery.scores, settings.band_bytes):
         ordered = OrderedRows.of(block[:, gallery.columns])
-        relevant = ordered.placed(gallery.relevant(rows))
         exposure.add(rows, ordered)
         for tally in tallies.values():
-            tally.add(rows, ordered, relevant)
-    return Unpaired(
-        {name: tally.preference(settings.confidence) for name, tally in tallies.items()},
-        exposure.result(gallery.caption_scene, settings),
-        gallery.notices,
-    )
+            tally.add(rows, ordered)
+    return Unpaired({name: tally.preference() for name, tally in tallies.items()}, exposure.result(), gallery.notices)
 
 
 class _Tally:
-    """Shares of meetings won by real clips, with the mean of each caption and each clip that the interval needs."""
+    """Shares of meetings won by real clips, and what each clip would add to their mean as a real one."""
 
-    def __init__(self, gallery: Gallery, generated: Marks) -> None:
-        self._gallery = gallery
+    def __init__(self, gallery: Gallery, generated: Marks, settings: AuditSettings) -> None:
+        self._gallery, self._settings = gallery, settings
         self._generated = generated
-        self._caption_means = np.full(len(gallery.caption_scene), np.nan)
-        self._clip_sums = np.zeros(len(generated))
-        self._clip_counts = np.zeros(len(generated), np.int64)
+        self._there = np.flatnonzero(gallery.real | generated)
+        self._real = _property(gallery, gallery.real, self._there)
+        self._probes = self._real.probes(settings.seed)
+        self._pull = np.zeros(len(self._there))
+        self._own = np.full((len(gallery.caption_scene), 1 + len(self._probes)), np.nan)
 
-    def add(self, rows: slice, ordered: OrderedRows, asked_for: Marks) -> None:
-        """Let the clips meet that do not answer some captions; `asked_for` marks the (b, V) places of those that do."""
-        real = ordered.placed(self._gallery.real) & ~asked_for
-        generated = ordered.placed(self._generated) & ~asked_for
-        reals, made = real.sum(axis=1), generated.sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):  # captions without a meeting are left out below
-            share = real * (ordered.beaten(generated) / made[:, None])
-            self._caption_means[rows] = share.sum(axis=1) / reals
-            share += generated * (1 - ordered.beaten(real) / reals[:, None])
-        met = (reals > 0) & (made > 0)
-        columns, count = ordered.order[met].ravel(), len(self._clip_sums)
-        self._clip_sums += np.bincount(columns, share[met].ravel(), count)
-        self._clip_counts += np.bincount(columns, (real | generated)[met].ravel(), count).astype(np.int64)
+    def add(self, rows: slice, ordered: OrderedRows) -> None:
+        """Let the clips meet that do not answer some captions.
 
-    def preference(self, confidence: float) -> Preference:
+        With ranks among the m real and n generated ones that meet, the share that real ones win is 1/2 more than the
+        sum over real clips of (rank - (m + n + 1) / 2) / (m n).
+        """
+        answers = self._gallery.relevant(rows)
+        real, generated = self._gallery.real & ~answers, self._generated & ~answers
+        meetings = real.sum(axis=1) * generated.sum(axis=1)
+        meeting = ordered.placed((real | generated) & (meetings > 0)[:, None])
+        count = meeting.sum(axis=1, keepdims=True)
+        above = np.where(meeting, ordered.beaten(meeting) - count / 2, 0.0)  # a rank is half more than what it beats
+        added = np.empty_like(above)
+        np.put_along_axis(added, ordered.order, 100 * above / np.maximum(meetings, 1)[:, None], axis=1)
+        added = added[meetings > 0][:, self._there]
+        self._pull += added.sum(axis=0)
+        self._own[rows][meetings > 0] = added @ np.vstack([self._real.values, self._probes]).T
+
+    def preference(self) -> Preference:
         """What was seen in all."""
-        gallery, asked = self._gallery, ~np.isnan(self._caption_means)
-        counts = int(gallery.real.sum()), int(self._generated.sum()), int(asked.sum())
+        asked = ~np.isnan(self._own[:, 0])
+        counts = int(self._gallery.real.sum()), int(self._generated.sum()), int(asked.sum())
         if not asked.any():
             return Preference(*counts, Interval(float("nan")), None)
-        share = float(self._caption_means[asked].mean())
-        spread = self._spread(share, asked)
-        if spread is None:
-            return Preference(*counts, Interval(100 * share), None)
-        error, freedom = spread
-        reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
-        low, high = max(0.0, share - reach), min(1.0, share + reach)
-        p = 2 * float(stdtr(freedom, -abs(share - 0.5) / error)) if error else None
-        return Preference(*counts, Interval(100 * share, 100 * low, 100 * high), p)
-
-    def _spread(self, share: float, asked: Marks) -> tuple[float, float] | None:
-        """Standard error and degrees of freedom, from what each scene adds; None where one is all there is of a kind.
-
-        A caption adds (its mean - share) / captions, a clip (its mean - share) / clips of its kind; the captions, the
-        real clip and the mirror of a scene count together. The degrees of freedom are Welch's of the three kinds.
-        """
-        gallery, met = self._gallery, self._clip_counts > 0
-        means = np.divide(self._clip_sums, self._clip_counts, out=np.zeros(len(met)), where=met)
-        added = np.zeros(1 + max(gallery.clip_scene.max(), gallery.caption_scene.max()))
-        variances, spare = [], []
-        for members, scenes, values in (
-            (asked, gallery.caption_scene, self._caption_means),
-            (gallery.real & met, gallery.clip_scene, means),
-            (self._generated & met, gallery.clip_scene, means),
-        ):
-            count = len(np.unique(scenes[members]))
-            if count < 2:
-                return None
-            parts = (values[members] - share) / members.sum() * np.sqrt(count / (count - 1))
-            own = np.bincount(scenes[members], parts, len(added))
-            added += own
-            variances.append((own**2).sum())
-            spare.append(count - 1)
-        scale = float(np.sum(variances))
-        freedom = scale**2 / float((np.square(variances) / spare).sum()) if scale else float(min(spare))
-        return float(np.sqrt((added**2).sum())), freedom
+        sums = NEUTRAL + self._real.sums(self._pull / asked.sum(), self._settings)
+        drawn = widened(sums, NEUTRAL, queries_part(self._own[:, 0], self._own[:, 1:], self._gallery.caption_drawn))
+        share = inverted_interval(drawn, self._settings, NEUTRAL, (0.0, 100.0))
+        return Preference(*counts, share, exchange_test(drawn, NEUTRAL))
 
 
 class _ExposureTally:
-    """Shares of the first places that generated clips take."""
+    """How often each clip is among the first, and so which share of the first places generated clips take."""
 
-    def __init__(self, generated: Marks, captions: int) -> None:
-        self._generated = generated
+    def __init__(self, gallery: Gallery, settings: AuditSettings) -> None:
+        generated = gallery.generated[EVERY_GROUP]
+        self._gallery, self._settings = gallery, settings
+        self._generated = _property(gallery, generated, np.arange(len(generated)))
+        self._probes = self._generated.probes(settings.seed)
         self._depths = [depth for depth in FIRST_PLACES if depth < len(generated)]
-        self._shares = np.full((len(self._depths), captions), np.nan)
+        self._places = np.zeros((len(self._depths), len(generated)))
+        self._own = np.full((len(self._depths), len(gallery.caption_scene), 1 + len(self._probes)), np.nan)
 
     def add(self, rows: slice, ordered: OrderedRows) -> None:
         """Some captions more; those that are shown nothing have no share."""
-        found = ordered.among_first(ordered.placed(self._generated), self._depths)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            self._shares[:, rows] = found / [ordered.shown(depth) for depth in self._depths]
+        shown = ordered.shown(1) > 0
+        for number, depth in enumerate(self._depths):
+            columns, shares = ordered.first(depth)
+            part = 100 * shares / np.maximum(ordered.shown(depth), 1)[:, None]
+            self._places[number] += np.bincount(columns.ravel(), part.ravel(), self._places.shape[1])
+            values = np.vstack([self._generated.values, self._probes])
+            self._own[number, rows] = np.where(shown, [(part * one[columns]).sum(axis=1) for one in values], np.nan).T
 
-    def result(self, scenes: NDArray[np.int64], settings: AuditSettings) -> Exposure:
-        """Means over the captions that are shown anything; `scenes` (Q,) says which captions are drawn together."""
-        some = bool(self._depths) and not np.isnan(self._shares[0]).all()
-        shown = (mean_interval(100 * shares, scenes, settings) for shares in self._shares) if some else ()
-        return Exposure(
-            100 * float(self._generated.mean()),
-            dict(zip(self._depths, shown, strict=False)),
-            self._shares.shape[1],
-        )
+    def result(self) -> Exposure:
+        """Means over the captions that are shown anything."""
+        share, found = 100 * float(self._generated.values.mean()), {}
+        for depth, places, own in zip(self._depths, self._places, self._own, strict=True):
+            asked = int((~np.isnan(own[:, 0])).sum())
+            if asked:
+                sums = self._generated.sums(places / asked, self._settings)
+                drawn = widened(sums, share, queries_part(own[:, 0], own[:, 1:], self._gallery.caption_drawn))
+                found[depth] = inverted_interval(drawn, self._settings, share, (0.0, 100.0))
+        return Exposure(share, found, self._own.shape[1])
+
+
+def _property(gallery: Gallery, marks: Marks, there: NDArray[np.intp]) -> Property:
+    """Of some clips, whether each is marked; all may change places, those of a pair or a video among themselves."""
+    rank = np.empty(len(gallery.order), np.int64)
+    rank[gallery.order] = np.arange(len(rank))
+    values = marks[there].astype(np.float64)
+    return Property(values, np.zeros(len(there), np.int64), gallery.clip_drawn[there], np.argsort(rank[there]))

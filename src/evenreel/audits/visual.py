@@ -59,7 +59,11 @@ def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
             standing_table(measured),
         ),
         figures=perturbed_figures(measured),
-        notices=(*said_of(scores), *edited_uses(uses), *perturbed_notices(measured, NO_CONTROL)),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *edited_uses(uses),
+            *perturbed_notices(measured, NO_CONTROL),
+        ),
         method=(DISTANCE_METHOD, EFFECT_METHOD, PLACING_METHOD, STANDING_METHOD),
         confidence=settings.confidence,
     )

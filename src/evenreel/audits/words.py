@@ -91,7 +91,8 @@ def effect_words(result: AuditResult) -> str:
     """
     effect = result.effect
     ends = effect_interval(effect)
-    sure = [f"{percent(result.confidence)} interval {ends}"] if ends else []
+    over = f" over {effect.over}" if effect.over else ""
+    sure = [f"{percent(result.confidence)} interval {ends}{over}"] if ends else []
     if effect.p_value is not None and isfinite(effect.p_value):
         sure.append(f"p = {p_value(effect.p_value)}".replace("p = <", "p < "))
     inside = f" ({', '.join(sure)})" if sure else ""

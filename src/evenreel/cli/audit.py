@@ -13,7 +13,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place, system_names
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import ClusterOption, JsonOption
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
 
@@ -53,8 +53,9 @@ def audit(
         bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0: no interval.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, help="Samples and permutations; 0: no interval.")] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    cluster: ClusterOption = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +67,7 @@ def audit(
     if (train_split or tail_classes) and (library is not None or "length" not in names):
         raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
     _check_edits(names, edited, library)
-    settings = AuditSettings(resamples, seed, confidence, tail=_tail(tail_classes))
+    settings = AuditSettings(resamples, seed, confidence, cluster=cluster, tail=_tail(tail_classes))
     not_made: list[str] = []
     if report:
         check_place(report)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_ranked
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import ClusterOption, JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ METRIC_HELP = (
 )
 DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
 RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
+RESAMPLES_HELP = "Arrangements of tests, samples for medians; 0: no interval."
 SAVE_HELP = "Also write the corrected scores of SCORES, of the first direction (.npz): for --rescore."
 QRELS_HELP = "Also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100."
 
@@ -49,8 +50,9 @@ def evaluate(
     rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
     bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Accept scores that leave captions or clips out.")] = False,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples and arrangements; 0: no interval.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, help=RESAMPLES_HELP)] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    cluster: ClusterOption = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
     html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
     per_query: Annotated[
@@ -77,6 +79,7 @@ def evaluate(
         resamples=resamples,
         seed=seed,
         confidence=confidence,
+        cluster=cluster,
         partial=partial,
     )
     files = Files(html, per_query, run, qrels, save_scores)
@@ -244,4 +247,6 @@ class _Job:
             notices.append(
                 f"{self._bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
             )
-        return load_bank(self._bank, scores.video_ids)
+        bank = load_bank(self._bank, scores.video_ids)
+        notices += [sentence] if (sentence := bank.notice(scores.caption_ids)) else []
+        return bank.values

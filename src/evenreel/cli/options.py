@@ -16,6 +16,13 @@ LibraryOption = Annotated[
 VideosOption = Annotated[
     Path | None, typer.Option("--videos", help="Folder in which the paths of the clips begin. \\[default: CORPUS]")
 ]
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        help="What intervals and tests draw: auto (videos where the corpus shows that clips share one, else clips), "
+        "clip, video, or a column of the corpus."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]

@@ -16,6 +16,7 @@ from evenreel.report.words import (
     TIES,
     difference_sentence,
     interval,
+    intervals_sentence,
     main_sentence,
     number,
     p_value,
@@ -105,6 +106,8 @@ def _show_rules(out: Console, evaluation: Evaluation) -> None:
             f"among {result.gallery_size:,}.[/]"
         )
     out.print(f"[dim]relevance {evaluation.relevance}: {RELEVANCES[evaluation.relevance]}.[/]")
+    if any(one.low is not None for result in evaluation.directions.values() for one in result.summary.values()):
+        out.print(f"[dim]{intervals_sentence(evaluation)}[/]")
     out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")
 
 

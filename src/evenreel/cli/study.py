@@ -98,7 +98,7 @@ def study(
     share: Annotated[list[float] | None, typer.Option(help=SHARE_HELP)] = None,
     stage: Annotated[str, typer.Option(help=STAGE_HELP)] = "sampled",
     frames: Annotated[int | None, typer.Option(min=1, help="Frames taken of each clip where order counts.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0: no interval.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, help="Samples and permutations; 0: no interval.")] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the samples, and of random orders of frames.")] = 0,
     action: Annotated[str | None, typer.Option("--class", help=CLASS_HELP)] = None,

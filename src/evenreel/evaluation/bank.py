@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,36 @@ from evenreel.errors import ScoresError
 from evenreel.evaluation.scores import check_file, check_matrix, read_arrays, read_matrix, row_of_text
 
 
-def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
-    """(N, V) scores of N captions, in the order of `video_ids`.
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Scores of N captions with the V clips of a gallery.
+
+    Attributes:
+        values: (N, V), in the order of the gallery.
+        caption_ids: N ids; None where the file names none.
+    """
+
+    values: NDArray[Any]
+    caption_ids: tuple[str, ...] | None = None
+
+    def notice(self, asked: Sequence[str]) -> str:
+        """A sentence where captions of the bank are among those that are `asked`; empty where none is."""
+        own = set(self.caption_ids or ()).intersection(asked)
+        if not own:
+            return ""
+        return (
+            f"Of {len(self.values):,} captions of the bank {len(own):,} are captions that are evaluated, the first "
+            f"{next(one for one in asked if one in own)!r}: the correction has seen the queries of the test, which "
+            "makes its figures too good; give a bank of other captions, such as those of training."
+        )
+
+
+def load_bank(path: Path, video_ids: Sequence[str]) -> Bank:
+    """Scores of a bank's captions, in the order of `video_ids`.
 
     Args:
-        path: `.npz` with `values` and `video_ids`, whose columns are put in order by their ids; or `.npy`, whose
-            columns must be in this order already.
+        path: `.npz` with `values` and `video_ids`, whose columns are put in order by their ids, and perhaps
+            `caption_ids`; or `.npy`, whose columns must be in this order already.
         video_ids: V ids of the gallery.
 
     Raises:
@@ -26,7 +51,7 @@ def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
     """
     check_file(path)
     if path.suffix.lower() == ".npy":
-        return read_matrix(path)
+        return Bank(read_matrix(path))
     arrays = read_arrays(path)
     if "values" not in arrays or "video_ids" not in arrays:
         raise ScoresError(f"{path} has no arrays values and video_ids (it has: {', '.join(arrays) or 'none'}).")
@@ -36,4 +61,6 @@ def load_bank(path: Path, video_ids: Sequence[str]) -> NDArray[Any]:
         raise ScoresError(f"{path} has no scores for the clip {missing[0]!r} ({len(missing):,} missing in all).")
     if arrays["values"].shape[1] != len(place):
         raise ScoresError(f"{path} has values of {arrays['values'].shape} for {len(place):,} different video ids.")
-    return np.asarray(arrays["values"][:, [place[one] for one in video_ids]])
+    captions = row_of_text(path, "caption_ids", arrays["caption_ids"]) if "caption_ids" in arrays else None
+    values = np.asarray(arrays["values"][:, [place[one] for one in video_ids]])
+    return Bank(values, None if captions is None else tuple(captions))

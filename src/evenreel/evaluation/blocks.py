@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +37,10 @@ class CheckedScores:
         size = (len(self.caption_ids), len(self.video_ids))
         if 0 in size:
             raise ScoresError(f"The scores are of {size[0]} captions and {size[1]} videos; give at least one of each.")
+        for ids, what in ((self.caption_ids, "caption"), (self.video_ids, "clip")):
+            if len(set(ids)) < len(ids):
+                twice = next(one for one, times in Counter(ids).items() if times > 1)
+                raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """Some rows and columns.
@@ -96,9 +101,28 @@ def _as_table(values: Any) -> NDArray[Any]:
         if hasattr(values, "detach"):
             values = values.detach().cpu()
             values = values.float() if "bfloat16" in str(values.dtype) else values  # numpy has no such numbers
-        return np.asarray(values)
+        return unmasked(values, "The scores")
     except (ValueError, TypeError) as error:
         raise ScoresError(f"The scores are no table of numbers ({error}); give an array with two axes.") from error
+
+
+def unmasked(values: Any, what: str) -> NDArray[Any]:
+    """Numbers as an array; one with masked values is refused, because an array would have what lies behind the mask.
+
+    Args:
+        values: an array, or what numpy makes one of.
+        what: they are, in the plural; it begins the sentence of the error.
+
+    Raises:
+        ScoresError: some value is masked.
+    """
+    masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
+    if masked:
+        raise ScoresError(
+            f"{what} are a masked array with {masked:,} of {values.size:,} values masked, and a ranking has no place "
+            "for these; fill them, with .filled(-numpy.inf) for what is never to be found."
+        )
+    return np.asarray(values)
 
 
 def _rankable(values: NDArray[Any]) -> NDArray[Any]:
@@ -137,7 +161,7 @@ class _Moved:
         self._columns = _places(scores.video_ids, like.video_ids, "clip")
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        return np.asarray(self._values[np.ix_(self._rows[captions], self._columns[videos])])
+        return unmasked(self._values[np.ix_(self._rows[captions], self._columns[videos])], "The scores")
 
 
 def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[np.int64]:

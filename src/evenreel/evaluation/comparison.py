@@ -11,6 +11,7 @@ import numpy as np
 from evenreel.arguments import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bands import Progress, part_of
+from evenreel.evaluation.intervals import difference_interval
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
 from evenreel.evaluation.stats import (
@@ -35,7 +36,7 @@ class Difference:
         metric: its word.
         baseline: the baseline's figure.
         value: the system's.
-        difference: value less baseline, with the interval of paired bootstrap samples.
+        difference: value less baseline, with its interval over the same groups of queries.
         p_randomisation: of the paired randomisation test.
         p_wilcoxon: of Wilcoxon's signed ranks over clips.
         p_holm: of the randomisation test, adjusted for the number of systems compared.
@@ -64,7 +65,7 @@ class Comparison:
     Attributes:
         rows: one a system, direction and metric.
         confidence: of the intervals.
-        resamples: arrangements and bootstrap samples that were drawn.
+        resamples: arrangements of the tests, and samples for medians, that were drawn.
         notices: sentences that belong beside the differences.
     """
 
@@ -122,16 +123,10 @@ def _differences(
     settings: EvaluationSettings,
     progress: Progress,
 ) -> list[Difference]:
-    """Of one direction, by metric, then system; every metric is sampled together."""
-    systems = [Columns(one.per_query, base.groups) for one in (base, *others.values())]
-    drawn = sampled_figures(metrics, systems, settings)
+    """Of one direction, by metric, then system."""
     rows: list[Difference] = []
     for number, metric in enumerate(metrics, 1):
-        first, *samples = drawn[str(metric)]
-        found = [
-            _difference(metric, base, other, sample - first, settings)
-            for other, sample in zip(others.values(), samples, strict=True)
-        ]
+        found = [_difference(metric, base, other, settings) for other in others.values()]
         adjusted = holm([one.p_randomisation for one in found])
         rows += [replace(one, system=name, p_holm=p) for one, name, p in zip(found, others, adjusted, strict=True)]
         progress(number / len(metrics))
@@ -139,9 +134,9 @@ def _differences(
 
 
 def _difference(
-    metric: Metric, base: DirectionResult, other: DirectionResult, drawn: Vector, settings: EvaluationSettings
+    metric: Metric, base: DirectionResult, other: DirectionResult, settings: EvaluationSettings
 ) -> Difference:
-    """Still without the system's name and Holm's correction; `drawn` (B,) are the samples' differences."""
+    """Still without the system's name and Holm's correction."""
     before, after = base.per_query, other.per_query
     values = [float(metric.summary(columns)[0]) for columns in (before, after)]
     totals = [np.sum([columns[word] for word in metric.columns], axis=0) for columns in (before, after)]
@@ -154,7 +149,7 @@ def _difference(
         str(metric),
         values[0],
         values[1],
-        Interval(values[1] - values[0], *percentile_ends(drawn, settings.confidence)),
+        _interval(metric, base, other, settings),
         p,
         wilcoxon_test(gains, base.groups),
         p,
@@ -162,6 +157,16 @@ def _difference(
         int(tied.sum()),
         int((gains < 0).sum()),
     )
+
+
+def _interval(metric: Metric, base: DirectionResult, other: DirectionResult, settings: EvaluationSettings) -> Interval:
+    """Of the difference; of medians by samples of groups, the same for both systems."""
+    if metric.is_of_means:
+        return difference_interval(metric, base.per_query, other.per_query, base.groups, settings.confidence)
+    systems = [Columns(one.per_query, base.groups) for one in (base, other)]
+    before, after = sampled_figures([metric], systems, settings)[str(metric)]
+    values = [float(metric.summary(one.per_query)[0]) for one in (base, other)]
+    return Interval(values[1] - values[0], *percentile_ends(after - before, settings.confidence))
 
 
 def _unlike_uses(baseline: Evaluation, others: Mapping[str, Evaluation]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -22,16 +21,18 @@ from evenreel.evaluation.blocks import (
     GroupedScores,
     Search,
     group_relevance,
+    unmasked,
 )
-from evenreel.evaluation.metrics import mean_of, parse_metric
+from evenreel.evaluation.clusters import Clusters, clusters_of
+from evenreel.evaluation.intervals import figure_intervals
+from evenreel.evaluation.metrics import mean_of
 from evenreel.evaluation.notices import beyond_gallery, infinite_scores
 from evenreel.evaluation.ordered import Tables
-from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings, Interval
-from evenreel.evaluation.stats import bootstrap_intervals
+from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks
 
-_FEWEST_CLIPS = 10
-"""Samples of fewer clips than about this are too alike for their spread to mean anything."""
+_FEWEST = 20
+"""Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]
 
@@ -93,14 +94,16 @@ def evaluate(
     settings = settings or EvaluationSettings()
     checked = CheckedScores(scores)
     notices = _misfits(checked, corpus, settings)
-    case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), settings)
+    clusters = clusters_of(corpus, settings.cluster)
+    notices += [clusters.notice] if clusters.notice and settings.resamples else []
+    case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), clusters, settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):
         part = part_of(progress, number, len(settings.directions))
         result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
         notices += _left_out(result)
         directions[direction] = _summarised(result, settings)
-        notices += _uninformative(directions[direction], settings)
+        notices += _too_few(directions[direction], settings)
         notices += beyond_gallery(directions[direction], settings.metrics)
     notices += infinite_scores(checked)
     return Evaluation(
@@ -121,7 +124,12 @@ class _Case:
     scores: CheckedScores
     relevance: Relevance
     clips: list[str]
+    clusters: Clusters
     settings: EvaluationSettings
+
+    def drawn_together(self, result: DirectionResult, clips: Sequence[str]) -> DirectionResult:
+        """The result with groups of queries whose `clips` (n,) are of one cluster."""
+        return replace(result, groups=self.clusters.of(clips), drawn_by=self.clusters.word)
 
 
 def _t2v(case: _Case, progress: Progress) -> DirectionResult:
@@ -130,7 +138,10 @@ def _t2v(case: _Case, progress: Progress) -> DirectionResult:
     number: dict[str, int] = {}
     groups = np.array([number.setdefault(clip, len(number)) for clip in case.clips], dtype=np.int64)
     result = _result("t2v", case.settings.t2v_protocol, search, ranked, groups)
-    return result if result.protocol == "caption" else _video_means(result, list(number))
+    clips = list(number)
+    if result.protocol == "video-mean":
+        result = _video_means(result, clips)
+    return case.drawn_together(result, [clips[group] for group in result.groups])
 
 
 def _v2t(case: _Case, progress: Progress) -> DirectionResult:
@@ -139,7 +150,8 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
         groups = CaptionGroups.of(case.clips)
         search = Search(GroupedScores(case.scores, groups), group_relevance(case.relevance, groups), turned=True)
     ranked = _rank(search, case.settings, progress, every=case.settings.v2t_protocol == "every-caption")
-    return _result("v2t", case.settings.v2t_protocol, search, ranked, np.arange(len(search.query_ids)))
+    result = _result("v2t", case.settings.v2t_protocol, search, ranked, np.arange(len(search.query_ids)))
+    return case.drawn_together(result, result.query_ids)
 
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
@@ -188,7 +200,7 @@ def _summarised(result: DirectionResult, settings: EvaluationSettings) -> Direct
                 f"No {what} has a {items} of relevance 1, only of lower degrees, so {metric} has no value in "
                 f"{result.direction}; ask for nDCG, which needs none, or use another relevance."
             )
-    figures = bootstrap_intervals(settings.metrics, result.per_query, result.groups, settings)
+    figures = figure_intervals(result.per_query, result.groups, settings, result.gallery_size)
     return replace(result, summary=figures)
 
 
@@ -209,28 +221,14 @@ def _left_out(result: DirectionResult) -> list[str]:
     return notices
 
 
-def _uninformative(result: DirectionResult, settings: EvaluationSettings) -> list[str]:
-    """What has to be said of intervals that look surer than anything can be."""
-    if not settings.resamples:
+def _too_few(result: DirectionResult, settings: EvaluationSettings) -> list[str]:
+    """What has to be said of intervals over fewer groups than they were measured to hold for."""
+    if not settings.resamples or result.drawn >= _FEWEST:
         return []
-    notices = []
-    clips = len(np.unique(result.groups))
-    if clips < _FEWEST_CLIPS:
-        notices.append(
-            f"{result.direction}: the queries are of {clips} clips only, too few to draw from; do not rely on the "
-            "intervals."
-        )
-    if flat := [word for word, figure in result.summary.items() if _is_at_an_end(word, figure)]:
-        notices.append(
-            f"{result.direction}: all queries have the same {', '.join(flat)}, 0 or the most there is, so samples of "
-            "them cannot differ; an interval without width says nothing about other clips."
-        )
-    return notices
-
-
-def _is_at_an_end(word: str, figure: Interval) -> bool:
-    most = {"Rsum": 300.0}.get(word, 100.0)
-    return parse_metric(word).higher_is_better and figure.low == figure.high and figure.value in (0.0, most)
+    return [
+        f"{result.direction}: the queries are of {result.drawn} {result.drawn_by} only; intervals hold from about "
+        f"{_FEWEST} on, so do not rely on these."
+    ]
 
 
 def _relevance_of(
@@ -245,7 +243,11 @@ def _relevance_of(
             f"relevance is {described(relevance)}; give one of {', '.join(RELEVANCE)}, or degrees from 0 to 1, a "
             "caption a row and a video a column."
         )
-    degrees = cast("Relevance", relevance) if hasattr(relevance, "block") else GivenRelevance(np.asarray(relevance))
+    degrees = (
+        cast("Relevance", relevance)
+        if hasattr(relevance, "block")
+        else GivenRelevance(unmasked(relevance, "The degrees of relevance"))
+    )
     size = (len(scores.caption_ids), len(scores.video_ids))
     if degrees.shape != size:
         raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
@@ -265,9 +267,6 @@ def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings
         (scores.video_ids, corpus.clips["clip_id"].to_list(), "clip", "t2v"),
     ):
         scored, there = set(ids), set(known)
-        if len(scored) < len(ids):
-            twice = next(one for one, times in Counter(ids).items() if times > 1)
-            raise ScoresError(f"The scores name the {what} {twice!r} more than once; every {what} has one place.")
         if strangers := [one for one in ids if one not in there]:
             raise ScoresError(
                 f"The scores are of {what} {strangers[0]!r}, which the corpus does not have ({len(strangers):,} such "

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.results import Direction
 from evenreel.types import ScoreBlocks, Scores
 
@@ -157,7 +159,7 @@ def querybank_norm(scores: Scores, bank: Matrix, scale: float = 20.0, top: int =
     corrected = hubs[values.argmax(axis=1)]
     result = values.copy()
     result[corrected] = _lowered(values[corrected], _log_sum_exp(bank, scale) / scale)
-    return _result(scores, result, _bank_label(len(bank), "t2v"))
+    return _result(scores, result, _bank_label(bank, values, "t2v"))
 
 
 def nearest_neighbour_norm(
@@ -179,7 +181,7 @@ def nearest_neighbour_norm(
     bank = _turned(bank, direction)
     bank = _checked_bank(bank, values.shape[1], top, len(bank))
     lowered = _lowered(values, weight * _mean_of_best(bank, top))
-    return _result(scores, _turned(lowered, direction), _bank_label(len(bank), direction))
+    return _result(scores, _turned(lowered, direction), _bank_label(bank, values, direction))
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
@@ -226,8 +228,21 @@ def _result(scores: Scores, values: Matrix, label: str) -> Scores:
     return Scores(values, scores.caption_ids, scores.video_ids, uses)
 
 
-def _bank_label(count: int, direction: Direction) -> str:
-    return f"a bank of {count:,} {'captions' if direction == 't2v' else 'videos'}"
+def _bank_label(bank: Matrix, values: Matrix, direction: Direction) -> str:
+    """What was used; a bank with the very scores that are corrected has seen the queries of the test."""
+    label = f"a bank of {len(bank):,} {'captions' if direction == 't2v' else 'videos'}"
+    same = _equal_rows(bank, values)
+    return f"{label}, {same:,} of them with the scores of queries that are corrected" if same else label
+
+
+def _equal_rows(bank: Matrix, values: Matrix) -> int:
+    """How many rows of one matrix are rows of another; rows that are all equal say nothing."""
+    rows = {_digest(row) for row in values if row.min() < row.max()}
+    return sum(_digest(row) in rows for row in bank)
+
+
+def _digest(row: Vector) -> bytes:
+    return blake2b(row.astype(np.float32).tobytes(), digest_size=16).digest()
 
 
 def _turned(values: Matrix, direction: Direction) -> Matrix:
@@ -237,6 +252,7 @@ def _turned(values: Matrix, direction: Direction) -> Matrix:
 
 def _numbers(values: Matrix, scores: Scores) -> Matrix:
     """(Q, V) float32 or float64, with nothing in it that cannot be ranked."""
+    values = unmasked(values, "The scores")
     if not np.issubdtype(values.dtype, np.floating):
         return values.astype(np.float64)
     wrong = np.isnan(values) | np.isposinf(values)
@@ -251,6 +267,7 @@ def _numbers(values: Matrix, scores: Scores) -> Matrix:
 
 def _checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
     """(N, items), queries as rows."""
+    bank = unmasked(bank, "The scores of the bank")
     if bank.ndim != 2 or bank.shape[1] != items or len(bank) == 0:
         raise ScoresError(
             f"The bank's scores have the shape {bank.shape}; they need a row for each of its queries, at least one, "

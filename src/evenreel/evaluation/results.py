@@ -54,9 +54,12 @@ class EvaluationSettings:
             over its own; unlike the others it does not get easier the more captions a video has.
         ties: `expected` is the mean over all orders of items with equal scores; `optimistic` puts the more relevant
             of them first and `pessimistic` last.
-        resamples: bootstrap samples for the intervals; 0 for none.
+        resamples: bootstrap samples for intervals of medians, and arrangements of a comparison's test; 0 for neither
+            test nor any interval.
         seed: of those samples.
         confidence: of the intervals.
+        cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
+            one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
         partial: accept scores that leave captions or clips of the corpus out, with a notice.
         band_bytes: about how many bytes of scores are asked for at once.
         threads: that calculate; 0 is one a core.
@@ -70,6 +73,7 @@ class EvaluationSettings:
     resamples: int = 1000
     seed: int = 0
     confidence: float = 0.95
+    cluster: str = "auto"
     partial: bool = False
     band_bytes: int = 64 * 2**20
     threads: int = 0
@@ -106,8 +110,8 @@ class DirectionResult:
         direction: of the search.
         protocol: its name, see `EvaluationSettings`.
         query_ids: n ids of captions, or of clips where a clip is the query.
-        groups: (n,) whole numbers, equal for queries of one clip. The captions of a clip are not independent, so
-            whoever resamples draws groups.
+        groups: (n,) whole numbers, equal for queries that are drawn together: those of one clip, or of one video. The
+            captions of a clip are not independent, so whoever resamples draws groups.
         per_query: (n,) columns that the metrics are calculated from, and `rank`. Shares in percent. NaN in columns
             that need an item of degree 1 where a query has items of lower degrees only.
         summary: a figure for each metric, by its word.
@@ -116,6 +120,7 @@ class DirectionResult:
         hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
             Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
         without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
+        drawn_by: what a group is, in the plural: `clips`, `videos`, or values of a column.
     """
 
     direction: Direction
@@ -128,6 +133,12 @@ class DirectionResult:
     gallery_digest: str
     hits: Hits
     without_relevant: tuple[str, ...] = ()
+    drawn_by: str = "clips"
+
+    @property
+    def drawn(self) -> int:
+        """How many groups intervals and tests draw from."""
+        return len(np.unique(self.groups))
 
     @property
     def first_rank(self) -> NDArray[np.float64]:
@@ -179,6 +190,7 @@ def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
         "protocol": result.protocol,
         "queries": len(result.query_ids),
         "gallery_size": result.gallery_size,
+        "interval_over": {"what": result.drawn_by, "count": result.drawn},
         "without_relevant": list(result.without_relevant),
         "summary": {
             word: {"value": figure.value, "low": figure.low, "high": figure.high}

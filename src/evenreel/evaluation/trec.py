@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenreel.corpus.relevance import Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.blocks import unmasked
 from evenreel.evaluation.listed import ListedScores, make_listed
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.writing import replacing
@@ -192,7 +193,8 @@ def row_bands(
     step = max(1, _BAND_BYTES // (8 * max(items, 1)))
     for start in range(0, queries, step):
         band, whole = slice(start, min(start + step, queries)), slice(0, items)
-        yield start, block(band, whole) if direction == "t2v" else block(whole, band).T
+        values = unmasked(block(band, whole) if direction == "t2v" else block(whole, band).T, "The scores")
+        yield start, values
 
 
 def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names) -> None:

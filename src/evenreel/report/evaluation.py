@@ -11,11 +11,13 @@ from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.words import (
+    INTERVAL_METHOD,
     PROTOCOLS,
     RELEVANCES,
     TIES,
     difference_sentence,
     interval,
+    intervals_sentence,
     main_sentence,
     number,
     p_value,
@@ -82,7 +84,7 @@ def _direction(
     first: Evaluation,
     settings: EvaluationSettings,
 ) -> Section:
-    from evenreel.report.figures import CURVE_RESAMPLES, query_scatter, rank_histogram, recall_curve
+    from evenreel.report.figures import query_scatter, rank_histogram, recall_curve
 
     result = next(iter(results.values()))
     parts: list[Text | Table | Chart] = [
@@ -90,10 +92,10 @@ def _direction(
             f"{result.protocol}: {PROTOCOLS[result.protocol]}. {len(result.query_ids):,} queries, each among "
             f"{result.gallery_size:,} candidates."
         ),
-        Chart(recall_curve(results, first.confidence, settings.seed)),
+        Chart(recall_curve(results, first.confidence)),
         Text(
-            f"R@k for every k, as in the table; the band is the {percent(first.confidence)} interval at each k, from "
-            f"{CURVE_RESAMPLES} samples of clips.",
+            f"R@k for every k, as in the table; the band is the {percent(first.confidence)} interval at each k, over "
+            f"{result.drawn:,} {result.drawn_by}.",
             "note",
         ),
         Chart(rank_histogram(results)),
@@ -159,18 +161,21 @@ def _method(
         Text(f"Ties ({first.ties}): {TIES[first.ties]}."),
     ]
     if settings.resamples:
-        said.append(
-            Text(
-                f"Intervals: {settings.resamples:,} samples of clips drawn with replacement, each with all its queries "
-                f"(seed {settings.seed}); the middle {percent(first.confidence)} of what they give."
+        said.append(Text(f"{intervals_sentence(first)} {INTERVAL_METHOD}"))
+        if any(not metric.is_of_means for metric in first.metrics):
+            said.append(
+                Text(
+                    f"Intervals of medians: the middle {percent(first.confidence)} of {settings.resamples:,} samples "
+                    f"drawn with replacement (seed {settings.seed})."
+                )
             )
-        )
     if comparison:
         said.append(
             Text(
-                "p: paired randomisation test, which exchanges the systems' answers to all queries of a clip; p (Holm) "
-                "is adjusted for the number of systems in the table; p (Wilcoxon): signed ranks of the clips' mean "
-                "differences. Wins, ties and losses are queries."
+                "p: paired randomisation test, which exchanges the systems' answers to all queries that are drawn "
+                "together; p (Holm) is adjusted for the number of systems in the table; p (Wilcoxon): signed ranks of "
+                "the mean differences of these. Intervals of differences are Student's, those of R@k with one more "
+                "query won and one lost (Bonett and Price 2012). Wins, ties and losses are queries."
             )
         )
     said.append(Table(["metric", "meaning"], [[str(one), one.explanation] for one in first.metrics]))

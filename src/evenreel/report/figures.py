@@ -11,14 +11,14 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from evenreel.evaluation.intervals import figure_interval
+from evenreel.evaluation.metrics import parse_metric
 from evenreel.evaluation.results import DirectionResult
-from evenreel.evaluation.stats import resampled_weights
 
 COLOURS = ("#2f7fd1", "#e07b39", "#3a9d6a", "#a35cc4", "#c9473f", "#8a8f98")
 """Told apart on white and on black, and by most people who do not see all colours."""
 
 MOST_POINTS = 5_000
-CURVE_RESAMPLES = 200
 
 _EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001)
 _HOVER_WORDS = 240
@@ -27,12 +27,12 @@ _ACROSS, _UPWARDS = 40, 28
 _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
-def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed: int) -> go.Figure:
+def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
     """R@k over k, the chance of an answer among the first k, with a pointwise interval."""
     figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
     for number, (name, result) in enumerate(results.items()):
         colour = COLOURS[number % len(COLOURS)]
-        depths, recall, low, high = curve_points(result, confidence, seed)
+        depths, recall, low, high = curve_points(result, confidence)
         shown = plain(name)
         figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
         figure.add_scatter(
@@ -49,22 +49,19 @@ def recall_curve(results: Mapping[str, DirectionResult], confidence: float, seed
 
 
 def curve_points(
-    result: DirectionResult, confidence: float, seed: int
+    result: DirectionResult, confidence: float
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Depths k, recall in percent, and the ends of its interval over samples of clips."""
+    """Depths k, recall in percent, and the ends of its interval; NaN where the queries are of one group."""
     known = ~np.isnan(result.first_rank)
     groups = result.groups[known]
     depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
-    hits = np.stack([result.hit_chance(int(k))[known] for k in depths], axis=1)
-    drawn = np.concatenate(
-        [
-            weights @ hits / weights.sum(axis=1, keepdims=True)
-            for weights in resampled_weights(groups, CURVE_RESAMPLES, seed)
-        ]
-    )
-    outside = (1 - confidence) / 2
-    low, high = np.quantile(drawn, [outside, 1 - outside], axis=0)
-    return depths, hits.mean(axis=0), low, high
+    metrics = [parse_metric(f"R@{k}") for k in depths]
+    found = [
+        figure_interval(one, {str(one): result.hit_chance(k)[known]}, groups, confidence, result.gallery_size)
+        for one, k in zip(metrics, depths.tolist(), strict=True)
+    ]
+    recall, low, high = np.array([[one.value, one.low, one.high] for one in found], dtype=np.float64).T
+    return depths, recall, low, high
 
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:

@@ -96,6 +96,21 @@ def main_sentence(evaluation: Evaluation) -> str:
     return f"{value}% of {count} {what} find their answer {where} {gallery}{sure}."
 
 
+INTERVAL_METHOD = (
+    "R@k of one query each by the score method of Wilson (1927); other shares and mean ranks by the transformation of "
+    "Hall (1992), mean ranks with room for one more query half as bad again as the worst."
+)
+
+
+def intervals_sentence(evaluation: Evaluation) -> str:
+    """What the intervals and tests are over, for both directions."""
+    over = dict.fromkeys(f"{one.drawn:,} {one.drawn_by}" for one in evaluation.directions.values())
+    return (
+        f"Intervals and tests are over {' and '.join(over)}, with all queries of each: other queries of the same kind, "
+        "asked of this very gallery."
+    )
+
+
 def difference_sentence(row: Difference, confidence: float) -> str:
     """One comparison as a plain sentence."""
     metric = parse_metric(row.metric)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evenreel.audits.inversion import inverted_interval
+from evenreel.audits.paired import measure_source
 from evenreel.audits.result import AuditSettings, AuditTable
-from evenreel.audits.samples import interval_of
 from evenreel.evaluation import Interval
 from evenreel.studies.findings import PREFERENCE, UNIT, interval_cells
-from evenreel.studies.measures import MAIN, Figures, drawn_preference, measured, notices_of, paper_table
+from evenreel.studies.measures import MAIN, Figures, figures_of, notices_of, paper_table
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 AS_IT_IS = "as it is"
 """The variant that others are compared with; it comes first."""
 
-METHOD = "A change is from the first row of its model, on the same samples of clips."
+METHOD = "A change is from the first row of its model, with the same pairs exchanged in both."
+
+_FURTHEST = 800.0
+"""How far a Normalized Δ can change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +51,12 @@ def compare_variants(
     changes: dict[str, Interval] = {}
     first = None
     for name, scores in scored:
-        figures[name] = measured(scores, corpus, group, audit)
-        drawn = drawn_preference(scores, corpus, group, audit)
+        measures = measure_source(scores, corpus, group, audit)
+        figures[name] = figures_of(measures)
         if first is None:
-            first = drawn
+            first = measures.swapped
         else:
-            changes[name] = interval_of(drawn - first, audit)
+            changes[name] = inverted_interval(measures.swapped - first, audit, ends=(-_FURTHEST, _FURTHEST))
     return Variants(figures, changes)
 
 

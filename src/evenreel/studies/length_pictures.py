@@ -28,8 +28,8 @@ from evenreel.audits.length_first import MAIN
 from evenreel.audits.length_measures import LengthMeasures, measure_length
 from evenreel.audits.length_tables import chance_table, class_table, discrepancy_table, most_affected
 from evenreel.audits.length_words import length_method, length_notices, unit_of
+from evenreel.audits.means import mean_interval
 from evenreel.audits.result import AuditFigure, AuditTable, Cell, Effect
-from evenreel.audits.samples import mean_interval
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.studies.findings import Findings, effect_of, shown

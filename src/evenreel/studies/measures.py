@@ -6,23 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenreel.audits.deltas import (
-    DELTA_METRICS,
-    LOCATION_METRICS,
-    MIX_R,
-    location_figure,
-    mix_r,
-    relative_delta,
-)
+from evenreel.audits.deltas import DELTA_METRICS, MIX_R
 from evenreel.audits.paired import SourceMeasures, measure_source
-from evenreel.audits.pairs import pair_scores
-from evenreel.audits.ranks import rank_captions
 from evenreel.audits.result import AuditSettings, AuditTable
-from evenreel.audits.samples import drawn_figures
 from evenreel.evaluation import Interval
-from evenreel.evaluation.first_hit import hit_columns
 from evenreel.studies.findings import PREFERENCE, interval_cells
 from evenreel.studies.seeds import PERCENT, over_seeds
 from evenreel.types import Corpus, ScoreBlocks
@@ -77,7 +65,7 @@ OVER_SEEDS = "Means over {seeds} seeds; intervals by Student's t, so of the trai
 _FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
 """How far from 0 a Δ can be."""
 
-_BOOTSTRAP = "Intervals are percentiles over samples of clips, whose captions are drawn together."
+_INTERVALS = "Intervals of deltas are over captions and clips (pairs change places), the others over captions by clip."
 
 
 def measured(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> Figures:
@@ -150,21 +138,4 @@ def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = 
     }
     columns = [column for name in shown.values() for column in (name, "low", "high")]
     cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]
-    return AuditTable(title, (*labels, *columns), tuple(cells), note or _BOOTSTRAP)
-
-
-def drawn_preference(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> NDArray[np.float64]:
-    """(1 + B,) Normalized Δ MixR as measured, and of each bootstrap sample; equal captions have equal samples."""
-    paired = pair_scores(scores, corpus, group)
-    ranks = rank_captions(paired, audit.band_bytes)
-    columns = {row: hit_columns(hits, LOCATION_METRICS) for row, hits in ranks.hits.items()}
-    drawn = drawn_figures(columns, paired.pair, audit)
-    return mix_r(
-        {
-            str(metric): relative_delta(metric, drawn["mixed real"][str(metric)], drawn["mixed generated"][str(metric)])
-            - relative_delta(
-                metric, location_figure(metric, drawn["real"]), location_figure(metric, drawn["generated"])
-            )
-            for metric in DELTA_METRICS
-        }
-    )
+    return AuditTable(title, (*labels, *columns), tuple(cells), note or _INTERVALS)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evenreel.audits.means import mean_interval
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell, Effect
-from evenreel.audits.samples import mean_interval
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics
@@ -46,8 +46,8 @@ TIMED = 20
 METHOD = (
     "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in "
     "the cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at "
-    "random; equal scores of the matcher have their expected rank. Intervals are percentiles over samples of clips, "
-    "whose captions are drawn together; those of a loss are of the same captions' hits with and without a shortlist.",
+    "random; equal scores of the matcher have their expected rank. Intervals are over clips, each with all its "
+    "captions; those of a loss are of the same captions' hits with and without a shortlist.",
     f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the "
     "matcher takes for the pairs of a shortlist, not what the cheap score takes.",
 )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.means import ratio_intervals
 from evenreel.audits.result import AuditFigure, AuditTable, Cell
-from evenreel.audits.samples import ratio_intervals
 from evenreel.errors import UsageError
 from evenreel.studies.findings import Findings, effect_of
 from evenreel.studies.material import Part, Progress, StudyMaterial, StudySettings

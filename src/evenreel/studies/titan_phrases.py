@@ -21,8 +21,8 @@ from evenreel.adaptation.causal_training import judged
 from evenreel.adaptation.report import LabelRank
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan import PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
+from evenreel.audits.means import mean_interval
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditTable, Cell
-from evenreel.audits.samples import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases

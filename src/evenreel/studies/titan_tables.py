@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.means import mean_intervals
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell
-from evenreel.audits.samples import mean_intervals
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.bands import part_of
@@ -33,8 +33,8 @@ RANDOM = "Seeds order the queries anew and draw what learning leaves to chance; 
 ABOUT = (
     "Recall is the share of captions whose own clip is among the first k; MedR (the paper's MdR) is the median rank. "
     "Clips with equal scores have their expected rank. Labels measure, and nothing learns from them: the stream has no "
-    "room for them. Intervals over captions are percentiles over samples of clips, whose captions are drawn together, "
-    "of the same captions' hits in both rows, their mean over the seeds."
+    "room for them. Intervals over captions are Student's over clips, each with all its captions, of the same "
+    "captions' hits in both rows, their mean over the seeds."
 )
 DIAGNOSED = (
     "Labels are the pseudo-labels of queries, the last of each, before any was left out; right are those that name the "

@@ -1,0 +1,109 @@
+"""What rankings at random would give, where captions of one clip go together.
+
+Twenty captions of a clip find much the same, so a clip that one of them shows by chance is shown by the others as well:
+random rankings are then more uneven than as many independent ones. So what captions that are drawn together show stays
+together, and is shown of other clips, each such set for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.float64]
+Figure = Callable[[Column], float]
+
+DRAWS = 100
+"""Random rankings that are made."""
+
+_NEAR = 3.0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A figure of counts in random rankings.
+
+    Attributes:
+        mean: over the rankings; NaN where it has none.
+        variance: of the figure.
+    """
+
+    mean: float
+    variance: float
+
+    def corrected(self, value: float, variance: float) -> float:
+        """The variance of a figure: near chance that of random rankings, further away more and more the jackknife's.
+
+        Near chance the jackknife takes the noise of single queries for part of the figure's, and finds too much.
+        Further than `_NEAR` standard deviations away that counts less and less.
+        """
+        apart = abs(value - self.mean) / self.variance**0.5 if self.variance else np.inf
+        share = min(1.0, (_NEAR / apart) ** 2) if apart else 1.0
+        return (1 - share) * variance + share * self.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """How often each of G sets of captions shows each of V clips.
+
+    Attributes:
+        starts: (G + 1,) where the entries of each set begin, and where the last ones end.
+        entries: how often a set shows a clip, ascending in each set; which clip it is plays no part.
+        clips: V.
+        spread: what every clip has besides, of rankings whose first places many clips share alike.
+    """
+
+    starts: NDArray[np.intp]
+    entries: Column
+    clips: int
+    spread: float = 0.0
+
+    def chance(self, figures: Mapping[str, Figure], seed: int) -> dict[str, Chance]:
+        """Figures of (V,) counts in random rankings, by their names."""
+        drawn = [[figure(counts) for figure in figures.values()] for counts in self._random(seed)]
+        return {name: _chance(np.array(column)) for name, column in zip(figures, zip(*drawn, strict=True), strict=True)}
+
+    @property
+    def never(self) -> float:
+        """Percent of the clips that no set shows, in random rankings."""
+        return float(100 * np.prod(1 - np.diff(self.starts) / self.clips))
+
+    def _random(self, seed: int) -> Iterator[Column]:
+        """(V,) counts, each set's clips drawn without replacement."""
+        generator, widths = np.random.default_rng(seed), np.diff(self.starts)
+        for _ in range(DRAWS):
+            columns = _distinct(widths, self.clips, generator)
+            yield np.asarray(self.spread + np.bincount(columns, self.entries, self.clips), np.float64)
+
+
+def _chance(found: Column) -> Chance:
+    known = found[~np.isnan(found)]
+    return Chance(float(known.mean()), float(known.var(ddof=1))) if len(known) > 1 else Chance(float("nan"), 0.0)
+
+
+def _distinct(widths: NDArray[np.int64], clips: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Columns of sets one after the other, none twice in a set.
+
+    Sets that repeat a column are drawn again, all at once, while that is likely to end; wide ones are drawn singly.
+    """
+    owner = np.repeat(np.arange(len(widths)), widths)
+    columns = generator.integers(0, clips, len(owner))
+    starts = np.cumsum(widths) - widths
+    again = np.flatnonzero(widths**2 > 4 * clips)
+    for number in again.tolist():
+        own = slice(starts[number], starts[number] + widths[number])
+        columns[own] = generator.choice(clips, widths[number], replace=False)
+    while len(again := _repeating(owner, columns)):
+        mine = np.isin(owner, again)
+        columns[mine] = generator.integers(0, clips, int(mine.sum()))
+    return columns
+
+
+def _repeating(owner: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sets that have a column twice."""
+    order = np.lexsort((columns, owner))
+    twice = (np.diff(owner[order]) == 0) & (np.diff(columns[order]) == 0)
+    return np.unique(owner[order][1:][twice])
