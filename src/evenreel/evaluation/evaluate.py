@@ -26,13 +26,10 @@ from evenreel.evaluation.blocks import (
 from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.evaluation.intervals import figure_intervals
 from evenreel.evaluation.metrics import mean_of
-from evenreel.evaluation.notices import beyond_gallery, infinite_scores
+from evenreel.evaluation.notices import beyond_gallery, infinite_scores, too_few
 from evenreel.evaluation.ordered import Tables
 from evenreel.evaluation.results import Direction, DirectionResult, Evaluation, EvaluationSettings
 from evenreel.types import Corpus, ScoreBlocks
-
-_FEWEST = 20
-"""Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]
 
@@ -103,7 +100,7 @@ def evaluate(
         result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
         notices += _left_out(result)
         directions[direction] = _summarised(result, settings)
-        notices += _too_few(directions[direction], settings)
+        notices += too_few(directions[direction]) if settings.resamples else []
         notices += beyond_gallery(directions[direction], settings.metrics)
     notices += infinite_scores(checked)
     return Evaluation(
@@ -219,16 +216,6 @@ def _left_out(result: DirectionResult) -> list[str]:
             "lower degrees; they count in nDCG alone."
         )
     return notices
-
-
-def _too_few(result: DirectionResult, settings: EvaluationSettings) -> list[str]:
-    """What has to be said of intervals over fewer groups than they were measured to hold for."""
-    if not settings.resamples or result.drawn >= _FEWEST:
-        return []
-    return [
-        f"{result.direction}: the queries are of {result.drawn} {result.drawn_by} only; intervals hold from about "
-        f"{_FEWEST} on, so do not rely on these."
-    ]
 
 
 def _relevance_of(

@@ -8,6 +8,9 @@ from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import DirectionResult
 
+FEWEST = 20
+"""Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
+
 
 def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
     """Say which recalls count the whole gallery, so that no order of it could give another figure.
@@ -32,6 +35,20 @@ def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[s
     return [
         f"{result.direction}: the gallery has {size:,} items, so {words} would count all of them in any order; choose "
         "a k below that."
+    ]
+
+
+def too_few(result: DirectionResult) -> list[str]:
+    """Say that intervals are over fewer clips, or videos, than they were measured to hold for.
+
+    Returns:
+        One sentence, or none from `FEWEST` on.
+    """
+    if result.drawn >= FEWEST:
+        return []
+    return [
+        f"{result.direction}: the queries are of {result.drawn} {result.drawn_by} only; intervals hold from about "
+        f"{FEWEST} on, so do not rely on these."
     ]
 
 
