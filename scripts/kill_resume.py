@@ -218,8 +218,8 @@ def _kill_at(step: int) -> None:
         if statement == "COMMIT":
             take()
 
-    def opened(library: Path, file: str = catalog.CATALOG) -> sqlite3.Connection:
-        connection = open_for_writing(library, file)
+    def opened(library: Path) -> sqlite3.Connection:
+        connection = open_for_writing(library)
         connection.set_trace_callback(before_statement)
         return connection
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,15 +12,14 @@ import pytest
 
 from evenreel.errors import LibraryError, UsageError
 from evenreel.language.scene_dictionary import SceneDictionary, given
-from evenreel.library import open_library, tag_library, untag_library
+from evenreel.library import open_library, seals, tag_library, untag_library
 from evenreel.library import tagging as tagging_module
-from evenreel.library.catalog import get_meta, set_meta, transaction
+from evenreel.library.catalog import get_meta, set_meta
 from evenreel.library.confidence import FITS, update_null_scores
 from evenreel.library.elements import (
     FEW,
     MOST,
     DamagedElementsError,
-    changed_elements,
     least_above,
     read_elements,
 )
@@ -29,6 +27,7 @@ from evenreel.library.facets import FacetValue
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.store import Store
 from evenreel.types import Element
+from tests.library.damage import as_format_1, change
 from tests.library.fakes import SUBJECTS, Library, WordsEncoder, on_disk
 
 ACTIVITIES = ("drive bus", "run on beach", "sleep")
@@ -90,13 +89,6 @@ def phrases(folder: Path) -> dict[str, list[str]]:
     with open_library(folder, encoder=WordsEncoder()) as library:
         found = {f"c{number}": library.clip(f"c{number}").elements for number in range(6)}
     return {clip_id: [element.phrase for element in elements] for clip_id, elements in found.items()}
-
-
-def change(folder: Path, *statements: str) -> None:
-    connection = sqlite3.connect(folder / "catalog.sqlite", isolation_level=None)
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
 
 
 def test_a_clip_has_the_phrases_that_a_search_would_find_it_by(folder: Path) -> None:
@@ -257,6 +249,7 @@ def test_what_cannot_be_done_is_said(folder: Path, tmp_path_factory: pytest.Temp
 
 
 def test_a_catalog_of_before_is_read_and_given_the_table(folder: Path) -> None:
+    as_format_1(folder)
     change(folder, "DROP TABLE clip_elements")
     with open_library(folder, encoder=WordsEncoder()) as library:
         assert library.search("red bus").hits[0].elements == ()
@@ -328,10 +321,9 @@ def test_scores_are_those_of_a_slow_loop(own: Path) -> None:
 
 def test_rows_that_were_changed_are_noticed(own: Path) -> None:
     made = on_disk(own)
-    assert not changed_elements(made.connection)
-    with transaction(made.connection):
-        made.connection.execute("UPDATE clip_elements SET phrase = 'bu5' WHERE phrase = 'bus'")
-    assert changed_elements(made.connection)
+    assert not seals.broken(made.connection, ("clip_elements",))
     made.connection.execute("DELETE FROM files WHERE clip_id = 'c5'")
     made.connection.execute("DELETE FROM clips WHERE clip_id = 'c5'")  # a clip that goes takes its elements along
-    assert not changed_elements(made.connection)
+    assert not seals.broken(made.connection)
+    change(own, "UPDATE clip_elements SET phrase = 'bu5' WHERE phrase = 'bus'")
+    assert seals.broken(made.connection) == [("clip_elements", "c0")]

@@ -20,6 +20,7 @@ from evenreel.library.scan import FoundFile
 from evenreel.library.store import Store
 from evenreel.media.content import FileStamp
 from tests.features.test_shards import make_shard
+from tests.library.damage import change, write
 from tests.library.fakes import DIMENSION, SUBJECTS, WordsEncoder, encode
 from tests.library.videos import write_folder
 
@@ -62,12 +63,6 @@ def rows(library: Path) -> list[Any]:
     return found
 
 
-def change(library: Path, statement: str) -> None:
-    connection = sqlite3.connect(library / "catalog.sqlite", isolation_level=None)
-    connection.execute(statement)
-    connection.close()
-
-
 def test_a_whole_library_has_no_problem(library: Path) -> None:
     assert [row[3] for row in rows(library) if row[0] == "00000000"] == ["drive bus", "red bus", "bus"]
     assert verify(library) == []
@@ -81,14 +76,13 @@ def test_a_whole_library_has_no_problem(library: Path) -> None:
         "DELETE FROM clip_elements WHERE rank = 2",
         "UPDATE clip_elements SET phrase = 'a lie' WHERE rank = 1",
         "UPDATE clip_elements SET score = score + 1",
-        "DELETE FROM meta WHERE key = 'elements_rows'",
     ],
 )
 def test_changed_rows_are_found_and_made_anew(library: Path, statement: str) -> None:
     before = rows(library)
     change(library, statement)
     assert [(problem.where, problem.remedy) for problem in verify(library)] == [
-        ("scene elements", "run: evenreel repair")
+        ("table clip_elements of catalog.sqlite", "run: evenreel repair")
     ]
     repair(library)
     assert verify(library) == []
@@ -111,9 +105,17 @@ def test_a_dictionary_that_is_lost_is_dropped(library: Path, damage: Callable[[P
 
 
 def test_a_lost_catalog_takes_the_dictionary_up_again(library: Path) -> None:
-    """The clips have their elements again once somebody has measured nonsense anew, as an index run does."""
     before = rows(library)
     (library / "catalog.sqlite").unlink()
+    assert "found the scene elements anew" in repair(library)
+    assert verify(library) == []
+    assert rows(library) == before
+
+
+def test_without_the_bank_of_nonsense_elements_wait_for_the_next_index_run(library: Path) -> None:
+    before = rows(library)
+    (library / "catalog.sqlite").unlink()
+    (library / "kept.jsonl").unlink()
     assert any(line.startswith("kept the dictionary of scene elements") for line in repair(library))
     assert verify(library) == []
     connection = open_for_writing(library)
@@ -127,8 +129,7 @@ def test_a_lost_catalog_takes_the_dictionary_up_again(library: Path) -> None:
 
 
 def test_a_dictionary_of_another_model_is_put_aside(library: Path) -> None:
-    (library / "catalog.sqlite").unlink()
-    for path in library.glob("shards/*/*.safetensors"):
+    for path in (library / "catalog.sqlite", library / "kept.jsonl", *library.glob("shards/*/*.safetensors")):
         path.unlink()
     connection = open_for_writing(library)
     set_meta(connection, MODEL | {"weights_hash": "words-2", "rule": "every 1 s"})
@@ -145,7 +146,7 @@ def test_files_that_no_catalog_names_are_removed(library: Path) -> None:
 
 
 def test_clips_that_are_forgotten_take_theirs_along(library: Path) -> None:
-    change(library, "UPDATE files SET state = 'missing' WHERE clip_id = '00000000'")
+    write(library, "UPDATE files SET state = 'missing' WHERE clip_id = '00000000'")
     repair(library, drop_missing=True)
     assert verify(library) == []
     connection = open_for_writing(library)

@@ -23,6 +23,7 @@ from evenreel.library.catalog import open_for_writing, set_meta, transaction
 from evenreel.library.lock import library_lock
 from evenreel.library.store import insert_clip
 from tests.features.test_shards import make_shard
+from tests.library.damage import as_format_1, change, write
 from tests.library.state import state
 from tests.library.videos import write_folder
 
@@ -55,13 +56,6 @@ Damage = Callable[[Path], None]
 
 def first_shard(library: Path) -> Path:
     return sorted(library.glob("shards/*/*.safetensors"))[0]
-
-
-def change(library: Path, *statements: str) -> None:
-    connection = sqlite3.connect(library / "catalog.sqlite", isolation_level=None)
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
 
 
 def zero_shard(library: Path) -> None:
@@ -101,7 +95,7 @@ def swap_vectors(library: Path) -> None:
 
 def reverse_vectors(library: Path) -> None:
     """The same library, its clips the other way round in the matrix."""
-    path, connection = next(library.glob("vectors.*.f16")), sqlite3.connect(library / "catalog.sqlite")
+    path, connection = next(library.glob("vectors.*.f16")), open_for_writing(library)
     content = path.read_bytes()
     (dimension,) = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'dimension'").fetchone()
     rows, end, parts = "SELECT clip_id, first_row, count FROM vector_rows ORDER BY clip_id DESC", 0, []
@@ -109,7 +103,6 @@ def reverse_vectors(library: Path) -> None:
         parts.append(content[64 + 2 * dimension * first :][: 2 * dimension * count])
         connection.execute("UPDATE vector_rows SET first_row = ? WHERE clip_id = ?", (end, clip_id))
         end += count
-    connection.commit()
     connection.close()
     path.write_bytes(content[:64] + b"".join(parts))
 
@@ -215,6 +208,20 @@ def test_a_lost_catalog_is_made_anew_from_the_shards(library: Path, videos: Path
     damage(library)
     assert [problem.where for problem in verify(library)] == ["catalog.sqlite"]
     repair(library)
+    assert verify(library) == []
+    assert state(library) == before
+    report = index_folders([videos], library, replace(SETTINGS, model="auto"))
+    assert (report.indexed, report.recognised, report.unchanged) == (0, 0, 3)
+
+
+@pytest.mark.parametrize("damage", CATALOG)
+def test_without_the_second_copy_a_lost_catalog_costs_reading_the_files_once(
+    library: Path, videos: Path, damage: Damage
+) -> None:
+    before = state(library)
+    damage(library)
+    (library / "kept.jsonl").unlink()
+    assert any("evenreel index FOLDER" in line for line in repair(library))
     report = index_folders([videos], library, replace(SETTINGS, model="auto"))
     assert (report.indexed, report.recognised, report.frames) == (0, 3, 0)
     assert state(library) == before
@@ -348,7 +355,7 @@ def test_nothing_is_deleted_before_the_repair_is_committed(
     library: Path, monkeypatch: pytest.MonkeyPatch, drop_missing: bool
 ) -> None:
     """Hazard 35: the disk is full when the matrix is written."""
-    change(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
+    write(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
     flip_shard(library)
     before, state_before = everything(library), state(library)
 
@@ -416,7 +423,7 @@ def test_a_catalog_that_another_program_has_locked_is_kept(library: Path, monkey
 def test_no_connection_is_left_open_by_a_refusal(
     library: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Path], object]
 ) -> None:
-    change(library, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    write(library, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     made, connect = [], sqlite3.connect
 
     def note(*args: object, **named: object) -> sqlite3.Connection:
@@ -441,7 +448,7 @@ def test_dropping_missing_files_after_a_lost_catalog_keeps_the_clips(library: Pa
 
 
 def test_a_clip_that_is_missing_everywhere_is_forgotten_with_its_shard(library: Path) -> None:
-    change(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
+    write(library, "UPDATE files SET state = 'missing' WHERE path = (SELECT min(path) FROM files)")
     assert "forgot 1 missing files and 1 clips that no other file has" in repair(library, drop_missing=True)
     found = state(library)
     assert (len(found["files"]), len(found["clips"]), len(found["shards"])) == (2, 2, 2)
@@ -457,7 +464,7 @@ def test_a_shard_of_another_model_or_rule_is_not_taken_in(
     before = state(library)
     shard = replace(read_shard(first_shard(library)), **foreign)
     digest = write_shard(library / "shards", shard)
-    change(library, f"UPDATE clips SET shard_hash = '{digest}' WHERE clip_id = '{shard.clip_id}'")
+    write(library, f"UPDATE clips SET shard_hash = '{digest}' WHERE clip_id = '{shard.clip_id}'")
     assert "another model or sampling rule" in verify(library)[0].what
     if rebuilt:
         lose_catalog(library)
@@ -477,7 +484,9 @@ def test_a_new_catalog_is_never_made_beside_old_shards(library: Path, videos: Pa
 
 @pytest.mark.parametrize("metadata", ["{", "[]", "3", ""])
 def test_broken_metadata_is_found_emptied_and_read_again(library: Path, videos: Path, metadata: str) -> None:
+    """In a library of the version before, which has no second copy."""
     before = state(library)
+    as_format_1(library)
     change(library, f"UPDATE files SET metadata = '{metadata}' WHERE name = 'clip_00.mp4'")
     assert any(problem.where.endswith("clip_00.mp4") for problem in verify(library))
     assert any("metadata of 1 files" in line for line in repair(library))
@@ -489,9 +498,11 @@ def test_broken_metadata_is_found_emptied_and_read_again(library: Path, videos: 
 def test_broken_metadata_is_a_sentence_to_a_reader(library: Path) -> None:
     change(library, "UPDATE files SET metadata = '{'")
     with open_library(library, vision=False) as opened:
-        for use in (opened.stats, lambda: opened.search("clip", where="a = 1"), lambda: opened.search("clip")):
+        for use in (opened.stats, lambda: opened.search("clip", where="a = 1")):
             with pytest.raises(LibraryError, match="evenreel repair"):
                 use()
+        found = opened.search("clip")
+        assert (found.hits, ["evenreel repair" in notice for notice in found.notices]) == ((), [True])
 
 
 def test_a_damaged_page_is_a_sentence_to_a_reader(library: Path) -> None:

@@ -23,7 +23,7 @@ from evenreel.errors import CheckpointError, LibraryError, UsageError
 from evenreel.features.graphs import graphs_of
 from evenreel.features.windows import EMPTY, with_windows
 from evenreel.features.word_changes import WordChanges
-from evenreel.library import open_library
+from evenreel.library import open_library, seals
 from evenreel.library.catalog import SCHEMA_VERSION, set_meta
 from evenreel.library.clip_states import StoredClip
 from evenreel.library.query import Query
@@ -356,6 +356,7 @@ def test_a_library_keeps_the_clips_of_its_last_matcher(library: Library, tmp_pat
     finish(library)
     meta = {"schema_version": str(SCHEMA_VERSION), "encoder_id": "words", "weights_hash": "words-1"}
     set_meta(library.connection, meta | {"dimension": str(DIMENSION)})
+    seals.renew(library.connection)
     with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as file:
         library.connection.backup(file)
     matcher = LastFrame()

@@ -394,7 +394,7 @@ def test_moments_that_disagree_with_vectors_are_reported(library: Library) -> No
 def test_a_damaged_catalog_is_a_sentence(library: Library) -> None:
     searcher = finish(library)
     library.connection.execute("DROP TABLE about")
-    with pytest.raises(LibraryError, match=r"catalog cannot be read .*evenreel repair"):
+    with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel repair"):
         searcher.search(Query("dog beach"))
 
 

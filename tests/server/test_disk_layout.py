@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
+from contextlib import closing
 from pathlib import Path
 from shutil import copytree
 
 from starlette.testclient import TestClient
 
-from evenreel.library.catalog import CATALOG
+from evenreel.library.catalog import open_for_writing
 from evenreel.server import make_app
 
 from .conftest import Served
@@ -42,11 +42,10 @@ def test_no_answer_names_a_folder_above(served: Served, tmp_path: Path) -> None:
     """Not even where a decoder named the file in its complaint, or where the model is a folder."""
     library = tmp_path / "library"
     copytree(served.library, library)
-    with sqlite3.connect(library / CATALOG) as connection:
+    with closing(open_for_writing(library)) as connection:
         complaint = f"reading it failed: OSError: '{served.videos / 'broken.mp4'}'"
         connection.execute("UPDATE files SET sentence = ? WHERE state = 'set_aside'", (complaint,))
         connection.execute("UPDATE meta SET value = ? WHERE key = 'model'", (str(tmp_path / "my model"),))
-    connection.close()
     with TestClient(make_app(library, served.settings), base_url="http://127.0.0.1:8765") as client:
         clip_id = client.get("/api/files", params={"text": "star"}).json()["files"][0]["clip_id"]
         wrong = {"q": "star", "where": "nothing = 1"}

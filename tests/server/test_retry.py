@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from evenreel.library import open_library
 from evenreel.server import retry
 from evenreel.server.records import Retry
 from evenreel.server.retry import Retrier
+from tests.library.damage import write
 from tests.library.fakes import on_disk
 from tests.server.conftest import Served, wait_until
 
@@ -78,11 +78,7 @@ def test_stages_that_the_library_has_not_are_left_out(
     start(retrier, served.library)
     ended(retrier)
     shutil.copytree(served.library, tmp_path / "library")
-    connection = sqlite3.connect(tmp_path / "library" / "catalog.sqlite")
-    connection.execute("UPDATE clips SET has_text = 0")
-    connection.execute("UPDATE meta SET value = '' WHERE key = 'model'")
-    connection.commit()
-    connection.close()
+    write(tmp_path / "library", "UPDATE clips SET has_text = 0", "UPDATE meta SET value = '' WHERE key = 'model'")
     other = Retrier(tmp_path / "library")
     start(other, tmp_path / "library")
     ended(other)

@@ -84,13 +84,18 @@ class Shard:
     windows: NDArray[np.float16] | None = None
 
 
+def is_clip_id(text: object) -> bool:
+    """Whether something can be the id of a clip: letters and digits only."""
+    return isinstance(text, str) and _SAFE_ID.fullmatch(text) is not None
+
+
 def shard_path(folder: Path, clip_id: str) -> Path:
     """Where the shard of a clip lies: `folder/ab/abcdef.safetensors`.
 
     Raises:
         LibraryError: the id has characters that a digest has not, so it could lead out of the folder.
     """
-    if not _SAFE_ID.fullmatch(clip_id):
+    if not is_clip_id(clip_id):
         raise LibraryError(f"{clip_id[:80]!r} is not a clip id; an id is letters and digits only.")
     return folder / clip_id[:2] / f"{clip_id}{SUFFIX}"
 

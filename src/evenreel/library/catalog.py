@@ -14,13 +14,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from evenreel.errors import LibraryError
+from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
+from evenreel.library import kept, seals
 from evenreel.library.filesystem import is_network_filesystem
-from evenreel.library.schema import lay_down
+from evenreel.library.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: as `schema.sql` without `seals`. 2: rows are sealed, as a changed bit in a row was believed."""
+
 CATALOG = "catalog.sqlite"
 SHARDS = "shards"
 
@@ -42,25 +45,48 @@ def loaded_path(stored: str | bytes) -> str:
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
-    """Lay down the tables of an empty catalog."""
+    """Lay down the tables of an empty catalog; what this connection writes is sealed."""
     with transaction(connection):
         lay_down(connection)
+        seals.guard(connection)
         set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
 
 
-def open_for_writing(library: Path, file: str = CATALOG) -> sqlite3.Connection:
-    """Open or create the catalog of a library folder.
+def open_for_writing(library: Path) -> sqlite3.Connection:
+    """Open or create the catalog of a library folder; what this connection writes is sealed.
+
+    A catalog of an earlier version is brought to this one.
+
+    Raises:
+        LibraryError: the folder cannot be written, holds a catalog of a later version or a damaged one, or its
+            catalog is gone while its shards are there. It is damaged, too, where what the catalog alone knows is not
+            what was written: a run that goes on from that would make it the truth.
+    """
+    if _is_gone(library):
+        (library / kept.FILE).unlink(missing_ok=True)  # of a library that was here before
+    connection = open_for_repair(library, CATALOG)
+    try:
+        with readable(library):
+            get_meta(connection)
+            if broken := seals.broken(connection, set(kept_tables()) - {"meta"}):
+                raise sqlite3.DatabaseError(f"rows of {broken[0][0]} are not what was written")
+            seals.guard(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
+    """Open or create a catalog without a look at what it holds; what is written is not sealed.
 
     Args:
         library: the folder.
         file: name of the catalog; a repair builds a new one under another name.
 
     Raises:
-        LibraryError: the folder cannot be written, holds a catalog of another version or a damaged one, or its
-            catalog is gone while its shards are there.
+        LibraryError: the folder cannot be written, holds a catalog of a later version or one that SQLite cannot read.
     """
-    if file == CATALOG:
-        _refuse_to_forget(library)
     try:
         library.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(library / file, isolation_level=None, check_same_thread=False, timeout=30)
@@ -75,14 +101,21 @@ def open_for_writing(library: Path, file: str = CATALOG) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_to_forget(library: Path) -> None:
-    """A new catalog beside old shards would know none of them, and have every video read again."""
+def _is_gone(library: Path) -> bool:
+    """Whether there is no catalog; beside old shards a new one would know none of them, and have all videos read again.
+
+    Raises:
+        LibraryError: there is none beside shards.
+    """
     path = library / CATALOG
-    if not (path.exists() and path.stat().st_size) and next(shard_files(library / SHARDS), None):
+    if path.exists() and path.stat().st_size:
+        return False
+    if next(shard_files(library / SHARDS), None):
         raise LibraryError(
             f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library {library} "
             "makes a new one from them."
         )
+    return True
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
@@ -99,7 +132,16 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         create_schema(connection)
-    check_version(connection, library)
+    if check_version(connection, library) < SCHEMA_VERSION:
+        _bring_up_to_date(connection)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Add what an earlier version had no table for; its rows are taken for what was written."""
+    with transaction(connection):
+        lay_down(connection)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
+        seals.renew(connection)
 
 
 def open_for_reading(library: Path) -> sqlite3.Connection:
@@ -150,10 +192,44 @@ def readable(library: Path) -> Iterator[None]:
         ) from error
 
 
+@contextlib.contextmanager
+def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
+    """What cannot be read of an open catalog becomes one sentence; any error is damage where the catalog is damaged.
+
+    Args:
+        connection: the catalog.
+        library: its folder; None for one that lies nowhere.
+
+    Raises:
+        LibraryError: the catalog is damaged or cannot be read just now.
+    """
+    try:
+        yield
+    except EvenreelError:
+        raise
+    except Exception as error:
+        of_sqlite = isinstance(error, sqlite3.Error)
+        if is_damage(error) or (not of_sqlite and (isinstance(error, json.JSONDecodeError) or is_spoilt(connection))):
+            raise damaged(library, error) from error
+        if of_sqlite:
+            raise LibraryError(f"The catalog cannot be read ({error}); run the same command again.") from error
+        raise
+
+
+def is_spoilt(connection: sqlite3.Connection) -> bool:
+    """Whether anything in a catalog is not what was written; this reads all of it."""
+    try:
+        return bool(seals.broken(connection)) or connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    except sqlite3.Error as error:
+        return is_damage(error)
+
+
 def is_damage(error: BaseException | None) -> bool:
     """Whether the data are to blame; a lock, a full disk, a permission or an I/O error says nothing about them."""
-    if isinstance(error, sqlite3.OperationalError):  # SQLite's own reasons: the schema is not what it should be
-        return str(error).startswith(("no such table", "no such column", "vtable constructor failed", "malformed JSON"))
+    if isinstance(error, sqlite3.OperationalError):
+        # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
+        of_statement = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        return of_statement or str(error).startswith("Could not decode")
     return isinstance(error, sqlite3.DatabaseError)
 
 
@@ -171,37 +247,46 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def damaged(library: Path, error: Exception) -> LibraryError:
-    """The sentence for a catalog that SQLite cannot read."""
+def damaged(library: Path | None, error: Exception) -> LibraryError:
+    """The sentence for a catalog that SQLite cannot read, or that is not what was written."""
+    of, option = (f" of {library}", f" --library {library}") if library else ("", "")
     return LibraryError(
-        f"The catalog of {library} is damaged ({error}); evenreel repair --library {library} rebuilds it "
-        "from the feature shards."
+        f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
     )
 
 
-def check_version(connection: sqlite3.Connection, library: Path) -> None:
-    """Refuse a catalog of another version before anything is read from it."""
+def check_version(connection: sqlite3.Connection, library: Path) -> int:
+    """The format of a catalog; one of a later version is refused before anything else is read from it.
+
+    Raises:
+        sqlite3.DatabaseError: it has none, or that is not what was written.
+        LibraryError: it is of a later version.
+    """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
-    version = get_meta(connection).get("schema_version", "")
-    if version == str(SCHEMA_VERSION):
-        return
-    if version.isdigit() and int(version) > SCHEMA_VERSION:
-        way = "update evenreel to read it"
-    else:
-        way = "index its folders into a new library (nothing in this one was changed)"
-    raise LibraryError(
-        f"The library {library} has format {version or 'unknown'}, this evenreel reads format {SCHEMA_VERSION}; {way}."
-    )
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+    # Format 1 alone has no seals; in every later one the entries of `meta` are sealed as they are here.
+    changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
+    if version is None or changed or (version != "1" and not seals.is_sealed(connection)):
+        raise sqlite3.DatabaseError("its format is not what was written")
+    if int(version) > SCHEMA_VERSION:
+        raise LibraryError(
+            f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; update evenreel "
+            "to read it."
+        )
+    return int(version)
 
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All of the block or nothing of it; on disk when the block has ended."""
     connection.execute("BEGIN IMMEDIATE")
+    before = connection.total_changes
     try:
         yield
+        if connection.total_changes != before:
+            _count_change(connection)
     except BaseException:
         if connection.in_transaction:  # SQLite has ended it by itself where the disk was full
             connection.execute("ROLLBACK")
@@ -209,14 +294,39 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def _count_change(connection: sqlite3.Connection) -> None:
+    """Tell this state of the catalog from the one before, for whoever has notes on a state."""
+    row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
+    set_meta(connection, {"changes": str((row[0] if row else 0) + 1)})
+
+
 def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """Everything in the table `meta`."""
-    return dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    """The table `meta`, without entries of `schema.MEASURED` that are not what was written: they are made anew.
+
+    Raises:
+        sqlite3.DatabaseError: another entry is not what was written.
+    """
+    wrong = {part for _, part in seals.broken(connection, ("meta",))}
+    found = {}
+    for key, value in connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta"):
+        name = key.decode("utf-8", "surrogateescape")
+        try:
+            found[name] = value.decode()
+        except UnicodeDecodeError:
+            wrong.add(name)
+    if lost := sorted(wrong - MEASURED):
+        raise sqlite3.DatabaseError(f"its entry {lost[0]!r} is not what was written")
+    return {name: value for name, value in found.items() if name not in wrong}
 
 
 def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
-    """Set some entries of the table `meta`."""
-    connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", values.items())
+    """Set some entries of the table `meta`; one that is the same already is no change."""
+    connection.executemany(
+        "INSERT INTO meta (key, value) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value",
+        values.items(),
+    )
+    seals.seal_entries(connection, values)
 
 
 def metadata_keys(connection: sqlite3.Connection) -> set[str]:

@@ -25,6 +25,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.library import seals
 from evenreel.library.catalog import get_meta, set_meta
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import Encoder, FloatArray
@@ -37,6 +38,12 @@ DEVIATION_FLOOR = 1e-3
 """Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
 
 CLIPS_AT_ONCE = 4096
+
+NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
+"""Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
+
+UNIT_TOLERANCE = 0.01
+"""How far the length of an encoded query may be from 1."""
 
 
 @cache
@@ -73,10 +80,15 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
     Raises:
         LibraryError: the vectors cannot be read.
     """
-    queries = _null_vectors(connection, encoder)
+    measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
+
+
+def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
+    """What `update_null_scores` does, with the encoded bank (N, D) at hand."""
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
+        seals.renew(connection, ("null_scores",))
         best = np.full(len(queries), -np.inf, np.float32)
     todo = connection.execute(
         "SELECT clip_id, first_row, count FROM vector_rows"
@@ -91,38 +103,62 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Whether the scores of nonsense were measured on the very clips that the library has now."""
+    """Whether the scores of nonsense were measured on the very clips that the library has now, and nobody changed them.
+
+    The encoded bank counts: who searches neutral to source, and who adds a clip, goes on from it.
+    """
     (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
     (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()
-    return bool(clips == measured and get_meta(connection).get("null_clips", "0") == str(clips))
+    meta = get_meta(connection)
+    if clips != measured or meta.get("null_clips", "0") != str(clips):
+        return False
+    return not clips or (meta.keys() >= NOTED and not seals.broken(connection, ("null_scores",)))
 
 
 def load_null_best(connection: sqlite3.Connection) -> FloatArray:
-    """(N,) the best z of each nonsense query in this library, sorted; (0,) where it was not measured."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'null_best'").fetchone()
-    return np.sort(np.array(json.loads(row[0]) if row else [], np.float32))
+    """(N,) the best z of each nonsense query in this library, sorted; (0,) where it is not known."""
+    return np.sort(np.array(json.loads(get_meta(connection).get("null_best", "[]")), np.float32))
 
 
 def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
     """The encoded bank (N, D): kept in the library, so that a text tower runs over it once."""
-    bank = "\n".join((encoder.weights_hash, *null_queries()))
-    digest = hashlib.sha256(bank.encode()).hexdigest()
+    digest = _bank_digest(encoder.weights_hash)
     meta = get_meta(connection)
-    if meta.get("null_bank") != digest:
+    if meta.get("null_bank") != digest or not len(known := _decoded(meta.get("null_vectors", ""), encoder.dimension)):
         encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
-        meta["null_vectors"] = base64.b64encode(encoded.tobytes()).decode()
-        set_meta(connection, {"null_bank": digest, "null_vectors": meta["null_vectors"], "null_clips": "unknown"})
-    return _decoded(meta["null_vectors"]).reshape(len(null_queries()), -1)
+        noted = base64.b64encode(encoded.tobytes()).decode()
+        set_meta(connection, {"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"})
+        known = encoded.astype(np.float32)
+    return known
 
 
 def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
-    """The encoded bank (N, D) that the library was measured with; (0, D) where it was not."""
-    return _decoded(get_meta(connection).get("null_vectors", "")).reshape(-1, dimension)
+    """The encoded bank (N, D) that the library was measured with; (0, D) where it is not known."""
+    return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
 
 
-def _decoded(stored: str) -> FloatArray:
-    vectors: NDArray[np.float16] = np.frombuffer(base64.b64decode(stored), "<f2")
-    return vectors.astype(np.float32)
+def bank_of(connection: sqlite3.Connection, weights_hash: str, dimension: int) -> FloatArray | None:
+    """The bank (N, D) as a model encoded it for this library; None where only the model could tell."""
+    known = load_null_vectors(connection, dimension)
+    same = get_meta(connection).get("null_bank") == _bank_digest(weights_hash)
+    return known if same and len(known) else None
+
+
+def _bank_digest(weights_hash: str) -> str:
+    return hashlib.sha256("\n".join((weights_hash, *null_queries())).encode()).hexdigest()
+
+
+def _decoded(stored: str, dimension: int) -> FloatArray:
+    """The bank (N, D) in text; (0, D) where that is not what was written, which the lengths of vectors tell too."""
+    nothing = np.empty((0, dimension), np.float32)
+    try:
+        vectors = np.frombuffer(base64.b64decode(stored, validate=True), "<f2").astype(np.float32)
+    except ValueError:
+        return nothing
+    if vectors.size != len(null_queries()) * dimension:
+        return nothing
+    bank = vectors.reshape(-1, dimension)
+    return bank if np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < UNIT_TOLERANCE) else nothing
 
 
 def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
@@ -130,9 +166,10 @@ def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
     connection.execute("DELETE FROM null_scores WHERE clip_id NOT IN (SELECT clip_id FROM vector_rows)")
     meta = get_meta(connection)
     measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
-    if not measured or meta.get("null_clips") != str(measured):
+    if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
         return None
-    return np.array(json.loads(meta["null_best"]), np.float32)
+    best = np.array(json.loads(meta["null_best"]), np.float32)
+    return best if len(best) == len(null_queries()) and not seals.broken(connection, ("null_scores",)) else None
 
 
 def _measure(

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
+from evenreel.library import seals
 from evenreel.library.catalog import has_elements, load_metadata, loaded_path
 from evenreel.media.content import FileStamp
 from evenreel.types import Element, Metadata, TextHit
@@ -173,6 +174,7 @@ def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | Non
     ).fetchone()
     if clip is None:
         raise no_clip(clip_id)
+    seals.check_clip(connection, clip_id)
     files = connection.execute(
         "SELECT path, name, state, metadata FROM files WHERE clip_id = ? ORDER BY state != 'indexed', path", (clip_id,)
     ).fetchall()
@@ -205,8 +207,11 @@ def _starts_s(shards: Path, clip_id: str) -> float:
 
 
 def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element, ...]:
-    """What a clip shows, entities first, of each kind the surest; empty where the library has no scene dictionary."""
-    if not has_elements(connection):
+    """What a clip shows, entities first, of each kind the surest.
+
+    Empty where the library has no scene dictionary, or where the elements of the clip are not what was written.
+    """
+    if not has_elements(connection) or seals.broken_part(connection, "clip_elements", clip_id):
         return ()
     rows = connection.execute(
         "SELECT phrase, kind, score FROM clip_elements WHERE clip_id = ? ORDER BY kind DESC, rank", (clip_id,)
@@ -240,6 +245,7 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
     ).fetchone()
     if about is None:
         raise no_clip(clip_id)
+    seals.check_clip(connection, clip_id)
     known = roots(connection)
     rows = connection.execute(
         "SELECT path, size, mtime_ns, ctime_ns FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",

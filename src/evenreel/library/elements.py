@@ -63,8 +63,8 @@ CLIPS_AT_ONCE = 1024
 
 FIND_AGAIN = "run: evenreel elements --library LIBRARY"
 
-_NAMED, _MADE_FROM, _ROWS = "elements", "elements_made_from", "elements_rows"
-"""Entries of `meta`: digest of the dictionary, digest of all that the elements follow from, digest of their rows."""
+_NAMED, _MADE_FROM = "elements", "elements_made_from"
+"""Entries of `meta`: digest of the dictionary, digest of all that the elements follow from."""
 
 
 class DamagedElementsError(LibraryError):
@@ -149,18 +149,13 @@ def name_elements(connection: sqlite3.Connection, digest: str) -> None:
 def drop_elements(connection: sqlite3.Connection) -> None:
     """Forget the dictionary and the elements of all clips; the file is the caller's."""
     connection.execute("DELETE FROM clip_elements")
-    connection.executemany("DELETE FROM meta WHERE key = ?", [(_NAMED,), (_MADE_FROM,), (_ROWS,)])
+    connection.executemany("DELETE FROM meta WHERE key = ?", [(_NAMED,), (_MADE_FROM,)])
 
 
 def elements_hold(connection: sqlite3.Connection) -> bool:
     """Whether the elements follow from the very clips that the library has now."""
     meta = get_meta(connection)
     return meta.get(_MADE_FROM) == _made_from(connection)
-
-
-def changed_elements(connection: sqlite3.Connection) -> bool:
-    """Whether the elements of clips are not those that were written."""
-    return elements_hold(connection) and get_meta(connection).get(_ROWS) != _rows_digest(connection)
 
 
 def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
@@ -182,7 +177,7 @@ def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedd
         if phrases:
             rows = _rows(gallery, kind, phrases, _furthest(gallery, vectors, queries, least))
             connection.executemany("INSERT INTO clip_elements VALUES (?, ?, ?, ?, ?)", rows)
-    set_meta(connection, {_MADE_FROM: _made_from(connection), _ROWS: _rows_digest(connection)})
+    set_meta(connection, {_MADE_FROM: _made_from(connection)})
 
 
 def _kinds(embedded: EmbeddedDictionary) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
@@ -247,11 +242,4 @@ def _made_from(connection: sqlite3.Connection) -> str:
     digest = hashlib.sha256(repr(named).encode())
     for (clip_id,) in connection.execute("SELECT clip_id FROM vector_rows ORDER BY clip_id"):
         digest.update(f"\n{clip_id}".encode())
-    return digest.hexdigest()
-
-
-def _rows_digest(connection: sqlite3.Connection) -> str:
-    digest = hashlib.sha256()
-    for row in connection.execute("SELECT * FROM clip_elements ORDER BY clip_id, kind, rank"):
-        digest.update(repr(row).encode())
     return digest.hexdigest()

@@ -19,11 +19,10 @@ from collections import Counter
 
 from evenreel.language import folding
 from evenreel.language.folding import words
-from evenreel.library.schema import lay_down
+from evenreel.library.schema import FULL_TEXT, lay_down
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
-DERIVED_TABLES = ("track_words", "vocabulary", "vocabulary_trigrams", "about")
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
@@ -103,7 +102,7 @@ def rebuild_full_text(connection: sqlite3.Connection) -> None:
 
 def clear_full_text(connection: sqlite3.Connection) -> None:
     """Put empty word indexes in place of what is there: sound, damaged or gone."""
-    for table in DERIVED_TABLES:
+    for table in FULL_TEXT:
         _drop(connection, table)
     lay_down(connection)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.library import seals
 from evenreel.library.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
 from evenreel.library.vectors import Rows, VectorIndex
 from evenreel.types import FloatArray
@@ -23,7 +25,7 @@ class Gallery:
     """Every clip with frames, in the order of the vector file; arrays are (C,).
 
     `means` and `deviations` say how nonsense scores on each clip, `null_best` (N,) how it does in the whole
-    library, sorted; it is empty where that was not measured.
+    library, sorted; it is empty where that was not measured, or is not what was written.
     """
 
     clip_ids: Sequence[str]
@@ -71,20 +73,29 @@ class Seen:
 
 
 def load_gallery(connection: sqlite3.Connection) -> Gallery:
-    """Read which clips have frames, where, and how nonsense scores on them."""
+    """Read which clips have frames, where, and how nonsense scores on them.
+
+    Raises:
+        sqlite3.DatabaseError: the rows of the vectors are not what was written.
+    """
     rows = connection.execute(
         "SELECT vector_rows.clip_id, first_row, count, mean, deviation FROM vector_rows"
         " LEFT JOIN null_scores ON null_scores.clip_id = vector_rows.clip_id ORDER BY first_row"
     ).fetchall()
     ids, first_rows, counts, means, deviations = zip(*rows, strict=True) if rows else ((),) * 5
+    rows_of, scores = np.array([first_rows, counts], np.int64), np.array([means, deviations], np.float64)
+    if not seals.fits(connection, "vector_rows", ids, *rows_of):
+        raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written")
+    measured = ~np.isnan(scores[0])
+    sound = seals.fits(connection, "null_scores", list(compress(ids, measured)), *scores[:, measured])
     return Gallery(
         clip_ids=ids,
         place={clip_id: place for place, clip_id in enumerate(ids)},
-        first_rows=np.array(first_rows, np.int64),
-        counts=np.array(counts, np.int64),
-        means=_filled(np.array(means, np.float32), 0.0),
-        deviations=_filled(np.array(deviations, np.float32), DEVIATION_FLOOR),
-        null_best=load_null_best(connection),
+        first_rows=rows_of[0],
+        counts=rows_of[1],
+        means=_filled(scores[0].astype(np.float32), 0.0),
+        deviations=_filled(scores[1].astype(np.float32), DEVIATION_FLOOR),
+        null_best=load_null_best(connection) if sound else np.empty(0, np.float32),
     )
 
 

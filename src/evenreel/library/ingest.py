@@ -22,6 +22,7 @@ from evenreel.features.shards import Shard, tidy_shards
 from evenreel.library import catalog
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.first_run import taken_back_if_empty
+from evenreel.library.kept import write_copy
 from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
@@ -74,9 +75,15 @@ def index_folders(
         try:
             store = Store(library, connection, known.rows)
             job = IndexJob(store, settings, progress or NoProgress())
-            return job.run(found, known.set_aside)
+            report = job.run(found, known.set_aside)
+            write_copy(library, connection)
+            return report
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if not catalog.is_spoilt(connection):  # then the error is ours
+                raise
+            raise catalog.damaged(library, error) from error
         finally:
             connection.close()
 

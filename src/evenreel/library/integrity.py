@@ -13,19 +13,23 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.errors import LibraryError
-from evenreel.features.shards import DamagedShardError, NewerShardError, Shard, read_shard, shard_files, shard_path
-from evenreel.library import catalog
-from evenreel.library.catalog import SHARDS
-from evenreel.library.elements import (
-    FIND_AGAIN,
-    DamagedElementsError,
-    changed_elements,
-    named_elements,
-    read_elements,
+from evenreel.features.shards import (
+    DamagedShardError,
+    NewerShardError,
+    Shard,
+    is_clip_id,
+    read_shard,
+    shard_files,
+    shard_path,
 )
+from evenreel.library import catalog, schema, seals
+from evenreel.library.catalog import SHARDS
+from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.fulltext import rebuild_full_text
+from evenreel.library.kept import FILE, changes_of, read_copy, state_of
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
+from evenreel.library.schema import FULL_TEXT
 from evenreel.library.store import open_vectors
 from evenreel.library.vectors import ExactVectors
 from evenreel.wording import printable
@@ -34,6 +38,9 @@ SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
 RUN_REPAIR = "run: evenreel repair"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
+
+NUMBERED_AT_WILL = ("vocabulary_trigrams",)
+"""Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Problem:
 
 
 def verify(library: Path) -> list[Problem]:
-    """Check everything a library holds: database, every shard's checksum, the matrix, the full text.
+    """Check everything a library holds: database, every row's seal, every shard's checksum, matrix, full text.
 
     Raises:
         LibraryError: there is no library, it is of another version, it cannot be opened just now, or an indexer is
@@ -58,20 +65,42 @@ def verify(library: Path) -> list[Problem]:
         return [Problem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
+        found: list[Problem] = []
         try:
             with (
                 closing(catalog.open_for_reading(library)) as connection,
                 catalog.readable(library),
                 catalog.snapshot(connection),
             ):
-                return list(_problems(library, connection))
+                found.extend(_catalog_problems(library, connection))
+                found.extend(_problems(library, connection))
         except LibraryError as error:
-            if not catalog.is_damage(error.__cause__):
+            if not found and not catalog.is_damage(error.__cause__):
                 raise
-            return [Problem(catalog.CATALOG, f"SQLite cannot read it ({error.__cause__})", RUN_REPAIR)]
+            found.append(Problem(catalog.CATALOG, f"SQLite cannot read it ({error.__cause__})", RUN_REPAIR))
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if not found:  # a sound catalog holds nothing that we could not read: the error is ours
+                raise
+            found.append(Problem(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
+        return found
 
 
-def integrity_messages(connection: sqlite3.Connection) -> list[str]:
+def unreadable_parts(library: Path, connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with a catalog as a file, so that a new one has to be made: its header, its pages, its schema.
+
+    The full text is left out, and tables that are not there: these are made anew in any case.
+    """
+    with (library / catalog.CATALOG).open("rb") as file:
+        header = file.read(20)
+    there = _names(connection)
+    return [
+        *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
+        *(text for text in _integrity_messages(connection) if "FTS5 table" not in text),
+        *(f"its table {name} is not what was laid down" for name in schema.differences(connection) if name in there),
+    ]
+
+
+def _integrity_messages(connection: sqlite3.Connection) -> list[str]:
     """What SQLite's own check finds wrong; empty for a sound catalog."""
     return [text for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
 
@@ -95,9 +124,50 @@ def _is_object(text: str) -> bool:
         return False
 
 
+def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    """The catalog by itself: the file, what its seals say, and the note of its last state."""
+    for what in (*unreadable_parts(library, connection), *_missing_tables(connection)):
+        yield Problem(catalog.CATALOG, what, RUN_REPAIR)
+    parts: dict[str, list[str]] = {}
+    for scope, part in seals.broken(connection):
+        parts.setdefault(scope, []).append(part)
+    for scope, names in parts.items():
+        yield Problem(f"table {scope} of {catalog.CATALOG}", _changed(names), RUN_REPAIR)
+    yield from _copy_problems(library, connection)
+
+
+def _missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """The tables and indexes that are gone, which a catalog of format 1 may not have had."""
+    there = _names(connection)
+    gone = [name for name in schema.differences(connection) if name not in there]
+    return [f"its table {name} is gone" for name in gone] if seals.is_sealed(connection) else []
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM main.sqlite_master")}
+
+
+def _changed(parts: list[str]) -> str:
+    """What is not what was written, of a table that is sealed in parts or as a whole."""
+    named = ", ".join(repr(printable(part)) for part in parts[:3] if part)
+    of = f" ({named}{', ...' if len(parts) > 3 else ''})" if named else ""
+    return f"its rows are not what was written{of}"
+
+
+def _copy_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    """The second copy by itself, and whether the catalog is as the last run left it."""
+    copy = read_copy(library)
+    if copy is None:
+        return
+    if copy.lost:
+        yield Problem(FILE, f"{copy.lost} of its lines are not what was written", RUN_REPAIR)
+    changes = changes_of(connection)
+    if changes < copy.state.changes or (changes == copy.state.changes and copy.state != state_of(connection)):
+        yield Problem(catalog.CATALOG, "it is not as the last run left it", RUN_REPAIR)
+
+
 def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
-    for message in integrity_messages(connection):
-        yield Problem(catalog.CATALOG, message, RUN_REPAIR)
+    """The catalog beside the shards, and all that is derived from both."""
     yield from _shard_problems(library, connection)
     broken = broken_metadata(connection)
     for path in broken:
@@ -117,6 +187,9 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[P
         "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
     )
     for clip_id, digest, first, count in rows:
+        if not is_clip_id(clip_id):
+            yield Problem(f"clip {printable(str(clip_id))[:80]}", "this is no clip's id", RUN_REPAIR)
+            continue
         path = shard_path(library / SHARDS, clip_id)
         known.add(path)
         try:
@@ -160,28 +233,34 @@ def _vectors_agree(vectors: ExactVectors | None, first: int | None, count: int, 
 
 
 def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) -> Iterator[Problem]:
-    """Compare the full text with one that is built anew, in memory; broken metadata counts as none."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        catalog.create_schema(fresh)
-        for table in ("clips", "tracks", "files"):
-            rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-            if rows:
-                marks = ", ".join("?" * len(rows[0]))
-                fresh.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+    """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
+    with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
+        connection.backup(fresh)
+        for name in FULL_TEXT:
+            if difference := _inner_difference(fresh, name):
+                yield Problem(f"full text {name}", difference, RUN_REPAIR)
         fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
         try:
             rebuild_full_text(fresh)
         except ValueError:
             yield Problem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
-        for query, what in (
-            ("SELECT rowid, text FROM track_words ORDER BY rowid", "on-screen words"),
-            ("SELECT word, tracks FROM vocabulary ORDER BY word", "vocabulary"),
-            ("SELECT word FROM vocabulary_trigrams ORDER BY word", "vocabulary's trigrams"),
-            ("SELECT path, name, caption FROM about ORDER BY path", "file names and captions"),
-        ):
-            if difference := _difference(connection, fresh, query):
-                yield Problem(f"full text of {what}", difference, RUN_REPAIR)
+        for name in FULL_TEXT:
+            if difference := _difference(connection, fresh, name):
+                yield Problem(f"full text {name}", difference, RUN_REPAIR)
+
+
+def _inner_difference(fresh: sqlite3.Connection, name: str) -> str | None:
+    """What FTS5's own check of a word index against its own content says."""
+    if name in schema.tables():
+        return None
+    try:
+        fresh.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
+    except sqlite3.DatabaseError as error:
+        if not catalog.is_damage(error):
+            raise
+        return f"SQLite cannot read it ({error})"
+    return None
 
 
 def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
@@ -194,13 +273,13 @@ def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator
         yield Problem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
     except LibraryError as error:
         yield Problem("scene elements", str(error).rstrip("."), AGAIN)
-    if changed_elements(connection):
-        yield Problem("scene elements", "those of the clips are not what was written", RUN_REPAIR)
 
 
-def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, query: str) -> str | None:
+def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, name: str) -> str | None:
+    columns = "*" if name in schema.tables() or name in NUMBERED_AT_WILL else "rowid, *"
     try:
-        found = connection.execute(query).fetchall()
+        found = sorted(connection.execute(f"SELECT {columns} FROM {name}"), key=repr)
     except sqlite3.DatabaseError as error:
         return f"SQLite cannot read it ({error})"
-    return None if found == fresh.execute(query).fetchall() else "it is not that of the catalog's tables"
+    wanted = sorted(fresh.execute(f"SELECT {columns} FROM {name}"), key=repr)
+    return None if found == wanted else "it is not that of the catalog's tables"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -366,11 +365,8 @@ class Library:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """The catalog at one moment; what cannot be read of it becomes one sentence."""
-        try:
-            with catalog.readable(self.path), catalog.snapshot(self._connection):
-                yield
-        except json.JSONDecodeError as error:
-            raise catalog.damaged(self.path, error) from error
+        with catalog.reading(self._connection, self.path), catalog.snapshot(self._connection):
+            yield
 
     @cached_property
     def _encoder(self) -> Encoder | None:

@@ -105,9 +105,10 @@ def _measured(library: Opened, vectors: VectorIndex, compared: Sequence[Contrast
     gallery = library.gallery
     weights = np.stack([contrast.weights for contrast in compared])
     basis = source_basis(vectors.weighted_sum(weights, gallery.first_rows, gallery.counts))
-    if not gallery.measured:
-        return Neutral(basis, gallery, ())
-    nonsense = without_source(load_null_vectors(library.connection, vectors.dimension), basis)
+    bank = load_null_vectors(library.connection, vectors.dimension)
+    if not gallery.measured or not len(bank):
+        return Neutral(basis, replace(gallery, null_best=np.empty(0, np.float32)), ())
+    nonsense = without_source(bank, basis)
     means, deviations = np.empty_like(gallery.means), np.empty_like(gallery.deviations)
     best = np.full(len(nonsense), -np.inf, np.float32)
     for start in range(0, len(gallery.clip_ids), CLIPS_AT_ONCE):

@@ -11,17 +11,17 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from evenreel.errors import LibraryError
-from evenreel.features.shards import DamagedShardError, read_shard, shard_files, shard_path
-from evenreel.library import catalog
+from evenreel.features.shards import DamagedShardError, is_clip_id, read_shard, shard_files, shard_path
+from evenreel.library import catalog, seals
 from evenreel.library.catalog import SHARDS
-from evenreel.library.confidence import null_scores_hold
+from evenreel.library.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.elements import (
     FILES,
     FIND_AGAIN,
@@ -33,9 +33,12 @@ from evenreel.library.elements import (
     update_elements,
 )
 from evenreel.library.fulltext import clear_full_text, fill_full_text
-from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, integrity_messages
+from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
+from evenreel.library.kept import write_copy
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
+from evenreel.library.salvage import Salvaged, salvage
+from evenreel.library.schema import BOOKKEEPING, tables
 from evenreel.library.store import closing_error, open_vectors, vectors_path
 from evenreel.library.vectors import ExactVectors
 
@@ -84,10 +87,10 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
 
 
 def _repair(library: Path, drop_missing: bool) -> list[str]:
-    damage = _damage(library)
+    damage, known = _damage(library), salvage(library, library / catalog.CATALOG)
     _remove_catalog(library / REBUILT)
-    with closing(catalog.open_for_writing(library, REBUILT if damage else catalog.CATALOG)) as connection:
-        work = _restore(library, connection, drop_missing)
+    with closing(catalog.open_for_repair(library, REBUILT if damage else catalog.CATALOG)) as connection:
+        work = _restore(library, connection, known, drop_missing)
         derived = {vectors_path(library, catalog.get_meta(connection)), named_elements(connection, library)}
     swapped = [_put_in_place(library, damage)] if damage else []
     for path in work.put_aside:
@@ -95,11 +98,13 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
             path.replace(path.with_name(path.name + BROKEN))
     for path in (*work.forgotten, *{*library.glob("vectors.*.f16"), *library.glob(FILES)} - derived):
         path.unlink(missing_ok=True)
+    with closing(catalog.open_for_reading(library)) as connection:
+        write_copy(library, connection)
     return swapped + work.done
 
 
 def _damage(library: Path) -> str | None:
-    """What is wrong with the catalog itself, None where it can be mended in place.
+    """What is wrong with the catalog as a file, None where it can be mended in place.
 
     Raises:
         LibraryError: there is nothing to repair from, or the catalog cannot be opened just now.
@@ -110,8 +115,7 @@ def _damage(library: Path) -> str | None:
         return "gone"
     try:
         with closing(catalog.open_for_reading(library)) as connection, catalog.readable(library):
-            # The full text is made anew in any case.
-            broken = [text for text in integrity_messages(connection) if "FTS5 table" not in text]
+            broken = unreadable_parts(library, connection)
     except LibraryError as error:
         if not catalog.is_damage(error.__cause__):
             raise
@@ -121,13 +125,12 @@ def _damage(library: Path) -> str | None:
 
 def _put_in_place(library: Path, damage: str) -> str:
     """Give the new catalog its name; what was there is kept."""
-    path, kept = library / catalog.CATALOG, None
-    if path.exists():
-        kept = _free_name(path)
-        _move_catalog(path, kept)
+    path = library / catalog.CATALOG
+    kept = _free_name(path)
+    _move_catalog(path, kept)  # also a log whose catalog is gone: it would be taken for that of the new one
     _move_catalog(library / REBUILT, path)
-    as_what = f"kept it as {kept.name} and " if kept else ""
-    return f"the catalog was {damage}: {as_what}made a new one (run evenreel index FOLDER to link it to your files)"
+    as_what = f"kept it as {kept.name} and " if kept.exists() else ""
+    return f"the catalog was {damage}: {as_what}made a new one"
 
 
 def _free_name(path: Path) -> Path:
@@ -149,25 +152,55 @@ def _remove_catalog(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _restore(library: Path, connection: sqlite3.Connection, drop_missing: bool) -> _Work:
+def _restore(library: Path, connection: sqlite3.Connection, known: Salvaged, drop_missing: bool) -> _Work:
     work = _Work()
-    generation = _next_generation(library, catalog.get_meta(connection))
+    generation = _next_generation(library, known.settings)
     try:
         with catalog.transaction(connection):
+            connection.execute("PRAGMA defer_foreign_keys = ON")
             clear_full_text(connection)
+            _empty(connection, known)
+            _enter_known(connection, known, work)
             if drop_missing:
                 _forget(library, connection, work)
             _mend_metadata(connection, work)
-            _adopt_model(library, connection)
+            _adopt_model(library, connection, known)
             _restore_clips(library, connection, work)
             fill_full_text(connection)
             _rebuild_vectors(library, connection, generation, work)
+            _restore_null_scores(library, connection, work)
             _restore_elements(library, connection, work)
     except BaseException:
         vectors_path(library, {"vectors_generation": generation}).unlink(missing_ok=True)
         raise
     work.done.append("rebuilt the full text")
     return work
+
+
+def _empty(connection: sqlite3.Connection, known: Salvaged) -> None:
+    """Empty all tables, but the scores of nonsense only where they are not what was written; seal what comes now."""
+    measured = "null_scores"
+    sound = known.sealed and not seals.broken(connection, (measured,))
+    for table in tables().keys() - ({measured} if sound else set()):
+        connection.execute(f"DELETE FROM {table}")
+    seals.guard(connection)
+    catalog.set_meta(connection, {"schema_version": str(catalog.SCHEMA_VERSION), "changes": str(known.changes)})
+    seals.renew(connection)
+
+
+def _enter_known(connection: sqlite3.Connection, known: Salvaged, work: _Work) -> None:
+    """Enter what the catalog alone knew; what is in no way possible is left out."""
+    for table, rows in known.rows.items():
+        for row in rows:
+            if table != "meta":
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                with suppress(sqlite3.IntegrityError):
+                    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
+    catalog.set_meta(connection, {key: value for key, value in known.settings.items() if key not in BOOKKEEPING})
+    if known.restored:
+        work.done.append(f"restored {known.restored} rows of files and settings from their second copy")
+    if known.lost or not known.rows["files"]:
+        work.done.append(f"some of what was known about files and settings is lost; {SET_AGAIN}")
 
 
 def _next_generation(library: Path, meta: Mapping[str, str]) -> str:
@@ -197,10 +230,13 @@ def _mend_metadata(connection: sqlite3.Connection, work: _Work) -> None:
         work.done.append(f"emptied the metadata of {len(paths)} files, which was damaged; {SET_AGAIN}")
 
 
-def _adopt_model(library: Path, connection: sqlite3.Connection) -> None:
-    """A catalog made anew takes the sampling rule and the model that most shards have."""
+def _adopt_model(library: Path, connection: sqlite3.Connection, known: Salvaged) -> None:
+    """Take the sampling rule and the model that most shards have, where nothing else says surely what they are.
+
+    Every shard says what it was made by, so one changed entry of a catalog without seals is outvoted.
+    """
     meta = catalog.get_meta(connection)
-    if "rule" in meta and "model" in meta:
+    if known.sealed and "rule" in meta and "model" in meta:
         return
     rules: Counter[str] = Counter()
     models: Counter[tuple[str | None, str | None, int]] = Counter()
@@ -213,18 +249,21 @@ def _adopt_model(library: Path, connection: sqlite3.Connection) -> None:
         if shard.frames is not None:
             models[shard.encoder_id, shard.weights_hash, shard.frames.shape[1]] += 1
     found = {}
-    for rule, _ in rules.most_common(1):
-        found["rule"] = rule
-    for (encoder_id, weights_hash, dimension), _ in models.most_common(1):
-        found |= {"model": encoder_id or "", "encoder_id": encoder_id or ""}
-        found |= {"weights_hash": weights_hash or "", "dimension": str(dimension)}
-    catalog.set_meta(connection, found | meta)
+    if rules:
+        found["rule"] = max(rules, key=lambda rule: (rules[rule], rule == meta.get("rule")))
+    if models:
+        said = meta.get("encoder_id"), meta.get("weights_hash")
+        encoder_id, weights_hash, dimension = max(models, key=lambda model: (models[model], model[:2] == said))
+        found |= {"encoder_id": encoder_id or "", "weights_hash": weights_hash or "", "dimension": str(dimension)}
+        if said != (encoder_id, weights_hash) or "model" not in meta:
+            found["model"] = encoder_id or ""
+    catalog.set_meta(connection, found if not known.sealed else found | meta)
 
 
 def _restore_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
     """Bring the tables of every clip in step with its shard; clips without a usable one are dropped."""
     meta, folder = catalog.get_meta(connection), library / SHARDS
-    known = {shard_path(folder, clip_id) for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
+    known = {shard_path(folder, clip_id) for clip_id in _clips_of_files(connection)}
     damaged, others = set(), set()
     for path in sorted(known.union(shard_files(folder)) - work.forgotten):
         try:
@@ -239,10 +278,17 @@ def _restore_clips(library: Path, connection: sqlite3.Connection, work: _Work) -
         else:
             replace_rows(connection, shard, hashlib.sha256(path.read_bytes()).hexdigest())
     _drop(library, connection, damaged | others)
+    connection.execute("DELETE FROM files WHERE clip_id NOT IN (SELECT clip_id FROM clips)")
     work.put_aside |= damaged | others
     for lost, why in ((damaged, "that are damaged"), (others, "of another model, sampling rule or place")):
         if lost:
             work.done.append(f"dropped {len(lost)} shards {why}, kept as *{BROKEN}; {SET_AGAIN}")
+
+
+def _clips_of_files(connection: sqlite3.Connection) -> list[str]:
+    """The clips that files have; what can be no clip's id is left out."""
+    rows = connection.execute("SELECT DISTINCT clip_id FROM files WHERE clip_id IS NOT NULL")
+    return [clip_id for (clip_id,) in rows if is_clip_id(clip_id)]
 
 
 def _drop(library: Path, connection: sqlite3.Connection, shards: Iterable[Path]) -> None:
@@ -267,6 +313,22 @@ def _rebuild_vectors(library: Path, connection: sqlite3.Connection, generation: 
         connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (clip_id, first, len(frames)))
     catalog.set_meta(connection, {"vectors_generation": generation, "vectors_end": str(end)})
     work.done.append(f"rebuilt the vector matrix ({end} rows)")
+
+
+def _restore_null_scores(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
+    """Measure anew how nonsense scores, unless that holds for the clips that are there."""
+    meta = catalog.get_meta(connection)
+    vectors = open_vectors(library, meta)
+    if vectors is None or null_scores_hold(connection):
+        return
+    bank = bank_of(connection, meta.get("weights_hash", ""), vectors.dimension)
+    if bank is None:
+        connection.execute("DELETE FROM null_scores")
+        connection.execute("DELETE FROM meta WHERE key LIKE 'null_%'")
+        work.done.append("how nonsense scores is not known any more; the next evenreel index measures it")
+        return
+    measure_nonsense(connection, vectors, bank)
+    work.done.append("measured anew how nonsense scores")
 
 
 def _restore_elements(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

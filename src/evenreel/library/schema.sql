@@ -1,8 +1,9 @@
 -- The catalog of a library: the truth about its files. Everything marked 'derived' can be rebuilt from the
--- feature shards and the other tables (evenreel repair).
+-- feature shards and the other tables (evenreel repair). `evenreel.library.schema` says of every table where it can be
+-- rebuilt from; a table that it does not name is kept in a second copy (`evenreel.library.kept`).
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,   -- schema_version, encoder_id, weights_hash, dimension, rule, vectors_generation, elements
+    key   TEXT PRIMARY KEY,   -- see evenreel.library.schema
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -94,3 +95,10 @@ CREATE TABLE clip_elements (
 CREATE INDEX clip_elements_by_phrase ON clip_elements (phrase, clip_id);
 -- derived: how nonsense queries score in this library (JSON), see evenreel.library.confidence
 CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
+-- derived: checksums of what was written, see evenreel.library.seals
+CREATE TABLE seals (
+    scope TEXT NOT NULL,            -- a table, with the tables that are sealed with it
+    part  TEXT NOT NULL,            -- a key of it, such as a clip; '' for all of its rows
+    total INTEGER NOT NULL,         -- sum of the checksums of its rows
+    PRIMARY KEY (scope, part)
+) WITHOUT ROWID;

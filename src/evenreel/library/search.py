@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
-from evenreel.library import filters
-from evenreel.library.catalog import get_meta, is_damage, loaded_path, snapshot
+from evenreel.library import filters, seals
+from evenreel.library.catalog import get_meta, loaded_path, reading, snapshot
 from evenreel.library.confidence import FITS
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.filters import Filter
@@ -31,6 +31,7 @@ from evenreel.library.ranking import Found, add_seen, add_written, best_state, o
 from evenreel.library.vectors import VectorIndex
 from evenreel.library.written import about_hits, on_screen_hits
 from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult
+from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.library.neutral import Neutral
@@ -118,7 +119,7 @@ class Searcher:
 
     def _at_one_moment(self, read: Callable[[], Answer]) -> Answer:
         """What is read of the catalog as it stands, once more where a repair came in between."""
-        try:
+        with reading(self._connection, self._folder):
             try:
                 return self._in_snapshot(read)
             except LibraryError:
@@ -126,11 +127,6 @@ class Searcher:
                     raise
                 # A repair has put another matrix in place of the one that was just to be read.
                 return self._in_snapshot(read)
-        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
-            remedy = "run the same command again"
-            if is_damage(error) or isinstance(error, json.JSONDecodeError):
-                remedy = "run `evenreel repair`"
-            raise LibraryError(f"The catalog cannot be read ({error}); {remedy}.") from error
 
     def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
         with snapshot(self._connection):
@@ -210,9 +206,15 @@ class Searcher:
         best = ordered(found.values(), paths)
         if query.reranker is not None:
             best = self._reranked(best, asked, query.reranker, paths, notices)
-        hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in best[: query.k])
+        sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
+        if spoilt:
+            notices.append(
+                f"Left out: {count(spoilt, 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
+            )
+        shown = [found[clip_id] for clip_id in sound]
+        hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in shown)
         fit, may_fit = (sum(clip.state == state for clip in best) for state in ("fits", "may_fit"))
-        return SearchResult(text or "", hits, best_state(best[: query.k]), fit, may_fit, tuple(notices))
+        return SearchResult(text or "", hits, best_state(shown), fit, may_fit, tuple(notices))
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
@@ -325,4 +327,7 @@ def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, s
 def _not_measured(text: str | None) -> str:
     if text is None:
         return "Whether a clip fits is measured for texts; results for a picture are ranked only."
-    return "Whether a clip fits was not measured in this library yet; run `evenreel index` once more."
+    return (
+        "Whether a clip fits was not measured in this library yet, or what was measured is damaged; run "
+        "`evenreel index` once more."
+    )

@@ -14,6 +14,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import catalog
 from evenreel.library.elements import FILES, drop_elements, name_elements, update_elements, write_elements
+from evenreel.library.kept import write_copy
 from evenreel.library.lock import library_lock
 from evenreel.library.model import other_model
 from evenreel.library.schema import lay_down
@@ -114,6 +115,7 @@ def _writing(library: Path) -> Iterator[Store]:
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
         try:
             yield Store(library, connection, {})
+            write_copy(library, connection)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
 

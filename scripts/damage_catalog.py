@@ -1,0 +1,473 @@
+"""Damage the catalog of a library in every way a bad disk can, and count what evenreel makes of it.
+
+    python -m scripts.damage_catalog --bits 1000 --pages 500
+
+A small library is made as the demo makes one: rendered videos, the built-in model, words read on screen, scene
+elements, and a file that is set aside. Each damage is done to a copy of it:
+
+- one random bit of `catalog.sqlite` is flipped;
+- one of its pages is zeroed, filled with noise, swapped with another one, or is as it was in an earlier state;
+- the file is cut, emptied or removed, the last also with everything beside it that is no shard and no video;
+- of a library whose indexer was killed, its write-ahead log (`-wal`) or the index of that (`-shm`) is damaged, cut or
+  removed.
+
+Then a forked child searches the copy, asks for everything that `info` and the page show, verifies and repairs it; on
+a second copy of the same damage it indexes the folder before that. Counted are: errors that are no sentence, answers
+that are wrong without a word while `verify` finds nothing, and libraries that `repair` (with `index` after it where
+`repair` asks for that) does not bring back to the state of the undamaged one. The exit status is 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import evenreel.encoders
+from evenreel.config import IndexSettings, MediaLimits
+from evenreel.demo import DEMO_QUERIES, make_demo_videos
+from evenreel.errors import EvenreelError, LibraryError
+from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.library import index_folders, ingest, open_library, repair, tag_library, verify
+from evenreel.library.metadata import read_tables
+from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
+from tests.library.state import state
+
+CATALOG, WAL, SHM = "catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"
+SETTINGS = IndexSettings(model="builtin", workers=2)
+FILTERED = "source = 'camera' and duration_s < 60"
+TOLERANCE = 1e-3
+LONGEST_S = 20.0
+
+Damage = Callable[[Path, random.Random], str]
+
+
+class KnownTexts:
+    """The built-in model for captions that it has read before: a forked child computes nothing."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._known = encoder, dict[tuple[str, ...], TextEmbedding]()
+        self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
+        self.dimension = encoder.dimension
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        """As the model has it."""
+        key = tuple(captions)
+        if key not in self._known:
+            self._known[key] = self._encoder.encode_text(captions)
+        return self._known[key]
+
+    def encode_frames(self, pixels: Pixels) -> FloatArray:
+        """As the model has it."""
+        return self._encoder.encode_frames(pixels)
+
+    def truncated(self, captions: Sequence[str]) -> list[bool]:
+        """No query here is long."""
+        return [False] * len(captions)
+
+
+@dataclass(frozen=True)
+class Made:
+    """The undamaged library in its states, what it answers, and the model.
+
+    Attributes:
+        place: has `videos`, `library` (whole), `earlier` (its catalog before the last chapter) and `killed` (the same
+            library with a write-ahead log that nobody has cleared away).
+        state: of the whole library.
+        answers: of the whole library.
+        encoder: its model.
+    """
+
+    place: Path
+    state: dict[str, Any]
+    answers: dict[str, Any]
+    encoder: KnownTexts
+
+
+@dataclass
+class Outcome:
+    """What one damage led to; lists name the uses of the library."""
+
+    what: str
+    errors: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    found: bool = False
+    unrepaired: list[str] = field(default_factory=list)
+    indexed_after: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """The worst that can be said of it, in a word or two."""
+        if self.errors:
+            return "TRACEBACK"
+        if self.wrong and not self.found:
+            return "SILENTLY WRONG"
+        if self.unrepaired:
+            return "NOT REPAIRED"
+        if self.wrong:
+            return "found by verify alone"
+        return "said when it was used" if self.said else "found by verify" if self.found else "nothing is different"
+
+
+def main() -> int:
+    """Do all damage; the exit status is 1 if any of it led to something that must not be."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--bits", type=int, default=1000)
+    arguments.add_argument("--pages", type=int, default=500)
+    arguments.add_argument("--files", type=int, default=100, help="how often the file, its log and its index are hit")
+    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--clips", type=int, default=8)
+    arguments.add_argument("--place", type=Path, help="keep the undamaged library here and use it again")
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
+        made = make(options.place or Path(scratch) / "made", options.clips)
+        plans = {
+            "bits": (flip_bit, options.bits),
+            "pages": (hurt_page, options.pages),
+            "files": (hurt_file, options.files),
+        }
+        bad = 0
+        for name, (damage, count) in plans.items():
+            outcomes = [one_damage(made, Path(scratch), damage, f"{options.seed} {name} {n}") for n in range(count)]
+            bad += report(name, outcomes)
+    return 1 if bad else 0
+
+
+def report(name: str, outcomes: Sequence[Outcome]) -> int:
+    """Print counts, and what must not be in full; returns how much of that there is."""
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    print(f"{name}: {len(outcomes)}; " + "; ".join(f"{verdict}: {count}" for verdict, count in counts.most_common()))
+    by_index = sum(outcome.indexed_after for outcome in outcomes)
+    print(f"   of them {by_index} needed `index` after `repair`", flush=True)
+    bad = [outcome for outcome in outcomes if outcome.verdict.isupper()]
+    for outcome in bad:
+        print(f"   {outcome.verdict}: {json.dumps(asdict(outcome), indent=1)}", flush=True)
+    return len(bad)
+
+
+# The library -----------------------------------------------------------------------------------------------------
+
+
+def make(place: Path, clips: int) -> Made:
+    """Make the library in two chapters, or take the one that is there."""
+    videos, library = place / "videos", place / "library"
+    encoder = KnownTexts(evenreel.encoders.load_encoder("builtin"))
+    with using(encoder):
+        if not (place / "killed").exists():
+            _write(place, videos, library, clips)
+        index_folders([videos], library, SETTINGS)  # changes nothing, and reads the metadata for all that comes
+        answers = dict(_asked(library, encoder))
+    return Made(place, full_state(library), answers, encoder)
+
+
+def _write(place: Path, videos: Path, library: Path, clips: int) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    make_demo_videos(videos, clips)
+    (videos / "notes.mp4").write_text("no video at all")
+    later = sorted(videos.glob("clip_*.mp4"))[-2:]
+    for path in later:
+        path.rename(path.with_suffix(".later"))
+    index_folders([videos], library, SETTINGS)
+    shutil.copy(library / CATALOG, place / "earlier")
+    for path in later:
+        path.with_suffix(".later").rename(path)
+    # A reader is there, so the last one to close is not the indexer, and the log stays as it does after a kill.
+    with closing(sqlite3.connect(library / CATALOG)) as reader:
+        reader.execute("SELECT count(*) FROM files").fetchone()
+        index_folders([videos], library, SETTINGS)
+        dictionary = SceneDictionary(("red star", "blue heart", "green cross", "forest", "beach", "city"), ("a dance",))
+        tag_library(library, dictionary)
+        shutil.copytree(library, place / "killed")
+    with closing(sqlite3.connect(library / CATALOG)) as last:
+        last.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@contextmanager
+def using(encoder: KnownTexts) -> Iterator[None]:
+    """Every use of evenreel inside takes this model for the built-in one, and reads a metadata table once."""
+    changed = (evenreel.encoders, "load_encoder", lambda *_, **__: encoder), (ingest, "read_tables", _read_once)
+    before = [getattr(module, name) for module, name, _ in changed]
+    for module, name, value in changed:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(changed, before, strict=True):
+            setattr(module, name, value)
+
+
+@cache
+def _tables(*request: Any) -> Any:
+    return read_tables(list(request[0]), list(request[1]), request[2])
+
+
+def _read_once(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimits) -> Any:
+    return _tables(tuple(beside), tuple(named), limits)
+
+
+def full_state(library: Path) -> dict[str, Any]:
+    """What a library holds, with what only this very library has: the stamps of its files."""
+    found = state(library)
+    with closing(sqlite3.connect(f"{(library / CATALOG).absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        found["stamps"] = connection.execute("SELECT path, mtime_ns, ctime_ns FROM files ORDER BY path").fetchall()
+    return found
+
+
+# What is asked of it ---------------------------------------------------------------------------------------------
+
+
+def _asked(library: Path, encoder: KnownTexts) -> Iterator[tuple[str, Any]]:
+    """Name and answer of each use that only reads; an answer is the exception where there was one."""
+    try:
+        opened = open_library(library, encoder=encoder)
+    except Exception as error:
+        yield "open", error
+        return
+    with opened:
+        uses: dict[str, Callable[[], Any]] = {
+            query.text: lambda text=query.text: opened.search(text, k=4) for query in DEMO_QUERIES
+        }
+        uses["filtered"] = lambda: opened.search("a red star on a beach", k=3, where=FILTERED)
+        uses["shown"] = lambda: opened.search("star", k=3, where="element is not null")
+        uses["info"] = lambda: replace(opened.stats(), library="")
+        uses["files"] = lambda: opened.files(limit=100)
+        uses["facets"] = opened.facets
+        uses["roots"] = opened.roots
+        hits = []
+        for name, use in uses.items():
+            yield name, (answer := _answer(use))
+            hits += getattr(answer, "hits", ())
+        for clip_id in sorted({hit.clip_id for hit in hits}):
+            yield f"clip {clip_id[:6]}", _answer(lambda one=clip_id: (opened.clip(one), opened.locate(one)))
+        if hits:
+            yield "similar", _answer(lambda: opened.similar(hits[0].clip_id, k=3))
+
+
+def _answer(use: Callable[[], Any]) -> Any:
+    try:
+        return use()
+    except Exception as error:
+        return error
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two answers or states are equal, numbers up to what the order of a sum leaves open."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= TOLERANCE
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(same, one, other))
+    if hasattr(one, "__dataclass_fields__") and type(one) is type(other):
+        return same(vars(one), vars(other))
+    return bool(one == other)
+
+
+# Damage ----------------------------------------------------------------------------------------------------------
+
+
+def flip_bit(library: Path, rng: random.Random) -> str:
+    """One bit of the catalog."""
+    return _flip(library / CATALOG, rng)
+
+
+def _flip(path: Path, rng: random.Random) -> str:
+    content = bytearray(path.read_bytes())
+    place, bit = rng.randrange(len(content)), rng.randrange(8)
+    content[place] ^= 1 << bit
+    path.write_bytes(content)
+    return f"{path.name}: bit {bit} of byte {place} (page {place // 4096 + 1})"
+
+
+def hurt_page(library: Path, rng: random.Random) -> str:
+    """One page of the catalog."""
+    path = library / CATALOG
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    page, other = (rng.randrange(len(content) // size) for _ in range(2))
+    here, there = slice(page * size, (page + 1) * size), slice(other * size, (other + 1) * size)
+    how = rng.choice(("zeroed", "noise", "swapped", "earlier"))
+    if how == "zeroed":
+        content[here] = bytes(size)
+    elif how == "noise":
+        content[here] = rng.randbytes(size)
+    elif how == "swapped":
+        content[here], content[there] = content[there], content[here]
+    else:
+        before = (library.parent / "earlier").read_bytes()
+        content[here] = before[here] if len(before) >= (page + 1) * size else bytes(size)
+    path.write_bytes(content)
+    return f"page {page + 1} {how}" + (f" with {other + 1}" if how == "swapped" else "")
+
+
+def hurt_file(library: Path, rng: random.Random) -> str:
+    """The catalog as a file, or the log beside it."""
+    how = rng.choice(("cut", "cut", "emptied", "removed", "removed with all", "log", "log", "log", "log index"))
+    path = library / CATALOG
+    if how == "cut":
+        kept = rng.randrange(path.stat().st_size)
+        os.truncate(path, kept)
+        return f"cut to {kept} bytes"
+    if how == "emptied":
+        path.write_bytes(b"")
+    elif how.startswith("removed"):
+        path.unlink()
+        if how.endswith("all"):
+            for beside in [*library.glob("*.f16"), *library.glob("*.jsonl")]:
+                beside.unlink()
+    else:
+        return _hurt_log(library, WAL if how == "log" else SHM, rng)
+    return how
+
+
+def _hurt_log(library: Path, name: str, rng: random.Random) -> str:
+    """The log, or its index, of a library whose indexer was killed."""
+    for file in (CATALOG, WAL, SHM):
+        shutil.copy(library.parent / "killed" / file, library / file)
+    path, how = library / name, rng.choice(("flipped", "cut", "noise", "removed"))
+    if how == "flipped":
+        return _flip(path, rng)
+    if how == "cut":
+        os.truncate(path, rng.randrange(path.stat().st_size))
+    elif how == "noise":
+        content = bytearray(path.read_bytes())
+        start = rng.randrange(len(content))
+        content[start : start + 4096] = rng.randbytes(len(content[start : start + 4096]))
+        path.write_bytes(content)
+    else:
+        path.unlink()
+    return f"{name} {how}"
+
+
+# One damage ------------------------------------------------------------------------------------------------------
+
+
+def one_damage(made: Made, scratch: Path, damage: Damage, seed: str) -> Outcome:
+    """Do one damage in a child, which can crash or hang without ending the count."""
+    answer = scratch / "outcome.json"
+    answer.unlink(missing_ok=True)
+    child = os.fork()
+    if not child:
+        faulthandler.dump_traceback_later(LONGEST_S, exit=True)
+        try:
+            answer.write_text(json.dumps(asdict(try_both(made, scratch / "damaged", damage, seed))))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if not answer.exists():
+        return Outcome(seed, errors=[f"the process ended with status {status}"])
+    return Outcome(**json.loads(answer.read_text()))
+
+
+def try_both(made: Made, scratch: Path, damage: Damage, seed: str) -> Outcome:
+    """Do one damage twice, to a library that is read and to one that is indexed, and mend both."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    outcome = Outcome("")
+    with using(made.encoder):
+        for indexed_before in (False, True):
+            library = _copy(made.place, scratch / ("indexed" if indexed_before else "read"))
+            outcome.what = f"{damage(library, random.Random(seed))} [{seed}]"
+            if indexed_before:
+                _use(outcome, "index", lambda one=library: index_folders([made.place / "videos"], one, SETTINGS))
+            else:
+                _read(outcome, library, made)
+            _mend(outcome, library, made, "after index" if indexed_before else "")
+    return outcome
+
+
+def _copy(place: Path, scratch: Path) -> Path:
+    """A library of its own; shards are never changed, so they are links."""
+    library = scratch / "library"
+    shutil.copytree(place / "library", library, ignore=shutil.ignore_patterns("shards"))
+    shutil.copytree(place / "library" / "shards", library / "shards", copy_function=_link)
+    for name in ("earlier", "killed"):
+        (scratch / name).symlink_to(place / name)
+    return library
+
+
+def _link(path: str, target: str) -> None:
+    try:
+        os.link(path, target)
+    except OSError:  # on another disk
+        shutil.copy2(path, target)
+
+
+def _read(outcome: Outcome, library: Path, made: Made) -> None:
+    for name, answer in _asked(library, made.encoder):
+        if isinstance(answer, LibraryError):
+            outcome.said.append(name)
+        elif isinstance(answer, EvenreelError):
+            outcome.wrong.append(name)
+        elif isinstance(answer, Exception):
+            outcome.errors.append(f"{name}: {_told(answer)}")
+        elif not same(answer, made.answers.get(name)):
+            told = any("`evenreel" in notice for notice in getattr(answer, "notices", ()))
+            (outcome.said if told else outcome.wrong).append(name)
+
+
+def _mend(outcome: Outcome, library: Path, made: Made, when: str) -> None:
+    problems = _use(outcome, f"verify {when}", lambda: verify(library))
+    if not when:
+        outcome.found = bool(problems) or problems is None
+    _use(outcome, f"repair {when}", lambda: repair(library))
+    if different := _different(library, made):
+        outcome.indexed_after = True
+        _use(outcome, f"index after repair {when}", lambda: index_folders([made.place / "videos"], library, SETTINGS))
+        before, different = different, _different(library, made)
+        if different:
+            outcome.unrepaired.append(f"{when}: {different}; before the index {before}")
+
+
+def _different(library: Path, made: Made) -> list[str]:
+    """The parts of the state and the answers that are not those of the undamaged library, and what verify finds."""
+    try:
+        found, problems = full_state(library), verify(library)
+    except (sqlite3.Error, LibraryError, OSError, ValueError) as error:
+        return [_told(error)]
+    answers = dict(_asked(library, made.encoder))
+    return [
+        *(name for name in made.state if not same(found[name], made.state[name])),
+        *(name for name in made.answers if not same(answers.get(name), made.answers[name])),
+        *map(str, problems),
+    ]
+
+
+def _use(outcome: Outcome, name: str, use: Callable[[], Any]) -> Any:
+    """What a use gives; None where it ends in a sentence, or in an error, which is noted."""
+    try:
+        return use()
+    except LibraryError:
+        return None
+    except Exception as error:
+        outcome.errors.append(f"{name}: {_told(error)}")
+        return None
+
+
+def _told(error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}: {error} at " + " < ".join(f"{one.name}:{one.lineno}" for one in where[::-1][:4])
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    status = main()
+    print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,60 @@
+"""Changes of a catalog: behind evenreel's back, as evenreel itself makes them, and back to the version before."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import evenreel.encoders
+from evenreel.library import ingest
+from evenreel.library.catalog import open_for_writing, transaction
+from evenreel.library.kept import FILE, write_copy
+from tests.features.pixel_encoder import PixelEncoder
+
+
+def change(library: Path, *statements: str) -> None:
+    """What a bad disk or another program does: the rows are others, their seals are not."""
+    with closing(sqlite3.connect(library / "catalog.sqlite", isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def write(library: Path, *statements: str) -> None:
+    """What evenreel does: rows, seals and the second copy agree."""
+    with closing(open_for_writing(library)) as connection:
+        with transaction(connection):
+            for statement in statements:
+                connection.execute(statement)
+        write_copy(library, connection)
+
+
+def as_format_1(library: Path) -> None:
+    """Take away what a library of the version before did not have."""
+    change(
+        library,
+        "DROP TABLE seals",
+        "DELETE FROM meta WHERE key = 'changes'",
+        "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
+    )
+    (library / FILE).unlink(missing_ok=True)
+
+
+def table_of(library: Path, name: str) -> list[tuple[object, ...]]:
+    """All rows of a table."""
+    with closing(sqlite3.connect(library / "catalog.sqlite")) as connection:
+        return connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+
+
+@contextmanager
+def without_models() -> Iterator[None]:
+    """Neither a model that sees is loaded nor one that reads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evenreel.encoders, "load_encoder", lambda *_, **__: PixelEncoder())
+        reader = "tests.library.stub_reader:QuickReader"
+        patch.setattr(ingest, "IndexJob", partial(ingest.IndexJob, reader=reader))
+        yield
