@@ -50,7 +50,7 @@ def search(place: Path, *arguments: str) -> Result:
 
 
 def test_hits_show_both_scores(place: Path) -> None:
-    asked = ["a red circle", "--rerank", str(place / "checkpoint"), "--library", str(place / "library")]
+    asked = ["a red circle", "--all", "--rerank", str(place / "checkpoint"), "--library", str(place / "library")]
     command = [sys.executable, "-m", "evenreel", "search", *asked]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,13 +1,28 @@
-"""Where nothing hangs on the words, they are read at once."""
+"""What tests of libraries begin with; where nothing hangs on the words, they are read at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from evenreel.library import ingest
+from tests.library.videos import write_folder
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    """A folder with four videos of two seconds."""
+    write_folder(tmp_path / "videos", 4)
+    return tmp_path / "videos"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """Where a library is to be."""
+    return tmp_path / "library"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import av
 import numpy as np
 import pytest
 
-from evenreel.config import IndexSettings, MediaLimits
+from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, MediaError, UsageError
 from evenreel.features.progress import NoProgress
 from evenreel.library import IndexReport, index_folders, open_library, verify
@@ -30,26 +30,9 @@ from evenreel.types import FloatArray, Pixels, TextEmbedding
 from tests.library.damage import write
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
+from tests.library.words_only import WORDS_ONLY, index
 from tests.media.test_frames import shifted
 from tests.media_files import Film, gop, remux, steady, write_film
-
-WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=2)
-"""The cheapest library: no model, no recognition; what these tests are about is the same in every library."""
-
-
-@pytest.fixture
-def videos(tmp_path: Path) -> Path:
-    write_folder(tmp_path / "videos", 4)
-    return tmp_path / "videos"
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Path:
-    return tmp_path / "library"
-
-
-def index(videos: Path, library: Path, **changes: object) -> IndexReport:
-    return index_folders([videos], library, replace(WORDS_ONLY, **changes))  # type: ignore[arg-type]
 
 
 def paths(library: Path, where: str = "1") -> list[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evenreel.config import IndexSettings
-from evenreel.library import IndexReport, index_folders, open_library, verify
+from evenreel.library import open_library, verify
 from evenreel.library.ingest import LOST
 from tests.features.pixel_encoder import PixelEncoder
 from tests.library.state import state
-from tests.library.videos import write_folder, write_video
+from tests.library.videos import write_video
+from tests.library.words_only import index
 
-WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=2)
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "cut": lambda path: os.truncate(path, 100),
@@ -26,24 +24,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.fixture
-def videos(tmp_path: Path) -> Path:
-    write_folder(tmp_path / "videos", 4)
-    return tmp_path / "videos"
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Path:
-    return tmp_path / "library"
-
-
-@pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("evenreel.encoders.load_encoder", lambda *_, **__: PixelEncoder())
     return "pixels"
-
-
-def index(videos: Path, library: Path, **changes: object) -> IndexReport:
-    return index_folders([videos], library, replace(WORDS_ONLY, **changes))  # type: ignore[arg-type]
 
 
 def shard_of(library: Path, name: str) -> Path:

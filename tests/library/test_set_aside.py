@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.cli import INTERRUPTED
-from evenreel.config import IndexSettings, MediaLimits
+from evenreel.config import MediaLimits
 from evenreel.errors import EncoderError, EvenreelError, MediaError, UsageError
 from evenreel.features.progress import NoProgress
 from evenreel.features.shards import Shard
@@ -32,8 +32,8 @@ from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library.metadata import read_tables
 from evenreel.media.content import FileStamp, _Reading, content_digest, watched_digest
 from tests.library.videos import write_folder, write_video
+from tests.library.words_only import WORDS_ONLY, index
 
-WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=2)
 SPARSE_BYTES = 300 * 2**30
 
 
@@ -41,15 +41,6 @@ SPARSE_BYTES = 300 * 2**30
 def videos(tmp_path: Path) -> Path:
     write_folder(tmp_path / "videos", 3)
     return tmp_path / "videos"
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Path:
-    return tmp_path / "library"
-
-
-def index(videos: Path, library: Path, **changes: object) -> IndexReport:
-    return index_folders([videos], library, replace(WORDS_ONLY, **changes))  # type: ignore[arg-type]
 
 
 def aside(report: IndexReport) -> dict[str, str]:

@@ -209,8 +209,10 @@ def test_a_library_that_is_filled_while_it_is_served(served: Served, tmp_path: P
     from evenreel.library import index_folders
 
     (tmp_path / "videos").mkdir()
+    (tmp_path / "videos" / "broken.mp4").write_bytes(b"no video at all")
     settings = IndexSettings(model="builtin", read_text=False, workers=1)
-    index_folders([tmp_path / "videos"], tmp_path / "library", settings)
+    report = index_folders([tmp_path / "videos"], tmp_path / "library", settings)
+    assert (report.indexed, report.newly_aside) == (0, 1)  # a library without a clip, and so without a model yet
     with TestClient(make_app(tmp_path / "library", served.settings), base_url="http://127.0.0.1") as visitor:
         wait_until(lambda: visitor.get("/api/health").json()["model"] == "none")
         assert visitor.get("/api/search", params={"q": "a red star"}).json()["hits"] == []

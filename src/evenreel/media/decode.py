@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.errors import MediaError
 from evenreel.media.opening import FFMPEG_ERRORS
-from evenreel.media.packets import Cursor, Demuxer, PacketReader, UnsafeSkipError, usual_duration
+from evenreel.media.packets import BEFORE_ALL, Cursor, Demuxer, PacketReader, UnsafeSkipError, usual_duration
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -67,7 +67,7 @@ class FrameReader:
         self._spoilt = False
         self.damage = Damage()
         self.end = 0  # where the latest frame's time on screen ends
-        self.cut_off = 0  # the latest timestamp decoded that an edit list leaves out
+        self.cut_off = BEFORE_ALL  # the latest timestamp decoded that an edit list leaves out
         self.finished = False  # whether the end of the file was reached
 
     @property
@@ -95,8 +95,8 @@ class FrameReader:
         self.damage.packets += 1
         try:
             frames = self._codec.decode(packet)
-            if packet.is_discard:
-                self.cut_off = max(self.cut_off, packet.pts or 0)
+            if packet.is_discard and packet.pts is not None:
+                self.cut_off = max(self.cut_off, packet.pts)
         except FFMPEG_ERRORS:
             self._spoilt = True
             self.damage.refused += 1

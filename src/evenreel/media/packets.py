@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
+BEFORE_ALL = -(2**62)
+"""A timestamp that no packet has."""
+
 _HELD_PACKETS = 1024
 _HELD_BYTES = 32 * 2**20
 _SEEKABLE = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"}  # they lead to a keyframe by an index
 _FIRST_SPACING_S = 5.0  # guess of the distance of keyframes, until two have been seen
 _REORDER_S = 1.0  # containers seek by decoding time; a keyframe is shown at most this much later
-_BEFORE_ALL = -(2**62)  # a timestamp
 _JUMP_BACK_S = 1.0  # a step back in decoding time that is a new recording, not jitter
 
 
@@ -40,7 +42,7 @@ class Cursor:
 
     def __init__(self) -> None:
         self._targets: Iterator[int] = iter(())
-        self.target: int | None = _BEFORE_ALL  # the first packets are decoded
+        self.target: int | None = BEFORE_ALL  # the first packets are decoded
         self.given: int | None = None  # timestamp of the frame that was given last
 
     def aim(self, targets: Iterator[int]) -> None:
@@ -145,7 +147,7 @@ def presentation_times(demuxer: Demuxer) -> tuple[list[int], int]:
     Packets without a timestamp count at the place where they come. Without any packet the end is 0.
     """
     times: list[int] = []
-    last, end = 0, _BEFORE_ALL
+    last, end = 0, BEFORE_ALL
     for packet in demuxer:
         if packet.is_discard:
             continue
