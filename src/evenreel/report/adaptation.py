@@ -165,7 +165,8 @@ def _label_ranks(steps: Sequence[Step]) -> Iterator[Text | Table]:
         yield Text(
             "The mean rank of a caption's pseudo clip among its candidates, by the correction before it trained on the "
             "pseudo clips and after; 1 is first, and by chance it is in the middle. Where both are "
-            "alike it learned nothing: causal_fit.steps and causal_fit.lr say how long and how fast it trains.",
+            "alike and above 1 it learned nothing: causal_fit.steps and causal_fit.lr say how long and how fast it "
+            "trains.",
             "note",
         )
 

@@ -40,7 +40,8 @@ DIAGNOSED = (
     "Labels are the pseudo-labels of queries, the last of each, before any was left out; right are those that name the "
     "query's own clip. Coverage is the share of the clips that are some query's label, Gini how unequally clips have "
     "labels (0: as many each). Rank before and after: where the correction of bias puts a label among its candidates, "
-    "from 1, before its target stage trained on it and after, over all steps; where both are alike, it learned nothing."
+    "from 1, before its target stage trained on it and after, over all steps; where both are alike and above 1, it "
+    "learned nothing."
 )
 
 
