@@ -17,7 +17,7 @@ import evenreel
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "types", "config", "files"},
+    {"errors", "types", "config", "files", "documents", "array_files"},
     {"arguments", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from evenreel.documents import brief
 from evenreel.errors import UsageError
 
 
@@ -27,15 +28,24 @@ def number(words: str, holds: Callable[[float], bool]) -> Allowed:
     )
 
 
-def whole(least: int) -> Allowed:
-    """Whole numbers from the least on.
+MOST = 10**9
+"""Of steps, rows and the like: beyond all that anyone has, and within every counter."""
+MOST_LAYERS = 1_000
+MOST_SIZE = 2**20
+"""Of hidden numbers, of frames and words that have a place in a table."""
+MOST_BITS = 2**63 - 1
+"""Of seeds and bytes."""
 
-    >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0)
-    (True, False, False)
+
+def whole(least: int, most: int = MOST) -> Allowed:
+    """Whole numbers from the least to the most.
+
+    >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0), whole(1).holds(10**400)
+    (True, False, False, False)
     """
     return Allowed(
-        f"a whole number, at least {least}",
-        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least,
+        f"a whole number, at least {least} and at most {most:,}",
+        lambda value: isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most,
     )
 
 
@@ -75,7 +85,7 @@ def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed])
     """
     for name, values in allowed.items():
         if not values.holds(given := getattr(settings, name)):
-            raise UsageError(f"The setting {name} of {owner} is {given!r}; it must be {values.words}.")
+            raise UsageError(f"The setting {name} of {owner} is {brief(given)}; it must be {values.words}.")
 
 
 def check_heads(dimension: int, heads: int) -> None:

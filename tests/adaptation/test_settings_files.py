@@ -144,7 +144,10 @@ def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
         load_settings("safe", ["lr=1e-3", "bank=1"])
     first, second = raised.value.args
     assert first == "The file of settings safe, with lr=1e-3, bank=1, cannot be followed:"
-    assert second == "The setting bank of adaptation is 1; it must be a whole number, at least 2."
+    assert (
+        second
+        == "The setting bank of adaptation is 1; it must be a whole number, at least 2 and at most 1,000,000,000."
+    )
     (tmp_path / "own.yaml").write_text("lrr: 1\n")
     with pytest.raises(RecipeError) as raised:
         load_settings(tmp_path / "own.yaml")

@@ -33,7 +33,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import UsageError
 from evenreel.losses.mutual_information import gaussian_log_likelihood, info_nce_bound
-from evenreel.settings_checks import AT_LEAST_0, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
+from evenreel.settings_checks import AT_LEAST_0, MOST_SIZE, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
 from evenreel.types import FloatArray
 
 Aggregate = Literal["sigmoid_mean", "sigmoid"]
@@ -77,7 +77,7 @@ class CausalSettings:
     detach: bool = True
 
     def __post_init__(self) -> None:
-        at_least_2 = whole(2)
+        at_least_2 = whole(2, MOST_SIZE)
         ranges = {
             "eta": whole(1),
             "scaled": TRUE_OR_FALSE,

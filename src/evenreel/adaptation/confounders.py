@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.array_files import ArrayArchive, load_array
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, clip_means, top_of_means
 from evenreel.types import FloatArray, VideoFeatures
@@ -151,11 +152,10 @@ def _table(path: Path) -> NDArray[Any]:
                 name: (rows.float() if rows.dtype == torch.bfloat16 else rows).numpy() for name, rows in tensors.items()
             }
         else:
-            found = np.load(path, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            with found:
-                held = {name: found[name] for name in found.files}
+            if path.suffix == ".npy":
+                return load_array(path)
+            with ArrayArchive(path) as archive:
+                held = archive.read_all()
     except Exception as error:  # a damaged header can fail in any way in the parser
         raise UsageError(f"The confounders in {path} cannot be read ({error}).") from error
     if len(held) != 1:

@@ -24,6 +24,7 @@ from evenreel.adaptation.ttt_flow import Flow, flow_of
 from evenreel.checkpoint.config_file import CONFIG, read_config
 from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import SOURCE
+from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary
@@ -211,15 +212,16 @@ def _record(prepared: Prepared) -> dict[str, Any]:
 
 def _read_record(place: Path) -> dict[str, Any]:
     try:
-        record = json.loads((place / CONFIG).read_text(encoding="utf-8"))
+        record = parse_json((place / CONFIG).read_text(encoding="utf-8"))
         version = record["format"]
         if not isinstance(version, int):
             raise TypeError(f"the format is {version!r}")
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{place / CONFIG} cannot be read ({error}); {AGAIN}.") from error
     if version > FORMAT:
         raise CheckpointError(
-            f"{place / CONFIG} has format {version}, this version reads up to {FORMAT}; update evenreel to read it."
+            f"{place / CONFIG} has format {brief(version)}, this version reads up to {FORMAT}; update evenreel to read "
+            "it."
         )
     if missing := [name for name in ("weights_sha256", "prepared_sha256") if name not in record]:
         raise CheckpointError(f"{place / CONFIG} has no {missing[0]}; {AGAIN}.")

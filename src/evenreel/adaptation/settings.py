@@ -8,7 +8,16 @@ from typing import Literal
 from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.matching import MatchSettings
 from evenreel.errors import UsageError
-from evenreel.settings_checks import ABOVE_0, ABOVE_0_TO_1, SHARE, TRUE_OR_FALSE, check_settings, one_of, whole
+from evenreel.settings_checks import (
+    ABOVE_0,
+    ABOVE_0_TO_1,
+    MOST_BITS,
+    SHARE,
+    TRUE_OR_FALSE,
+    check_settings,
+    one_of,
+    whole,
+)
 
 Objective = Literal["pseudo_labels", "ttt", "ttt_flow"]
 Decides = Literal["correction", "ranks"]
@@ -156,7 +165,7 @@ class AdaptSettings:
             "ranks": one_of("bank", "batch"),
             "causal": TRUE_OR_FALSE,
             "decides": one_of("correction", "ranks"),
-            "seed": whole(0),
+            "seed": whole(0, MOST_BITS),
         }
         check_settings("adaptation", self, ranges)
 

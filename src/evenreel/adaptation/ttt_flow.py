@@ -28,7 +28,16 @@ from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, check_settings, whole
+from evenreel.settings_checks import (
+    ABOVE_0,
+    AT_LEAST_0,
+    MOST_BITS,
+    MOST_LAYERS,
+    MOST_SIZE,
+    SHARE,
+    check_settings,
+    whole,
+)
 
 MOST_LOG_SCALE = 2.0
 """A coupling stretches no number by more than e to the power of this, so that nothing overflows far from the source."""
@@ -165,7 +174,13 @@ class FlowSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        counts = {"layers": whole(0), "hidden": whole(1), "steps": whole(0), "batch": whole(1), "seed": whole(0)}
+        counts = {
+            "layers": whole(0, MOST_LAYERS),
+            "hidden": whole(1, MOST_SIZE),
+            "steps": whole(0),
+            "batch": whole(1),
+            "seed": whole(0, MOST_BITS),
+        }
         check_settings("flow", self, counts | {"lr": ABOVE_0, "noise": AT_LEAST_0, "held_out": SHARE})
 
 

@@ -14,12 +14,16 @@ from typing import Any, get_args
 
 from evenreel import __version__
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
+from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
+
+MOST_WRAPPED = 1_024
+"""Matchers of an ensemble, as of a recipe's members."""
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
@@ -58,8 +62,8 @@ def read_config(path: Path) -> Config:
         CheckpointError: it cannot be read, was written by a later version, or is that of another kind of model.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON ({error}); get the checkpoint again.") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "matcher" not in data:
         raise CheckpointError(
@@ -67,7 +71,7 @@ def read_config(path: Path) -> Config:
         )
     if data["format"] > FORMAT:
         raise CheckpointError(
-            f"{path} has format {data['format']}, this version reads up to {FORMAT}; update evenreel to read it."
+            f"{path} has format {brief(data['format'])}, this version reads up to {FORMAT}; update evenreel to read it."
         )
     try:
         return _parsed(data)
@@ -86,6 +90,8 @@ def _spec(data: Mapping[str, Any]) -> MatcherSpec:
     if not isinstance(settings, dict):
         raise ValueError("the settings are no table")
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    if len(data["wrapped"]) > MOST_WRAPPED:
+        raise ValueError(f"it wraps {len(data['wrapped']):,} matchers, at most {MOST_WRAPPED:,} are read")
     return MatcherSpec(_text(data["name"]), settings, tuple(_spec(inner) for inner in data["wrapped"]))
 
 

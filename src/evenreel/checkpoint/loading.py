@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from evenreel.checkpoint.architecture import build, module, without_training_only
@@ -28,6 +29,9 @@ FILES_WANTED = (
 )
 """All that is fetched of a checkpoint: no pickle, no code."""
 
+MOST_MORE_NUMBERS = 100_000_000
+"""That a matcher may have for training alone, such as those of a decoder's words, beside twice its own."""
+
 
 def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None = None) -> Pretrained:
     """Load a matcher that `save_pretrained` wrote; only safetensors and JSON are read.
@@ -46,9 +50,11 @@ def load_matcher(name: str | Path, *, device: str = "cpu", revision: str | None 
     """
     folder = checkpoint_folder(name, revision)
     config = read_config(folder / CONFIG)
+    weights = _weights(folder / WEIGHTS, config)
+    _check_size(folder, config, weights)
     matcher = _built(folder, config)
     network = module(matcher)
-    _fill(network, _weights(folder / WEIGHTS, config), folder)
+    network.load_state_dict(weights)
     network.to(usable_device(device, "float32")).eval()
     return Pretrained(matcher, config.spec, config.about)
 
@@ -67,8 +73,13 @@ def checkpoint_folder(name: str | Path, revision: str | None = None) -> Path:
 
 
 def _built(folder: Path, config: Config) -> Matcher:
+    return without_training_only(_whole(folder, config))
+
+
+def _whole(folder: Path, config: Config) -> Matcher:
+    """The matcher with what only training needs."""
     try:
-        return without_training_only(build(config.spec, config.about.encoder.dimension))
+        return build(config.spec, config.about.encoder.dimension)
     except (UsageError, TypeError, ValueError, RuntimeError) as error:
         # What a made-up setting breaks inside torch is not foreseeable.
         raise CheckpointError(
@@ -76,8 +87,21 @@ def _built(folder: Path, config: Config) -> Matcher:
         ) from error
 
 
-def _fill(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
-    """Put the weights in place, all of them and no other."""
+def _check_size(folder: Path, config: Config, weights: dict[str, Tensor]) -> None:
+    """Find out that the weights are those of the matcher before any memory is taken for it."""
+    with torch.device("meta"):  # which has shapes and no numbers
+        whole = _whole(folder, config)
+        more = sum(weight.numel() for weight in module(whole).state_dict().values())
+        _check_fit(module(without_training_only(whole)), weights, folder)
+    if more > MOST_MORE_NUMBERS + 2 * sum(weight.numel() for weight in weights.values()):
+        raise CheckpointError(
+            f"The matcher in {folder} would have {more:,} numbers that only training needs, many more than all the "
+            "others; get the checkpoint again."
+        )
+
+
+def _check_fit(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
+    """Refuse weights that are not the matcher's, all of them and no other."""
     wanted = matcher.state_dict()
     for name in sorted(wanted.keys() | weights.keys()):
         if name not in weights:
@@ -86,7 +110,6 @@ def _fill(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
             raise _misfit(folder, f"the matcher has no {name}")
         if weights[name].shape != wanted[name].shape:
             raise _misfit(folder, f"{name} is {tuple(weights[name].shape)} instead of {tuple(wanted[name].shape)}")
-    matcher.load_state_dict(weights)
 
 
 def _misfit(folder: Path, why: str) -> CheckpointError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from evenreel.documents import parse_json
 from evenreel.errors import UsageError
 
 LOGS = (".jsonl", ".ndjson")
@@ -59,8 +59,8 @@ def queries_of(path: Path) -> list[str]:
 
 def _logged(line: str, path: Path) -> str:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(line)
+    except ValueError as error:
         raise UsageError(f"{path} is no search log: {line[:60]!r} is no JSON; write an object a line.") from error
     query = found.get("query") if isinstance(found, dict) else None
     if not isinstance(query, str):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from evenreel.array_files import load_array
 from evenreel.corpus.given import Given, field, read_json, read_lines, texts, typed
 from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
@@ -79,7 +80,7 @@ def _names(path: Path) -> list[str]:
     if path.suffix == ".txt":
         return read_lines(path)
     try:
-        names = np.load(path, allow_pickle=False)
+        names = load_array(path)
     except (ValueError, EOFError, OSError) as error:
         raise CorpusError(
             f"{path} cannot be read as an array of text ({error}); an array of Python objects is a pickle, which can "

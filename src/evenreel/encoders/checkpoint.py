@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evenreel.documents import brief, parse_json
 from evenreel.encoders.preprocessing import Preprocessing, read_preprocessing
 from evenreel.errors import EncoderError
 
@@ -94,8 +95,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if "quantization_config" in config:
         raise EncoderError(f"The model in {folder} is quantised; use the original, unquantised weights.")
     weights = tuple(folder / name for name in _weight_names(folder))
-    for path in weights:
-        _check_header(path)
+    _check_layers(folder, config, [name for path in weights for name in _tensor_names(path)])
     return Checkpoint(folder, family, config, read_preprocessing(_processor_settings(folder), family), weights)
 
 
@@ -142,18 +142,33 @@ def _weight_names(folder: Path) -> list[str]:
     return sorted(set(names.values()))
 
 
-def _check_header(path: Path) -> None:
+def _check_layers(folder: Path, config: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a model of layers that nobody has weights for, before any of them is built."""
+    for part in ("text", "vision"):
+        settings = config.get(f"{part}_config")
+        said = settings.get("num_hidden_layers") if isinstance(settings, dict) else None
+        found = (re.search(rf"\b{part}_model\.encoder\.layers\.([0-9]+)\.", name) for name in names)
+        there = len({match[1] for match in found if match})
+        if isinstance(said, int) and said > there:
+            raise EncoderError(
+                f"{folder / 'config.json'} says that the {part} tower has {brief(said)} layers, and the weights have "
+                f"{there}; the files do not belong together, so download the model again."
+            )
+
+
+def _tensor_names(path: Path) -> list[str]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="np") as file:
-            names = file.keys()
+            names = list(file.keys())
     except (SafetensorError, OSError) as error:
         raise EncoderError(
             f"The weights {path} are cut off or damaged ({error}); put a good copy in their place."
         ) from error
     if not names:
         raise EncoderError(f"The weights {path} hold no tensor; put a good copy in their place.")
+    return names
 
 
 def _processor_files(folder: Path) -> tuple[Path, Path]:
@@ -177,8 +192,8 @@ def _tokenizer_files(folder: Path) -> list[Path]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise EncoderError(f"{path} cannot be read as JSON ({error}); download the model again.") from error
     if not isinstance(content, dict):
         raise EncoderError(f"{path} is not a table of settings; download the model again.")

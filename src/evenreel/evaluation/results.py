@@ -14,7 +14,15 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.metrics import DEFAULT_METRICS, FIRST_RANK, Metric, mean_of, parse_metrics
 from evenreel.evaluation.places import Ties
-from evenreel.settings_checks import BETWEEN_0_AND_1, TRUE_OR_FALSE, Allowed, check_settings, whole
+from evenreel.settings_checks import (
+    BETWEEN_0_AND_1,
+    MOST_BITS,
+    MOST_LAYERS,
+    TRUE_OR_FALSE,
+    Allowed,
+    check_settings,
+    whole,
+)
 
 Direction = Literal["t2v", "v2t"]
 TextProtocol = Literal["caption", "video-mean"]
@@ -22,9 +30,9 @@ VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
 
 RESAMPLING: dict[str, Allowed] = {
     "resamples": whole(0),
-    "seed": whole(0),
+    "seed": whole(0, MOST_BITS),
     "confidence": BETWEEN_0_AND_1,
-    "band_bytes": whole(0),
+    "band_bytes": whole(0, MOST_BITS),
 }
 """What the settings of intervals and of reading may be; those of an audit have them too."""
 
@@ -98,7 +106,7 @@ class EvaluationSettings:
                 f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
                 "one at a time; use best-caption or caption-group."
             )
-        allowed = RESAMPLING | {"threads": whole(0), "partial": TRUE_OR_FALSE}
+        allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE}
         check_settings("the evaluation", self, allowed)
 
 

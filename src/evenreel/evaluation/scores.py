@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arguments import as_path, check_corpus
+from evenreel.array_files import ArrayArchive
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import as_blocks
 from evenreel.evaluation.listed import ListedScores, make_listed
@@ -26,7 +27,7 @@ Notice = Callable[[str], object]
 
 _logger = logging.getLogger(__name__)
 _ARRAYS = ("values", "caption_ids", "video_ids")
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile)
+_UNREADABLE = (OSError, ValueError)
 _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
 
 
@@ -246,10 +247,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not zipfile.is_zipfile(path):
         raise ScoresError(f"{path} cannot be read as .npz (it is no zip file).")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays}
+        with ArrayArchive(path) as arrays:
+            return arrays.read_all()
     except _UNREADABLE as error:
-        way = "; save the ids with .astype(str)" if "allow_pickle" in str(error) else ""
+        way = "; save the ids with .astype(str)" if "Python objects" in str(error) else ""
         raise ScoresError(f"{path} cannot be read as .npz ({_reason(error)}){way}.") from error
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.shards import shard_path
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
@@ -73,7 +74,7 @@ class Ledger:
         """The ledger of a folder; an empty one where there is none that can be read."""
         ledger = cls(folder / LEDGER)
         try:
-            fields = json.loads(ledger.path.read_text(encoding="utf-8"))
+            fields = parse_json(ledger.path.read_text(encoding="utf-8"))
             ledger.files = {name: (FileStamp(*of), digest) for name, (of, digest) in fields["files"].items()}
             for name in ("set_aside", "unreadable"):
                 getattr(ledger, name).update({key: (reason, why) for key, (reason, why) in fields[name].items()})

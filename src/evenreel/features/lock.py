@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _name_holder(folder: Path) -> None:
 
 def _named(folder: Path) -> dict[str, Any] | None:
     try:
-        holder = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
+        holder = parse_json((folder / HOLDER).read_text(encoding="utf-8"))
         return {"pid": int(holder["pid"]), "host": str(holder["host"]), "started": str(holder["started"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None

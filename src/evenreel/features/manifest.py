@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.folder import CLIPS, store
 from evenreel.features.sealed import glance
@@ -135,7 +136,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields = parse_json(path.read_text(encoding="utf-8"))
         manifest = None if _take(fields, "format", int) > FORMAT else _build(fields)
     except FileNotFoundError as error:
         raise FeaturesError(f"There are no features in {folder}; make some with `evenreel features`.") from error

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, FeaturesError, UsageError
 from evenreel.features.folder import store
 from evenreel.features.sealed import seal, unseal
@@ -238,7 +239,7 @@ def load_dictionary(folder: Path) -> SceneDictionary:
     if not (folder / TABLE).is_file():
         raise FeaturesError(f"There is no scene dictionary in {folder}; make one with `evenreel elements`.")
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         if record["format"] > FORMAT:
             raise FeaturesError(f"The dictionary in {folder} was made by a later version; update evenreel to read it.")
         dictionary = _dictionary(pl.read_parquet(folder / TABLE), record)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.documents import parse_json
+
 Arrays = dict[str, NDArray[Any]]
 
 _KEY = "evenreel"  # one key: safetensors does not order several
@@ -45,7 +47,7 @@ def unseal(payload: bytes) -> tuple[Arrays, dict[str, Any]]:
     record, digest = _header(payload[_LENGTH_BYTES : _LENGTH_BYTES + header_length])
     if digest != _checksum(arrays, record):
         raise ValueError("the checksum inside the file does not fit")
-    return arrays, json.loads(record)
+    return arrays, parse_json(record)
 
 
 def glance(path: Path) -> dict[str, Any]:
@@ -59,12 +61,12 @@ def glance(path: Path) -> dict[str, Any]:
         if header_length > _LARGEST_HEADER_BYTES:
             raise ValueError(f"a header of {header_length} bytes")
         record, _ = _header(file.read(header_length))
-    found: dict[str, Any] = json.loads(record)
+    found: dict[str, Any] = parse_json(record)
     return found
 
 
 def _header(text: bytes) -> tuple[str, str]:
-    header = json.loads(json.loads(text)["__metadata__"][_KEY])
+    header = parse_json(parse_json(text)["__metadata__"][_KEY])
     return header["record"], header["sha256"]
 
 

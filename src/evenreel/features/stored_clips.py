@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.array_files import map_array
+from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError
 from evenreel.features.clips import Clip
 from evenreel.features.manifest import FeatureSet, Manifest, Stream
@@ -69,7 +71,7 @@ def read_index(folder: Path) -> Index:
     """
     path = folder / INDEX
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields = parse_json(path.read_text(encoding="utf-8"))
         clips = {name: Rows(*rows) for name, rows in fields["clips"].items()}
         index = Index(
             str(fields["matrix"]), clips, {name: (code, why) for name, (code, why) in fields["aside"].items()}
@@ -159,7 +161,7 @@ class StoredClips:
     def _matrix(self) -> NDArray[np.float16]:
         path = self.folder / self.index.matrix
         try:
-            matrix = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            matrix = map_array(path)
         except (OSError, ValueError) as error:
             raise FeaturesError(f"{path} is gone or damaged ({error}); {_AGAIN}.") from error
         rows = max((one.first + one.frames for one in self.index.clips.values()), default=0)

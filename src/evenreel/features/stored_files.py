@@ -6,17 +6,18 @@ A pickle is none of them: to read one is to run what it says.
 from __future__ import annotations
 
 import importlib
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.array_files import ArrayArchive, check_unpacked, map_array
+from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, UsageError
 
 TORCH = frozenset((".bin", ".pt", ".pth"))
@@ -66,7 +67,7 @@ def _open(path: Path, ids_files: Sequence[Path], stack: ExitStack) -> ArrayPlace
     if suffix in PICKLES:
         raise FeaturesError(_is_pickle(path))
     if suffix == ".npz":
-        archive = stack.enter_context(_archive_file(stack.enter_context(path.open("rb")), path))
+        archive = stack.enter_context(_archive_file(path))
         return _rows_of_archive(path, archive) if IDS in archive else _Archive(path, archive)
     if suffix == ".npy":
         array = np.atleast_1d(_numpy_file(path))
@@ -106,7 +107,10 @@ class _Hdf5:
         try:
             found = (self.file.get(name) for name in (clip_id, _flat(clip_id)))
             dataset = next((one for one in found if hasattr(one, "shape")), None)  # a group has none
-            return None if dataset is None else np.asarray(dataset[()])
+            if dataset is None:
+                return None
+            check_unpacked(f"the dataset {dataset.name}", dataset.id.get_storage_size(), dataset.nbytes)
+            return np.asarray(dataset[()])
         except Exception as error:  # a damaged file, or a filter that is not there
             raise _unread(self.path, error, f"The dataset {clip_id!r} of {self.path}") from error
 
@@ -129,15 +133,15 @@ def _flat(clip_id: str) -> str:
 def _numpy_file(path: Path) -> Array:
     """An array, mapped and not read."""
     try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return map_array(path)
     except Exception as error:  # a damaged file can fail in any way
         raise _unread(path, error, str(path)) from error
 
 
-def _archive_file(file: BinaryIO, path: Path) -> Any:
+def _archive_file(path: Path) -> ArrayArchive:
     """An archive of arrays."""
     try:
-        return np.lib.npyio.NpzFile(file, allow_pickle=False)
+        return ArrayArchive(path)
     except Exception as error:  # likewise
         raise _unread(path, error, str(path)) from error
 
@@ -218,7 +222,7 @@ def _read_ids(file: Path) -> tuple[str, ...]:
         return tuple(line.strip() for line in text.splitlines() if line.strip())
     listed: object = None
     with suppress(ValueError):
-        listed = json.loads(text)
+        listed = parse_json(text)
     if not isinstance(listed, list):
         raise UsageError(f"{file} is no JSON list; ids are given as a list, or as text with one a line.")
     return tuple(str(one) for one in listed)

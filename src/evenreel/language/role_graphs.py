@@ -7,13 +7,13 @@ published with a benchmark. `role_graph` makes them of tagged words by a few rul
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.language.role_pieces import Kind, Piece, is_word, pieces_of, verb_follows, words_of
 from evenreel.language.tokens import Tagged, Token
@@ -100,11 +100,11 @@ def role_graph_of_json(text: str) -> RoleGraph:
 edges=((0, 1),))
     """
     try:
-        named, edges = json.loads(text)
+        named, edges = parse_json(text)
         words = _root_words(named)
         nodes = {name: _node(node, len(words)) for name, node in named.items() if node["role"] != _ROOT}
         between = tuple(_between(nodes, [(first, second) for first, second, _ in edges], named))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise CorpusError(
             f"The role graph {text[:60]!r} is not in the form of HGR ({why}): nodes with `role` and `spans`, of which "

@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from evenreel.documents import whole_number
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.features.shards import shard_files
 from evenreel.library import kept, seals
@@ -268,14 +269,15 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
     (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
     # Format 1 alone has no seals; in every later one the entries of `meta` are sealed as they are here.
     changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
-    if version is None or changed or (version != "1" and not seals.is_sealed(connection)):
+    number = None if version is None or changed else whole_number(version)
+    if number is None or (version != "1" and not seals.is_sealed(connection)):
         raise sqlite3.DatabaseError("its format is not what was written")
-    if int(version) > SCHEMA_VERSION:
+    if number > SCHEMA_VERSION:
         raise LibraryError(
             f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; update evenreel "
             "to read it."
         )
-    return int(version)
+    return number
 
 
 @contextlib.contextmanager

@@ -13,13 +13,13 @@ import logging
 import os
 import sqlite3
 import threading
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from evenreel.array_files import ArrayArchive
 from evenreel.debias.source_direction import MIN_CLIPS, Contrast, contrasts, source_basis, without_source
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
@@ -137,12 +137,11 @@ def _recalled(kept: Path | None, key: str, gallery: Gallery) -> Neutral | None:
     if kept is None:
         return None
     try:
-        # Of its bytes: numpy leaves a damaged file open.
-        with np.load(io.BytesIO(kept.read_bytes()), allow_pickle=False) as held:
+        with ArrayArchive(kept) as held:
             if str(held["key"]) != key:
                 return None
             basis, means, deviations, null_best = (held[name] for name in ("basis", "means", "deviations", "null_best"))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError):
         return None  # not there, damaged, or of another make: it is measured
     return Neutral(basis, replace(gallery, means=means, deviations=deviations, null_best=null_best), ())
 

@@ -29,7 +29,7 @@ from evenreel.matchers.bima_video import ElementAttention, SceneElements, SceneS
 from evenreel.matchers.caption_decoder import CaptionDecoder, DecoderSettings
 from evenreel.matchers.caption_words import CaptionWords, WrittenCaptions
 from evenreel.matchers.wti import Wti, weighted_tokens
-from evenreel.settings_checks import FINITE, check_settings, one_of, whole
+from evenreel.settings_checks import FINITE, MOST_BITS, check_settings, one_of, whole
 from evenreel.similarity.interaction import Tokens
 from evenreel.similarity.pooling import masked_mean
 
@@ -51,7 +51,7 @@ class Reading:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        allowed = {"source": one_of("content", "bias"), "alpha": FINITE, "draws": whole(0), "seed": whole(0)}
+        allowed = {"source": one_of("content", "bias"), "alpha": FINITE, "draws": whole(0), "seed": whole(0, MOST_BITS)}
         check_settings("a reading", self, allowed)
 
     @property

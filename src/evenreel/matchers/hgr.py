@@ -27,6 +27,7 @@ from evenreel.matchers.matcher import Limits
 from evenreel.settings_checks import (
     ABOVE_0_TO_1,
     AT_LEAST_0,
+    MOST_SIZE,
     SHARE,
     TEXT_OR_NONE,
     WORDS,
@@ -80,10 +81,12 @@ class HgrSettings(RankingSettings):
             "tau_neg": ABOVE_0_TO_1,
             "tau_pos": ABOVE_0_TO_1,
             "margin_pos": _MARGIN,
-            "size": whole(2),
+            "size": whole(2, MOST_SIZE),
             "vectors": TEXT_OR_NONE,
             "vocabulary": WORDS,
-            **dict.fromkeys(("word_size", "words_at_least", "max_words", "max_verbs", "max_nouns"), whole(1)),
+            **dict.fromkeys(
+                ("word_size", "words_at_least", "max_words", "max_verbs", "max_nouns"), whole(1, MOST_SIZE)
+            ),
             "sharpness": AT_LEAST_0,
             "dropout": SHARE,
             "graph_dropout": SHARE,

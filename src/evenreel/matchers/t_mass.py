@@ -23,7 +23,7 @@ from evenreel.matchers.contrastive import logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.x_pool import TextConditionedPooling
-from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, check_settings, one_of, whole
+from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import row_count, take_rows
 
@@ -60,12 +60,12 @@ class TMassSettings:
 
     def __post_init__(self) -> None:
         allowed = {
-            "max_frames": whole(1),
+            "max_frames": whole(1, MOST_SIZE),
             "prior": one_of("uniform", "normal"),
             "prior_std": AT_LEAST_0,
             "radius": ABOVE_0,
             "trials": whole(1),
-            "noise_seed": whole(0),
+            "noise_seed": whole(0, MOST_BITS),
             "support_weight": AT_LEAST_0,
             "dropout": SHARE,
             "temperature": ABOVE_0,

@@ -10,6 +10,7 @@ from evenreel.losses.calibration import CycleForm
 from evenreel.settings_checks import (
     ABOVE_0,
     AT_LEAST_0,
+    MOST_SIZE,
     TRUE_OR_FALSE,
     Allowed,
     check_settings,
@@ -112,7 +113,7 @@ class TcdSettings:
         allowed = {
             **dict.fromkeys((*switches, "co_residual", "residual", "normalise_index"), TRUE_OR_FALSE),
             **dict.fromkeys(("tau", "cycle_tau", "temperature"), ABOVE_0),
-            **dict.fromkeys(("heads", "max_frames"), whole(1)),
+            **dict.fromkeys(("heads", "max_frames"), whole(1, MOST_SIZE)),
             "modalities": one_of("both", "video", "ocr"),
             "fusion": one_of("clues", "video_clue", "cross_attention", "concat", "product", "addition"),
             "intra": one_of("self_attention", "keys", "none"),

@@ -19,7 +19,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import Rows
-from evenreel.settings_checks import ABOVE_0, SHARE, check_heads, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.similarity.pooling import masked_mean
 
 
@@ -43,9 +43,9 @@ class TemporalSettings:
 
     def __post_init__(self) -> None:
         allowed = {
-            "layers": whole(1),
-            "heads": whole(1),
-            "max_frames": whole(1),
+            "layers": whole(1, MOST_LAYERS),
+            "heads": whole(1, MOST_SIZE),
+            "max_frames": whole(1, MOST_SIZE),
             "dropout": SHARE,
             "temperature": ABOVE_0,
         }

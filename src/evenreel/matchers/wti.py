@@ -18,7 +18,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.settings_checks import ABOVE_0, SHARE, check_settings, one_of, whole
+from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.similarity.interaction import Tokens, token_interaction
 from evenreel.similarity.pooling import masked_softmax
 
@@ -48,10 +48,10 @@ class WtiSettings:
     def __post_init__(self) -> None:
         allowed = {
             "kind": one_of("ti", "wti"),
-            "weight_layers": whole(1),
-            "temporal_layers": whole(0),
-            "heads": whole(1),
-            "max_frames": whole(1),
+            "weight_layers": whole(1, MOST_LAYERS),
+            "temporal_layers": whole(0, MOST_LAYERS),
+            "heads": whole(1, MOST_SIZE),
+            "max_frames": whole(1, MOST_SIZE),
             "dropout": SHARE,
             "temperature": ABOVE_0,
         }

@@ -19,7 +19,7 @@ from evenreel.matchers.contrastive import contrastive, logit_scale_at
 from evenreel.matchers.lengths import cut
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.settings_checks import ABOVE_0, SHARE, check_settings, whole
+from evenreel.settings_checks import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.similarity.attention import attend
 from evenreel.similarity.chunks import Side, in_chunks
 from evenreel.similarity.interaction import token_products
@@ -51,11 +51,11 @@ class XClipSettings:
 
     def __post_init__(self) -> None:
         allowed = {
-            "max_words": whole(1),
-            "max_frames": whole(1),
+            "max_words": whole(1, MOST_SIZE),
+            "max_frames": whole(1, MOST_SIZE),
             "attention_temperature": ABOVE_0,
-            "temporal_layers": whole(0),
-            "heads": whole(1),
+            "temporal_layers": whole(0, MOST_LAYERS),
+            "heads": whole(1, MOST_SIZE),
             "dropout": SHARE,
             "temperature": ABOVE_0,
         }

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import usable_cores
 from evenreel.corpus import save_corpus, save_texts
 from evenreel.corpus.on_screen import make_texts
+from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
 from evenreel.media.encode import clip_bytes
@@ -125,7 +126,7 @@ def _check_page(page: Path, content: dict[str, Any]) -> None:
     """Clips go together where the plan, the vocabulary and the renderer are the same; the page's words may differ."""
     found: Any = None
     with suppress(ValueError):
-        found = json.loads(page.read_bytes())
+        found = parse_json(page.read_bytes())
     if not isinstance(found, dict) or any(found.get(key) != content[key] for key in ("renderer", "digest")):
         raise CorpusError(
             f"{page.parent} holds a planted corpus of another bias, strength, seed, size, edit or version; "

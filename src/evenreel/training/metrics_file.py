@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
+from evenreel.documents import whole_number
 from evenreel.files import sync_file, write_durably
 from evenreel.training.run_folder import writing
 
@@ -64,4 +65,4 @@ class MetricsFile:
             return []
         lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
         whole = csv.reader(line for line in lines if line.endswith("\n"))
-        return [row for row in whole if len(row) == len(COLUMNS) and row[0].isdigit()]
+        return [row for row in whole if len(row) == len(COLUMNS) and whole_number(row[0]) is not None]

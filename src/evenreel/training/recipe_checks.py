@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.media import parse_rule
 
@@ -13,8 +14,15 @@ if TYPE_CHECKING:
     from evenreel.training.recipe import Backbone, Members, Recipe, Trim
 
 
+MOST = 10**9
+"""Of epochs, steps and the like: beyond every training, and within every counter."""
+MOST_LETTERS = 200
+"""Of a recipe's name."""
+
+
 def wrong_settings(recipe: Recipe) -> Iterator[str]:
     """A sentence for each setting that is out of range or contradicts another one."""
+    yield from _wrong_name(recipe.name)
     yield from _out_of_range(recipe)
     yield from _wrong_loop(recipe)
     if recipe.backbone is not None:
@@ -28,6 +36,17 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 def selects(recipe: Recipe) -> bool:
     """Whether something is kept for the model to be selected on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
+
+
+def _wrong_name(name: str) -> Iterator[str]:
+    """A name becomes a folder below `runs`, so it must not lead out of there, on no system."""
+    parts = name.split("/")
+    plain = all(part.strip(". ") and part.isprintable() and not set(part) & set('\\:*?"<>|') for part in parts)
+    if not plain or len(name) > MOST_LETTERS:
+        yield (
+            f"name is {brief(name)}; it becomes the folder of the run, so it must be words with / between them, of at "
+            f"most {MOST_LETTERS} letters, such as msvd/bima; a folder elsewhere goes into 'out'."
+        )
 
 
 def _wrong_loop(recipe: Recipe) -> Iterator[str]:
@@ -152,7 +171,7 @@ def _wrong_heads(members: Members) -> Iterator[str]:
 
 
 def _out_of_range(recipe: Recipe) -> Iterator[str]:
-    low, high = 0.0, float("inf")
+    low, high = 0.0, MOST
     limits: dict[str, tuple[float | None, float, float]] = {
         "data.held_out": (recipe.data.held_out, low, 0.9),
         "data.generated_share": (recipe.data.generated_share, low, 1.0),
@@ -164,7 +183,7 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "optimiser.eps": (recipe.optimiser.eps, 1e-15, 1.0),
         "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
         "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
-        "loop.batch_size": (recipe.loop.batch_size, 2, high),
+        "loop.batch_size": (recipe.loop.batch_size, 2, 2**20),
         "loop.epochs": (recipe.loop.epochs, 1, high),
         "loop.steps": (recipe.loop.steps, 1, high),
         "loop.accumulate": (recipe.loop.accumulate, 1, high),
@@ -178,14 +197,13 @@ def _out_of_range(recipe: Recipe) -> Iterator[str]:
         "selection.start_share": (recipe.selection.start_share, low, 1.0),
         "records.every_steps": (recipe.records.every_steps, 1, high),
         "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
-        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, high),
+        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, 2**16),
         "trim.margin": (recipe.trim.margin if recipe.trim else None, low, 1e9),
         "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
         "members.count": (recipe.members.count if recipe.members else None, 2, 1024),
-        "members.only": (recipe.members.only if recipe.members else None, 1, high),
-        "members.at_once": (recipe.members.at_once if recipe.members else None, 1, high),
+        "members.only": (recipe.members.only if recipe.members else None, 1, 1024),
+        "members.at_once": (recipe.members.at_once if recipe.members else None, 1, 1024),
     }
     for place, (value, least, most) in limits.items():
         if value is not None and not least <= value <= most:  # so that NaN is refused too
-            room = f"{least:g} to {most:g}" if most < high else f"{least:g} or more"
-            yield f"{place} is {value}; it must be {room}."
+            yield f"{place} is {value}; it must be {least:,.10g} to {most:,.10g}."

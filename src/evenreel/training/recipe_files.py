@@ -12,12 +12,14 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from evenreel.debias import source, trimming
 from evenreel.debias.source import SourceDebias
+from evenreel.documents import brief, parse_yaml
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
 from evenreel.training.recipe import MatcherChoice, Recipe, RecipeError, Trim
 
 Settings = TypeVar("Settings")
 
+LARGEST = 2**63
 _PRESET = "preset"
 _PRESETS: Mapping[type, Mapping[str, Any]] = {SourceDebias: source.PRESETS, Trim: trimming.PRESETS}
 """Settings that a table may start from: `preset: NAME`, and beside it what differs."""
@@ -152,13 +154,13 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
         RecipeError: a key is unknown or missing, or a value of the wrong type.
     """
     if not isinstance(given, Mapping):
-        raise RecipeError(f"{place or 'A recipe'} is {given!r}; it must be a table of settings.")
+        raise RecipeError(f"{place or 'A recipe'} is {brief(given)}; it must be a table of settings.")
     if _PRESET in given and kind in _PRESETS:
         given = _from_preset(_PRESETS[kind], given, place)
     hints = get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # it is a dataclass
     if strangers := [str(key) for key in given if key not in known]:
-        raise RecipeError(f"There is no setting {_at(place, strangers[0])}; there are {', '.join(known)}.")
+        raise RecipeError(f"There is no setting {_at(place, strangers[0])[:80]}; there are {', '.join(known)}.")
     needed = [name for name, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
     if missing := [name for name in needed if name not in given]:
         raise RecipeError(f"The setting {_at(place, missing[0])} is missing.")
@@ -183,6 +185,8 @@ def _value(hint: Any, given: object, place: str) -> Any:
     if inner and given is not None:
         return read_settings(inner[0], given, place)  # type: ignore[arg-type]  # a class, not one of its objects
     kinds = _alternatives(hint)
+    if isinstance(given, int) and abs(given) >= LARGEST:
+        raise RecipeError(f"{place} is {brief(given)}; whole numbers in recipes are below 2^63.")
     if (isinstance(given, bool) and bool not in kinds) or (
         given is None and type(None) not in kinds and hint is not Any
     ):
@@ -211,7 +215,7 @@ def _parser(hint: Any) -> Any:
 
 
 def _wrong_type(hint: Any, given: object, place: str) -> str:
-    return f"{place} is {given!r}; it must be {' or '.join(_words(hint))}."
+    return f"{place} is {brief(given)}; it must be {' or '.join(_words(hint))}."
 
 
 def _words(hint: Any) -> Iterator[str]:
@@ -247,7 +251,7 @@ def _at(place: str, key: object) -> str:
 
 def _read(path: Path, what: str) -> dict[str, Any]:
     try:
-        values = _yaml(path.read_text(encoding="utf-8"))
+        values = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"The {what} {path} cannot be read ({error}).") from error
     except ValueError as error:
@@ -257,21 +261,12 @@ def _read(path: Path, what: str) -> dict[str, Any]:
     return values
 
 
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
 def _change(values: dict[str, Any], change: str) -> None:
     """Put one `place=value` into the settings; tables on the way are made where there are none."""
     place, equals, text = change.partition("=")
     keys = place.strip().split(".")
     if not equals or not all(keys):
-        raise RecipeError(f"--set takes PLACE=VALUE, for example loop.batch_size=64, not {change!r}.")
+        raise RecipeError(f"--set takes PLACE=VALUE, for example loop.batch_size=64, not {brief(change)}.")
     table = values
     for key in keys[:-1]:
         inner = table.get(key)
@@ -279,9 +274,9 @@ def _change(values: dict[str, Any], change: str) -> None:
     if keys[-1] == _PRESET:
         table.clear()  # the settings of the file, such as that of a run, would hide all that the preset says
     try:
-        table[keys[-1]] = _yaml(text)
+        table[keys[-1]] = parse_yaml(text)
     except ValueError as error:
-        raise RecipeError(f"The value of --set {change!r} is not YAML ({error}).") from error
+        raise RecipeError(f"The value of --set {brief(change)} is not YAML ({error}).") from error
 
 
 def _begins_anew(change: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
+from evenreel.documents import parse_json
 from evenreel.errors import CorpusError, EvenreelError, UsageError
 from evenreel.features.lock import HOLDER, LOCK, writer_lock
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
@@ -211,7 +212,7 @@ def _short(fact: str | int | None) -> str:
 
 def _read_facts(place: Path) -> Facts:
     try:
-        facts: Facts = json.loads(place.read_text(encoding="utf-8"))
+        facts: Facts = parse_json(place.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunFolderError(
             f"{place} cannot be read ({error}), so nobody knows what data the run had; begin in another folder."

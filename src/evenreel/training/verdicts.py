@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from filelock import FileLock
 
+from evenreel.documents import parse_json
 from evenreel.features.progress import TRANSIENT
 from evenreel.files import make_folder, sync_file, write_durably
 
@@ -108,7 +109,7 @@ def _line(key: str, verdict: Verdict) -> bytes:
 def _readable(content: bytes) -> Iterator[tuple[str, Verdict]]:
     for line in content.split(b"\n"):
         try:
-            key, frames, reason, sentence = json.loads(line)
+            key, frames, reason, sentence = parse_json(line)
             verdict = Verdict(int(frames), reason, sentence)
         except (ValueError, TypeError):
             continue

@@ -1,0 +1,128 @@
+"""JSON and YAML from outside: read within limits of size and depth, or refused in a sentence.
+
+Whatever is wrong is a `ValueError` whose text goes into the sentence of the caller: the parsers themselves raise
+`RecursionError` for what is nested too deeply, and a YAML file of a kilobyte whose aliases repeat each other stands for
+more values than any memory holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from yaml.events import Event
+
+MAX_DEPTH = 100
+"""Lists and tables within each other, of a document of settings."""
+MAX_YAML_CHARACTERS = 2**18
+MAX_YAML_VALUES = 100_000
+"""Of a YAML document when every alias is written out."""
+MAX_DIGITS = 18
+"""Of a whole number from outside; every 64-bit integer holds it."""
+
+WRITTEN_BITS = 14_000
+"""Of a whole number; Python refuses to write out one of more than 4,300 digits."""
+
+_WHOLE = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Read a JSON document of settings.
+
+    Raises:
+        ValueError: it is not JSON, is nested deeper than `MAX_DEPTH`, or has a number of thousands of digits.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise _too_deep() from error
+    _check_depth(value)
+    return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Read a YAML document of settings; only plain values, no objects.
+
+    Raises:
+        ValueError: it is not YAML, is long, is nested deeper than `MAX_DEPTH`, stands for more than `MAX_YAML_VALUES`
+            values, or has a number of thousands of digits.
+    """
+    import yaml
+
+    if len(text) > MAX_YAML_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters, at most {MAX_YAML_CHARACTERS:,} are read")
+    try:
+        _check_events(yaml.parse(text, Loader=yaml.SafeLoader))
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of 0 or more in plain digits; None for anything else, one of more than `MAX_DIGITS` too.
+
+    Example:
+        >>> [whole_number(text) for text in ("12", "0012", "-1", "²", "1_000", "9" * 19)]
+        [12, 12, None, None, None, None]
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def brief(value: object, most: int = 80) -> str:
+    """A value as Python writes it, cut to what a sentence can hold.
+
+    Example:
+        >>> brief("short"), brief(10**400, 12)
+        ("'short'", '100000000000...')
+    """
+    if isinstance(value, int) and value.bit_length() > WRITTEN_BITS:
+        return f"a number of {value.bit_length() * 0.30103:,.0f} digits"
+    told = repr(value)
+    return told if len(told) <= most else f"{told[:most]}..."
+
+
+def _check_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level := [inner for inner in level if isinstance(inner, (dict, list))]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+
+
+def _check_events(events: Iterator[Event]) -> None:
+    """Count what a document stands for before any of it is made."""
+    import yaml
+
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = [(None, 0)]  # its anchor, and the values in it until now
+    for event in events:
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            open_nodes.append((event.anchor, 1))
+            if len(open_nodes) > MAX_DEPTH + 1:
+                raise _too_deep()
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            size = sizes.get(event.anchor, MAX_YAML_VALUES)  # one that is still open holds itself
+        elif isinstance(event, yaml.ScalarEvent):
+            size = 1
+            if event.anchor is not None:
+                sizes[event.anchor] = size
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            anchor, size = open_nodes.pop()
+            if anchor is not None:
+                sizes[anchor] = size
+        else:
+            continue
+        anchor, before = open_nodes.pop()
+        if before + size > MAX_YAML_VALUES:
+            raise ValueError(f"it stands for more than {MAX_YAML_VALUES:,} values; do its aliases repeat each other?")
+        open_nodes.append((anchor, before + size))
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested too deeply, more than {MAX_DEPTH} lists or tables within each other")
