@@ -17,8 +17,8 @@ import evenreel
 PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "types", "config", "files", "documents", "array_files"},
-    {"arguments", "settings_checks", "wording"},
+    {"errors", "types", "config", "files", "documents"},
+    {"arguments", "array_files", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},
     {"losses", "similarity"},

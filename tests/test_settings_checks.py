@@ -100,7 +100,7 @@ def test_out_of_range(name: str, setting: str, value: Any) -> None:
 def test_what_it_must_be() -> None:
     settings = MATCHERS["t_mass"].settings
     for given, words in (
-        ({"trials": 0}, "is 0; it must be a whole number, at least 1."),
+        ({"trials": 0}, "is 0; it must be a whole number, at least 1 and at most"),
         ({"radius": math.nan}, "is nan; it must be a number above 0."),
         ({"support_weight": -1}, "is -1; it must be a number of at least 0."),
         ({"dropout": 1.0}, "is 1.0; it must be a number of at least 0 and below 1."),

@@ -43,8 +43,9 @@ def whole(least: int, most: int = MOST) -> Allowed:
     >>> whole(1).holds(2), whole(1).holds(0), whole(1).holds(2.0), whole(1).holds(10**400)
     (True, False, False, False)
     """
+    room = "below 2^63" if most == MOST_BITS else f"at most {most:,}"
     return Allowed(
-        f"a whole number, at least {least} and at most {most:,}",
+        f"a whole number, at least {least} and {room}",
         lambda value: isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most,
     )
 

@@ -76,7 +76,7 @@ def test_the_target_stage_is_set_like_anything_else(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("causal_fit: {steps: 0}\n")
     assert load_settings(tmp_path / "own.yaml").causal_fit == FitSettings(steps=0)
     for change, sentence in (
-        ("causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0."),
+        ("causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0 and "),
         ("causal_fit.lr=0", "The setting lr of causal_fit is 0.0; it must be a number above 0."),
         ("causal_fit.rate=1", "There is no setting causal_fit.rate; there are steps, lr, batch_size, seed."),
     ):
@@ -92,7 +92,7 @@ def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
     assert found == PrepareSettings(CausalSettings(eta=5), FitSettings(steps=30, lr=0.1), FlowSettings(steps=4), seed=3)
     for change, sentence in (
         ("causal_fit.steps=many", "causal_fit.steps is 'many'; it must be a whole number."),
-        ("seed=-1", "The setting seed of preparation is -1; it must be a whole number, at least 0."),
+        ("seed=-1", "The setting seed of preparation is -1; it must be a whole number, at least 0 and "),
         ("fit.steps=3", "There is no setting fit; there are causal, causal_fit, flow, seed."),
         ("causal_fit.steps", "--set takes PLACE=VALUE"),
     ):

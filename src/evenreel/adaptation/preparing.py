@@ -23,7 +23,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
-from evenreel.settings_checks import check_settings, whole
+from evenreel.settings_checks import MOST_BITS, check_settings, whole
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.pairs import Pairs
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
@@ -93,7 +93,7 @@ class PrepareSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings("preparation", self, {"seed": whole(0)})
+        check_settings("preparation", self, {"seed": whole(0, MOST_BITS)})
 
 
 @contextlib.contextmanager

@@ -96,7 +96,7 @@ class FitSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        ranges = {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0)}
+        ranges = {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0, MOST_BITS)}
         check_settings("causal_fit", self, ranges)
 
 
