@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.corpus import corpus_app
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import MOST, JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def find_classes(
     synonyms: Annotated[
         Path | None, typer.Option(help="Groups of your own, lines such as 'noun: sofa, couch', besides those inside.")
     ] = None,
-    min_captions: Annotated[int, typer.Option(min=1, help="Drop a class that fewer captions have.")] = 1,
+    min_captions: Annotated[int, typer.Option(min=1, max=MOST, help="Drop a class that fewer captions have.")] = 1,
     share: Annotated[float, typer.Option(help="A clip has the classes of this share of its captions.")] = 0.25,
     replace: Annotated[bool, typer.Option("--replace", help="Replace classes that are there.")] = False,
     as_json: JsonOption = False,

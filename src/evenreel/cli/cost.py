@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GALLERY = 10_000
 """Clips of the gallery whose size is told."""
+MOST_BATCH, MOST_FRAMES, MOST_WORDS, MOST_DIMENSION = 1_000_000, 3_600, 1_024, 8_192
+"""Of what is counted on: no features that videos were read for have more."""
 
 
 def cost(
@@ -30,16 +32,23 @@ def cost(
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Captions, and clips, that are counted on.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, max=MOST_BATCH, help="Captions, and clips, that are counted on.")] = 64,
     frames: Annotated[
-        int | None, typer.Option(min=1, help="Frames of each clip. \\[default: those of the backbone's rule, or 20]")
+        int | None,
+        typer.Option(
+            min=1, max=MOST_FRAMES, help="Frames of each clip. \\[default: those of the backbone's rule, or 20]"
+        ),
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="Words of each caption.")] = 30,
+    words: Annotated[int, typer.Option(min=1, max=MOST_WORDS, help="Words of each caption.")] = 30,
     windows: Annotated[
-        int, typer.Option(min=1, help="Windows of on-screen text of each clip, for matchers that read them.")
+        int,
+        typer.Option(
+            min=1, max=MOST_FRAMES, help="Windows of on-screen text of each clip, for matchers that read them."
+        ),
     ] = 12,
     dimension: Annotated[
-        int | None, typer.Option(min=1, help="D of the features. \\[default: that of the recipe's features]")
+        int | None,
+        typer.Option(min=1, max=MOST_DIMENSION, help="D of the features. \\[default: that of the recipe's features]"),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Train a few steps, of each member too, and see how long an epoch takes.")

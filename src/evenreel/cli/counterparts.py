@@ -13,6 +13,8 @@ from evenreel.cli.corpus import CORPUS_FILES, corpus_app
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
+    MOST,
+    MOST_SEED,
     TIMEOUT_S,
     DamageOption,
     JsonOption,
@@ -80,7 +82,8 @@ def prompts(
     ] = "text",
     split: Annotated[str | None, typer.Option(help="Of this split alone.")] = None,
     captions: Annotated[
-        int | None, typer.Option(min=1, help="At most so many captions of a clip in its prompt. \\[default: all]")
+        int | None,
+        typer.Option(min=1, max=MOST, help="At most so many captions of a clip in its prompt. \\[default: all]"),
     ] = None,
     videos: VideosOption = None,
     workers: ReadersOption = 0,
@@ -120,7 +123,7 @@ def mix(
     group: Annotated[
         str | None, typer.Option(help="Generator and setting, such as 'sora text'; needed where there are several.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the choice; shares of one seed are nested.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the choice; shares of one seed are nested.")] = 0,
     paired_only: Annotated[
         bool, typer.Option("--paired-only", help="Leave out real clips that have no mirror of the group.")
     ] = False,

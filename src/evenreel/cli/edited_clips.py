@@ -16,6 +16,7 @@ from evenreel.cli.corpus import corpus_app
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
+    MOST_SEED,
     TIMEOUT_S,
     DamageOption,
     DeviceOption,
@@ -65,11 +66,13 @@ def edit_corpus(
     place: Annotated[list[str] | None, typer.Option(help=PLACE_HELP)] = None,
     control: Annotated[bool, typer.Option("--control", help=CONTROL_HELP)] = False,
     share: Annotated[float, typer.Option(help=SHARE_HELP)] = 0.5,
-    fps: Annotated[float, typer.Option(help="Most frames a second of the new clips.")] = 4.0,
+    fps: Annotated[float, typer.Option(min=0.001, max=1_000.0, help="Most frames a second of the new clips.")] = 4.0,
     split: Annotated[str | None, typer.Option(help="Only this part of the corpus, such as test.")] = None,
     model: Annotated[str, typer.Option(help=MODEL_HELP)] = DEFAULT_MODEL,
     tagger: Annotated[str, typer.Option(help="auto, pattern or spacy: finds what captions name.")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Of where the control paints; of whose words go where.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Of where the control paints; of whose words go where.")
+    ] = 0,
     videos: VideosOption = None,
     device: DeviceOption = "auto",
     timeout: TimeoutOption = TIMEOUT_S,

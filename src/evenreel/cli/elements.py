@@ -11,7 +11,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.element_sources import TRAIN, Sources, groups, mined, phrase_encoder, read_captions
 from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.library_elements import check_forget, check_library_alone, tell_library
-from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.errors import FeaturesError, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def elements(
         str | None, typer.Option(help="How the features' frames were sampled.  \\[default: the last run's]")
     ] = None,
     model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
-    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP)] = None,
+    top: Annotated[int | None, typer.Option(min=1, max=MOST, help=TOP_HELP)] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
     replaces: Annotated[bool, typer.Option("--replace", help="Replace another dictionary that lies in --out.")] = False,
     device: DeviceOption = "auto",
@@ -62,10 +62,12 @@ def elements(
     text: Annotated[Path | None, typer.Option(help=TEXT_HELP, rich_help_panel=MINED)] = None,
     tagger: Annotated[str, typer.Option(help="auto, pattern or spacy.", rich_help_panel=MINED)] = "auto",
     min_captions: Annotated[
-        int, typer.Option(min=1, help="Leave out phrases that fewer captions name.", rich_help_panel=MINED)
+        int, typer.Option(min=1, max=MOST, help="Leave out phrases that fewer captions name.", rich_help_panel=MINED)
     ] = 5,
-    max_entities: Annotated[int, typer.Option(min=1, help="Most entities.", rich_help_panel=MINED)] = 2000,
-    max_activities: Annotated[int, typer.Option(min=1, help="Most activities.", rich_help_panel=MINED)] = 1000,
+    max_entities: Annotated[int, typer.Option(min=1, max=MOST, help="Most entities.", rich_help_panel=MINED)] = 2000,
+    max_activities: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Most activities.", rich_help_panel=MINED)
+    ] = 1000,
     modifiers: Annotated[str, typer.Option(help=FORMS_HELP, rich_help_panel=MINED)] = "all",
     objects: Annotated[str, typer.Option(help=OBJECTS_HELP, rich_help_panel=MINED)] = "all",
     synonyms: Annotated[Path | None, typer.Option(help=GROUPS_HELP, rich_help_panel=MINED)] = None,

@@ -12,6 +12,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
+    MOST,
     TIMEOUT_S,
     DamageOption,
     DeviceOption,
@@ -44,13 +45,15 @@ def features(
     model: Annotated[str, typer.Option(help="CLIP or SigLIP: a hub id, a folder, or 'builtin'.")] = DEFAULT_MODEL,
     frames: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Frames of each clip, the middles of equal parts. \\[default: {DEFAULT_FRAMES}]"),
+        typer.Option(
+            min=1, max=MOST, help=f"Frames of each clip, the middles of equal parts. \\[default: {DEFAULT_FRAMES}]"
+        ),
     ] = None,
     rule: Annotated[
         str | None, typer.Option(help="Instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.")
     ] = None,
     windows: Annotated[
-        int, typer.Option(min=1, help="Equal parts of each clip whose on-screen text becomes one feature.")
+        int, typer.Option(min=1, max=3_600, help="Equal parts of each clip whose on-screen text becomes one feature.")
     ] = DEFAULT_WINDOWS,
     words: Annotated[
         Words, typer.Option(help="On-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.")

@@ -9,6 +9,11 @@ import typer
 
 from evenreel.config import MediaLimits
 
+MOST = 1_000_000
+"""Of phrases, steps and the like that a command makes or counts."""
+MOST_SEED = 2**63 - 1
+MOST_PROCESSES = 1_024
+
 LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),
@@ -26,12 +31,12 @@ ClusterOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
 PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
-ReadersOption = Annotated[int, typer.Option(min=0, help="Reader processes; 0: one a core.")]
+ReadersOption = Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Reader processes; 0: one a core.")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was set aside.")]
 TimeoutOption = Annotated[
-    float, typer.Option(min=0.1, help="Seconds without progress after which a video is set aside.")
+    float, typer.Option(min=0.1, max=604_800.0, help="Seconds without progress after which a video is set aside.")
 ]
-MemoryOption = Annotated[int, typer.Option(min=64, help="MiB that reading one video may take.")]
+MemoryOption = Annotated[int, typer.Option(min=64, max=2**24, help="MiB that reading one video may take.")]
 DamageOption = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of a video's pictures that damage may spoil.")
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import MOST_SEED, JsonOption
 from evenreel.errors import CorpusError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def perturb(
         str, typer.Option(help="auto, pattern or spacy; auto is spaCy where a model is installed.")
     ] = "auto",
     keep_unchanged: Annotated[bool, typer.Option("--keep-unchanged", help=KEEP_HELP)] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn: lenders, patterns.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of what is drawn: lenders, patterns.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Edit the captions of a corpus, style or content; ids and clips stay, so scores before and after compare.

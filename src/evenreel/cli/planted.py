@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import MOST_PROCESSES, MOST_SEED, JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def planted(
     clips: Annotated[
         int, typer.Option(help="Clips of all splits together; each split is rounded down to whole groups.")
     ] = 2_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The same seed gives the same bytes.")] = 0,
     short: Annotated[
         tuple[float, float] | None, typer.Option(help="Shortest and longest short clip of 'length', in seconds.")
     ] = None,
@@ -46,7 +46,7 @@ def planted(
         int, typer.Option(help="Signs of a clip of 'scene_text', one after the other; captions name the word on one.")
     ] = 1,
     edit: Annotated[str | None, typer.Option(help=EDIT_HELP)] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, max=MOST_PROCESSES, help="Processes; 0: one a core.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Render a corpus of videos with one known bias; a broken-off run goes on."""

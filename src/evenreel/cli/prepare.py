@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def prepare(
     validation: Annotated[str | None, typer.Option(help=VALIDATION_HELP)] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
     confounders: Annotated[str, typer.Option(help=CONFOUNDERS_HELP)] = ELEMENTS,
-    count: Annotated[int, typer.Option(min=1, help="Confounders, except those of a file.")] = 256,
-    steps: Annotated[int | None, typer.Option(min=0, help=STEPS_HELP)] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of all that is random.  \\[default: 0]")] = None,
+    count: Annotated[int, typer.Option(min=1, max=MOST, help="Confounders, except those of a file.")] = 256,
+    steps: Annotated[int | None, typer.Option(min=0, max=MOST, help=STEPS_HELP)] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MOST_SEED, help="Of all that is random.  \\[default: 0]")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help=SETTINGS_HELP)] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     device: DeviceOption = "auto",

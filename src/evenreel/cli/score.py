@@ -9,7 +9,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
-from evenreel.cli.options import DeviceOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.cli.probes import Labelled, Probe
 from evenreel.cli.score_words import WordOptions, asks_bm25, score_words
 from evenreel.cli.show_scores import Scored, check_name, check_table, show_scored
@@ -63,16 +63,18 @@ def score(
     frame_order: Annotated[str, typer.Option(help=ORDER_HELP, rich_help_panel=PROBES)] = "original",
     probe: Annotated[str, typer.Option(help=PROBE_HELP, rich_help_panel=PROBES)] = "all",
     order_stage: Annotated[str, typer.Option(help=STAGE_HELP, rich_help_panel=PROBES)] = "sampled",
-    frames: Annotated[int | None, typer.Option(min=1, help=FRAMES_HELP, rich_help_panel=PROBES)] = None,
+    frames: Annotated[int | None, typer.Option(min=1, max=MOST, help=FRAMES_HELP, rich_help_panel=PROBES)] = None,
     rule: Annotated[str | None, typer.Option(help=RULE_HELP, rich_help_panel=PROBES)] = None,
     single_frame: Annotated[
         str | None, typer.Option(help="Keep one frame: middle, first or random.", rich_help_panel=PROBES)
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=PROBES)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of what is random.", rich_help_panel=PROBES)] = 0,
     ocr_ratio: Annotated[float | None, typer.Option(min=0, max=1, help=RATIO_HELP, rich_help_panel=PROBES)] = None,
     words_unit: Annotated[str | None, typer.Option(help=UNIT_HELP, rich_help_panel=PROBES)] = None,
     char_errors: Annotated[float | None, typer.Option(min=0, max=1, help=ERRORS_HELP, rich_help_panel=PROBES)] = None,
-    words_seed: Annotated[int | None, typer.Option(min=0, help=WORDS_SEED_HELP, rich_help_panel=PROBES)] = None,
+    words_seed: Annotated[
+        int | None, typer.Option(min=0, max=MOST_SEED, help=WORDS_SEED_HELP, rich_help_panel=PROBES)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score every caption with every clip by a matcher, or by words. Exit status 3 if clips had been set aside."""

@@ -28,8 +28,10 @@ Direction = Literal["t2v", "v2t"]
 TextProtocol = Literal["caption", "video-mean"]
 VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
 
+MOST_RESAMPLES = 1_000_000
+
 RESAMPLING: dict[str, Allowed] = {
-    "resamples": whole(0),
+    "resamples": whole(0, MOST_RESAMPLES),
     "seed": whole(0, MOST_BITS),
     "confidence": BETWEEN_0_AND_1,
     "band_bytes": whole(0, MOST_BITS),

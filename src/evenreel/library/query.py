@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenreel.config import RERANK_DEPTH
+from evenreel.documents import brief
 from evenreel.errors import EncoderError, UsageError
 from evenreel.language.folding import words
 from evenreel.library.fulltext import MAX_CONTENT_WORDS, content_words
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from evenreel.library.rerank import Reranker
 
 MAX_CHARACTERS = 1_000
+MOST_CLIPS = 1_000_000
+"""Of an answer, and that a matcher scores anew."""
 
 NEVER_CUT_BYTES = 60
 """A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
@@ -37,8 +40,8 @@ class Query:
         neutral_source: without the directions of sources, see `evenreel.library.neutral`.
 
     Raises:
-        UsageError: not exactly one of text and image is given, the text is blank, k or the depth is below 1, or a
-            matcher is to re-rank what a picture finds or what is neutral to source.
+        UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
+            `MOST_CLIPS`, or a matcher is to re-rank what a picture finds or what is neutral to source.
     """
 
     text: str | None = None
@@ -52,10 +55,12 @@ class Query:
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
             raise UsageError("A query is a text or a picture; give one of the two.")
-        if self.k < 1:
-            raise UsageError(f"The number of results is {self.k}; ask for at least 1.")
-        if self.rerank_depth < 1:
-            raise UsageError(f"The number of clips to re-rank is {self.rerank_depth}; it must be 1 or more.")
+        if not 1 <= self.k <= MOST_CLIPS:
+            raise UsageError(f"The number of results is {brief(self.k)}; ask for 1 to {MOST_CLIPS:,}.")
+        if not 1 <= self.rerank_depth <= MOST_CLIPS:
+            raise UsageError(
+                f"The number of clips to re-rank is {brief(self.rerank_depth)}; it must be 1 to {MOST_CLIPS:,}."
+            )
         if self.text is not None and not readable(self.text):
             raise UsageError("The query is empty; say in a few words what is to be seen or read.")
         if self.image is not None and self.reranker is not None:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.planted.biases import BIASES, BiasName, partners
 from evenreel.planted.scenes import Scene
@@ -17,6 +18,9 @@ from evenreel.types import CAMERA
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+
+MOST_CLIPS = 100_000
+"""Units have five digits in their names."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,9 @@ def plan_corpus(
         settings: sizes, lengths and shares.
 
     Raises:
-        UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, a split would be
-            empty, or mirrors are asked for where nothing is generated or with a strength.
+        UsageError: there is no such bias, the strength is outside 0 to 1, the seed is negative, more than `MOST_CLIPS`
+            are asked for, a split would be empty, or mirrors are asked for where nothing is generated or with a
+            strength.
 
     >>> plan = plan_corpus("visual", 0.9, clips=100)
     >>> [len(plan.split(name)) for name in ("train", "val", "test")]
@@ -102,7 +107,7 @@ def plan_corpus(
     True
     """
     settings = settings or PlantSettings()
-    _check(bias, strength, seed)
+    _check(bias, strength, clips, seed)
     _check_mirrors(bias, strength, settings)
     pairs = partners(bias, seed)
     planned: list[PlantedClip] = []
@@ -114,11 +119,15 @@ def plan_corpus(
     return PlantedCorpus(bias, strength, seed, settings, pairs, tuple(planned))
 
 
-def _check(bias: str, strength: float, seed: int) -> None:
+def _check(bias: str, strength: float, clips: int, seed: int) -> None:
     if bias not in BIASES:
         raise UsageError(f"no bias is called {bias!r}; there are {', '.join(BIASES)}")
     if not 0 <= strength <= 1:
         raise UsageError(f"the strength of a bias is between 0 (nothing planted) and 1; it was {strength}")
+    if clips > MOST_CLIPS:
+        raise UsageError(
+            f"{brief(clips)} clips are asked for; a planted corpus has at most {MOST_CLIPS:,}, so ask for fewer"
+        )
     if seed < 0:
         raise UsageError(f"a seed is 0 or more; it was {seed}")
 
