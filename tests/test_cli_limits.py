@@ -93,7 +93,7 @@ def test_a_number_has_two_ends(number: Number) -> None:
     assert isfinite(least) and isfinite(most) and least < most <= 2**63 - 1
 
 
-@pytest.mark.parametrize("value", ENDLESS)
+@pytest.mark.parametrize("value", ENDLESS, ids=lambda value: value[:8])
 @pytest.mark.parametrize(
     ("command", "options"),
     [
@@ -108,7 +108,7 @@ def test_a_number_without_end_is_refused(command: str, options: tuple[str, ...],
         assert isinstance(done.exception, (SystemExit, UsageError)), (option, done.exception)
 
 
-@pytest.mark.parametrize("count", [0, -1, 10**7, 10**400])
+@pytest.mark.parametrize("count", [0, -1, 10**7, 10**400], ids=["none", "negative", "millions", "digits"])
 def test_a_search_for_more_clips_than_there_may_be_is_refused(count: int) -> None:
     with pytest.raises(UsageError, match="ask for 1 to 1,000,000"):
         Query("a tram", k=count)

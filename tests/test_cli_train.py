@@ -24,7 +24,8 @@ from evenreel.features import FeatureSettings, compute_features
 from evenreel.training import clip_check, material
 from evenreel.training.metrics_file import MetricsFile
 from evenreel.training.milestones import best_weights
-from evenreel.training.run_folder import DATA, METRICS, RunFolderError
+from evenreel.training.recipe_files import load_recipe
+from evenreel.training.run_folder import DATA, METRICS, RunFolderError, claim
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
@@ -89,6 +90,23 @@ def test_a_run_is_not_begun_twice_but_resumed(recipe_file: Path, tmp_path: Path)
     assert (resumed.exit_code, resumed.stdout) == (3, first.stdout)
 
 
+def test_a_run_that_is_not_there_is_not_resumed(recipe_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "rnu", tmp_path / "empty"):
+        refused = here("train", recipe_file, "--out", place, "--resume")
+        assert isinstance(refused.exception, UsageError)
+        assert f"There is no run in {place} to go on with" in str(refused.exception)
+        assert "without --resume" in str(refused.exception)
+    assert not (tmp_path / "rnu").exists() and not list((tmp_path / "empty").iterdir())
+
+
+def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
+    recipe_file: Path, tmp_path: Path
+) -> None:
+    claim(tmp_path / "run", load_recipe(recipe_file), resume=False)
+    assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
+
+
 def test_weights_that_are_mixed_are_told(recipe_file: Path, tmp_path: Path) -> None:
     ran = here("train", recipe_file, "--set", "selection.start_share=0.5", "--out", tmp_path / "run")
     mixed = "mixed with 50% of those that training began with"
@@ -105,7 +123,7 @@ def test_a_run_with_other_data_is_not_resumed(
     shutil.copytree(recipe_file.parent / "features", tmp_path / "features")
     places = f"data={{corpus: {tmp_path / 'corpus'}, features: {tmp_path / 'features'}}}"
     words = ("train", recipe_file, "--set", places, "--set", "loop.epochs=1", "--out", tmp_path / "run", "--resume")
-    assert here(*words).exit_code == 3
+    assert here(*words[:-1]).exit_code == 3
     texts = corpus.captions["text"].to_list()
     texts[:2] = texts[1::-1]
     other = make_corpus(corpus.clips, corpus.captions.with_columns(text=pl.Series(texts)))

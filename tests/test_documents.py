@@ -55,6 +55,14 @@ def test_a_number_of_thousands_of_digits_is_refused(parse: Any, text: str) -> No
         parse(text)
 
 
+@pytest.mark.parametrize("number", [2**64, -(2**64), 10**400], ids=["65 bits", "negative", "digits"])
+def test_a_whole_number_of_json_has_64_bits(number: int) -> None:
+    assert parse_json("[18446744073709551615, 1e300]") == [2**64 - 1, 1e300]
+    for text in (str(number), json.dumps({"a": [1, {"b": number}]})):
+        with pytest.raises(ValueError, match="64 bits are the most that is read"):
+            parse_json(text)
+
+
 def laughs(levels: int) -> str:
     lines = ["a0: &a0 [lol, lol]"]
     lines += [f"a{number}: &a{number} [*a{number - 1}, *a{number - 1}]" for number in range(1, levels)]

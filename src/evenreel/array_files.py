@@ -68,6 +68,9 @@ class ArrayArchive(Mapping[str, Array]):
         """Let go of the file."""
         self._archive.close()
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._members  # without it `Mapping` would read the array
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
 

@@ -34,13 +34,13 @@ def parse_json(text: str | bytes) -> Any:
     """Read a JSON document of settings.
 
     Raises:
-        ValueError: it is not JSON, is nested deeper than `MAX_DEPTH`, or has a number of thousands of digits.
+        ValueError: it is not JSON, is nested deeper than `MAX_DEPTH`, or has a whole number of more than 64 bits.
     """
     try:
         value = json.loads(text)
     except RecursionError as error:
         raise _too_deep() from error
-    _check_depth(value)
+    _check_values(value)
     return value
 
 
@@ -85,10 +85,14 @@ def brief(value: object, most: int = 80) -> str:
     return told if len(told) <= most else f"{told[:most]}..."
 
 
-def _check_depth(value: Any) -> None:
+def _check_values(value: Any) -> None:
     level, depth = [value], 0
-    while level := [inner for inner in level if isinstance(inner, (dict, list))]:
-        depth += 1
+    while level:
+        wide = next((one for one in level if isinstance(one, int) and abs(one) >= 2**64), None)
+        if wide is not None:
+            raise ValueError(f"it has the whole number {brief(wide)}, and 64 bits are the most that is read")
+        level = [one for one in level if isinstance(one, (dict, list))]
+        depth += bool(level)
         if depth > MAX_DEPTH:
             raise _too_deep()
         level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from evenreel.checkpoint import MatcherSpec, load_matcher
 from evenreel.checkpoint.architecture import build
@@ -101,8 +102,23 @@ def test_a_setting_that_builds_nothing(saved: Path, layers: object) -> None:
 
 
 @pytest.mark.parametrize(
+    "settings", [{"layers": 10**6}, {"layers": 900}, {"max_frames": 2**20}, {"max_frames": 10**12}, {"heads": 10**400}]
+)
+def test_a_matcher_far_larger_than_its_weights_is_refused_before_it_is_built(
+    saved: Path, settings: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = torch.zeros(1).device
+    monkeypatch.setattr(nn.Module, "load_state_dict", lambda *_: pytest.fail(f"a matcher was built on {real}"))
+    change(saved, lambda data: data["matcher"]["settings"].update(settings))
+    assert len(refusal(saved)) < 600
+
+
+@pytest.mark.parametrize(
     "edit",
     [
+        lambda data: data.update(format=10**400),
+        lambda data: data["about"]["encoder"].update(dimension=10**400),
+        lambda data: data["about"]["inputs"].update(frames=10**400),
         lambda data: data.pop("about"),
         lambda data: data.pop("weights_sha256"),
         lambda data: data.update(matcher=[]),

@@ -130,6 +130,27 @@ def test_weights_in_several_files_are_read_together(checkpoints: dict[str, Path]
         load_encoder(str(clip_copy))
 
 
+@pytest.mark.parametrize("family", ["clip", "siglip"])
+@pytest.mark.parametrize("part", ["text", "vision"])
+@pytest.mark.parametrize("layers", [3, 10**6, 10**18])
+def test_layers_that_nobody_has_weights_for_are_refused_before_they_are_built(
+    checkpoints: dict[str, Path], tmp_path: Path, family: str, part: str, layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenreel.encoders.towers._load_model", lambda *_: pytest.fail("a model was built"))
+    folder = Path(shutil.copytree(checkpoints[family], tmp_path / "copy"))
+    settings = json.loads((folder / "config.json").read_text())[f"{part}_config"]
+    edit(folder / "config.json", **{f"{part}_config": {**settings, "num_hidden_layers": layers}})
+    with pytest.raises(EncoderError, match=f"the {part} tower has {layers} layers, and the weights have 2") as refused:
+        load_encoder(str(folder))
+    assert len(str(refused.value)) < 500
+
+
+def test_a_number_of_400_digits_in_the_configuration_is_refused(clip_copy: Path) -> None:
+    edit(clip_copy / "config.json", eos_token_id=10**400)
+    with pytest.raises(EncoderError, match="64 bits are the most that is read"):
+        load_encoder(str(clip_copy))
+
+
 def test_weights_that_lack_a_tensor_are_refused_instead_of_made_up(clip_copy: Path) -> None:
     tensors = load_file(clip_copy / "model.safetensors")
     del tensors["visual_projection.weight"]

@@ -18,6 +18,7 @@ from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.scores import load_scores, save_scores
 from evenreel.types import Corpus, ScoreBlocks, Scores
+from tests.bombs import archive, claiming, endless_zeros
 
 CAPTIONS = ["c0", "c1", "c2", "c3"]
 CLIPS = ["v0", "v1", "v2"]
@@ -416,6 +417,17 @@ BAD_FILES: dict[str, tuple[str, Any, str]] = {
         "Column 'v0' of .* not full of numbers",
     ),
     "of torch": ("s.pt", lambda p: broken(p, pickle.dumps(Boom)), "may be a pickle"),
+    "zeros of gigabytes": ("s.npz", endless_zeros, r"would unpack from .* KiB to 3\.0 GiB, .* save unpacked, as numpy"),
+    "a claim of terabytes": (
+        "s.npz",
+        lambda p: archive(p, values=claiming((2**21, 2**21))),
+        r"claims 2,097,152 x 2,097,152 of float32, 16\.0 TiB, and has 0 bytes",
+    ),
+    "a claim of terabytes, npy": (
+        "s.npy",
+        lambda p: broken(p, claiming((2**21, 2**21))),
+        r"cut short: 2,097,152 x 2,097,152 numbers of float32 .* take 17,592,186,044,544 bytes, and it has 128",
+    ),
     "nothing": ("s.npz", lambda p: None, "There is no file"),
 }
 

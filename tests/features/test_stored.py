@@ -43,6 +43,7 @@ from evenreel.training.material import load_material
 from evenreel.training.recipe import RecipeError
 from evenreel.training.recipe_files import recipe_from
 from evenreel.types import Corpus
+from tests.bombs import archive, claiming, endless_zeros
 from tests.features.corpora import corpus_of
 from tests.in_process import run_here
 
@@ -315,6 +316,9 @@ def test_a_pickle_of_torch_is_refused_with_what_converts_it(tmp_path: Path, monk
         ("page.h5", "page.h5 cannot be read as HDF5"),
         ("number.npy", "has 1 rows, and no number_ids.txt"),
         ("deep.npz", r"no array that can be used: that of b has the shape \(1, 2, 3\), and \(T, D\) or"),
+        ("zeros.npz", r"would unpack from .* to 3\.0 GiB"),
+        ("claim.npz", r"claims 17,592,186,044,416 of float32, 64\.0 TiB"),
+        ("claim.npy", r"claims 17,592,186,044,416 of float32, 64\.0 TiB"),
         ("strangers.npz", "an array of none of the 4 clips of the corpus, the first of which is called 'P01_01_0'"),
     ],
 )
@@ -323,6 +327,9 @@ def test_places_that_are_none(place: str, sentence: str, corpus: Corpus, tmp_pat
     np.save(tmp_path / "bare.npy", np.ones((2, 3)))
     for name in ("page.npy", "page.npz", "page.h5"):
         (tmp_path / name).write_text("<html>not found</html>")
+    endless_zeros(tmp_path / "zeros.npz", "b")
+    archive(tmp_path / "claim.npz", b=claiming((2**44,)))
+    (tmp_path / "claim.npy").write_bytes(claiming((2**44,)))
     np.save(tmp_path / "number.npy", np.float32(3))
     np.savez(tmp_path / "deep.npz", b=np.ones((1, 2, 3)))
     np.savez(tmp_path / "strangers.npz", someone=np.ones((2, 3)))

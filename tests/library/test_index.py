@@ -718,6 +718,15 @@ def test_a_library_of_another_version_is_refused_and_untouched(videos: Path, lib
     assert (library / "catalog.sqlite").read_bytes() == before
 
 
+@pytest.mark.parametrize("version", ["²", "9" * 5_000, "2.0", ""], ids=["superscript", "digits", "point", "nothing"])
+def test_a_version_that_is_no_number_is_damage(videos: Path, library: Path, version: str) -> None:
+    index(videos, library)
+    write(library, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'")
+    with pytest.raises(LibraryError, match="its format is not what was written") as refused:
+        open_library(library)
+    assert len(str(refused.value)) < 400
+
+
 def test_a_network_file_system_is_detected(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training import RecipeError, find_recipe, load_recipe, recipe_from, recipe_text
@@ -146,6 +149,58 @@ def test_a_file_that_is_no_recipe(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(RecipeError, match="bad.yaml"):
         load_recipe(path)
+
+
+def laughs() -> str:
+    """Sixty lines that stand for 2^60 values."""
+    lines = ["a0: &a0 [1, 1]"] + [f"a{number}: &a{number} [*a{number - 1}, *a{number - 1}]" for number in range(1, 60)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("name: " + "[" * 2_000 + "]" * 2_000, "nested too deeply, more than 100"),
+        (laughs(), "stands for more than 100,000 values; do its aliases repeat each other?"),
+        ("loop: {epochs: " + "9" * 5_000 + "}", "digits"),
+        ("about: " + "x" * 10**6, "1,000,007 characters, at most 262,144 are read"),
+    ],
+    ids=["deep", "aliases", "digits", "long"],
+)
+def test_a_recipe_that_is_too_much_is_refused(tmp_path: Path, content: str, sentence: str) -> None:
+    path = tmp_path / "endless.yaml"
+    path.write_text(content)
+    with pytest.raises(RecipeError, match="endless.yaml") as raised:
+        load_recipe(path)
+    assert sentence in str(raised.value) and len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("digits", [10, 18, 19, 400, 4_200])
+@pytest.mark.parametrize("place", ["loop.epochs", "loop.seed", "loop.batch_size", "optimiser.lr", "loop.accumulate"])
+def test_a_number_of_many_digits_is_refused(recipe_file: Path, place: str, digits: int) -> None:
+    if place == "loop.seed" and digits < 19:  # every seed of 64 bits is one
+        return
+    with pytest.raises(RecipeError, match=rf"{place} is [0-9e+.]+; (it must be|whole numbers)") as raised:
+        load_recipe(recipe_file, [f"{place}={'9' * digits}"])
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x", "..", "a/../../x", "/etc/x", "a//b", "a/", ".", "C:\\x", "a\\..\\x", "a\nb", "a\0b", "x" * 201]
+)
+def test_a_name_that_leads_out_of_its_folder_is_refused(recipe_file: Path, name: str) -> None:
+    with pytest.raises(RecipeError, match="name is .*becomes the folder of the run"):
+        recipe_from({**yaml.safe_load(recipe_file.read_text()), "name": name})
+
+
+@given(st.text(alphabet="ab./\\ ~é-", max_size=12))
+def test_the_folder_of_a_run_is_below_runs(name: str) -> None:
+    try:
+        recipe = recipe_from({**SMALL, "name": name})
+    except RecipeError:
+        return
+    runs = Path("/somewhere/runs")
+    assert runs in Path(os.path.normpath(runs / recipe.name)).parents
 
 
 def test_a_recipe_that_is_nowhere(tmp_path: Path) -> None:

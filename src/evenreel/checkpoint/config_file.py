@@ -18,6 +18,7 @@ from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
+from evenreel.settings_checks import MOST_SIZE
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
@@ -118,8 +119,8 @@ def _about(data: Mapping[str, Any]) -> About:
 
 def _encoder(note: EncoderNote) -> EncoderNote:
     _text(note.id), _text(note.weights_hash)
-    if not isinstance(note.dimension, int) or note.dimension < 1:
-        raise ValueError(f"the dimension is {note.dimension!r}")
+    if not isinstance(note.dimension, int) or not 1 <= note.dimension <= MOST_SIZE:
+        raise ValueError(f"the dimension is {brief(note.dimension)}, and must be 1 to {MOST_SIZE:,}")
     if note.before is not None:
         _text(note.before)
     return note
@@ -128,10 +129,10 @@ def _encoder(note: EncoderNote) -> EncoderNote:
 def _inputs(inputs: Inputs) -> Inputs:
     for name in ("frames", "words", "windows"):
         most = getattr(inputs, name)
-        if most is not None and (not isinstance(most, int) or most < 1):
-            raise ValueError(f"the number of {name} is {most!r}")
+        if most is not None and (not isinstance(most, int) or not 1 <= most <= MOST_SIZE):
+            raise ValueError(f"the number of {name} is {brief(most)}, and must be 1 to {MOST_SIZE:,}")
     if inputs.words_from not in (None, *get_args(Words)):
-        raise ValueError(f"on-screen text is from {inputs.words_from!r}")
+        raise ValueError(f"on-screen text is from {brief(inputs.words_from)}")
     for stream in inputs.streams:
         _text(stream)
     return inputs
@@ -139,11 +140,11 @@ def _inputs(inputs: Inputs) -> Inputs:
 
 def _numbers(metric: Metric) -> None:
     for value in (metric.value, metric.low, metric.high):
-        if value is not None and not isinstance(value, (int, float)):
-            raise ValueError(f"the value {value!r} of {metric.name!r} is no number")
+        if value is not None and not isinstance(value, (int, float)):  # of JSON, so of 64 bits at most
+            raise ValueError(f"the value {brief(value)} of {brief(metric.name)} is no number")
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{brief(value)} is no text")
     return value

@@ -40,12 +40,14 @@ def train(
     from evenreel.cli.show_training import show_tower_members, show_training
     from evenreel.encoders.towers import usable_device
     from evenreel.evaluation.selection import higher_is_better
-    from evenreel.training.run_folder import CLIPS_READ, held
+    from evenreel.training.run_folder import CLIPS_READ, check_begun, held
     from evenreel.training.tower_members import has_tower_members
 
     usable_device(chosen.loop.device, "float32")
     higher_is_better(chosen)  # refuses a metric that cannot select
     folder = out or (Path(chosen.out) if chosen.out else RUNS / chosen.name)
+    if resume:
+        check_begun(folder)
     with held(folder, chosen, resume=resume), _step_bar(shown=not as_json) as watch:
         if has_tower_members(chosen):
             done = _tower_members(chosen, folder, watch)

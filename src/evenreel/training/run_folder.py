@@ -155,6 +155,19 @@ def writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def check_begun(folder: Path) -> None:
+    """Refuse to go on with a run that was never begun, such as one whose folder is misspelt.
+
+    Raises:
+        UsageError: see above.
+    """
+    if not folder.is_file() and not (folder / RECIPE).is_file():
+        raise UsageError(
+            f"There is no run in {folder} to go on with; give the folder of one with --out, or begin one there without "
+            "--resume."
+        )
+
+
 def _look(folder: Path, *, resume: bool) -> bool:
     """Whether there is a run to go on with; refuses what can neither be begun nor resumed."""
     if folder.is_file():
