@@ -77,7 +77,7 @@ def verify(library: Path) -> list[Problem]:
         except LibraryError as error:
             if not found and not catalog.is_damage(error.__cause__):
                 raise
-            found.append(Problem(catalog.CATALOG, f"SQLite cannot read it ({error.__cause__})", RUN_REPAIR))
+            found.append(Problem(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not found:  # a sound catalog holds nothing that we could not read: the error is ours
                 raise

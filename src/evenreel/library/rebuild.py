@@ -41,6 +41,7 @@ from evenreel.library.salvage import Salvaged, salvage
 from evenreel.library.schema import BOOKKEEPING, tables
 from evenreel.library.store import closing_error, open_vectors, vectors_path
 from evenreel.library.vectors import ExactVectors
+from evenreel.wording import count
 
 BROKEN = ".broken"
 """Ends the name of a shard that was put aside."""
@@ -198,7 +199,7 @@ def _enter_known(connection: sqlite3.Connection, known: Salvaged, work: _Work) -
                     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
     catalog.set_meta(connection, {key: value for key, value in known.settings.items() if key not in BOOKKEEPING})
     if known.restored:
-        work.done.append(f"restored {known.restored} rows of files and settings from their second copy")
+        work.done.append(f"restored {count(known.restored, 'row')} of files and settings from the second copy")
     if known.lost or not known.rows["files"]:
         work.done.append(f"some of what was known about files and settings is lost; {SET_AGAIN}")
 
