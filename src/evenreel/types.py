@@ -129,7 +129,8 @@ class MomentHit:
 class TextHit:
     """On-screen words that matched: the track's text, what of the query it matched, and when it is shown.
 
-    `similarity` is 1 for an exact match, less for a reading with errors.
+    `similarity` is 1 for an exact match, less for another form of a word or a reading with errors. `found` are the
+    words that were found there, folded, two of them with a space between where they stand for one of the query.
     """
 
     text: str
@@ -137,6 +138,7 @@ class TextHit:
     start_s: float
     end_s: float
     similarity: float
+    found: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

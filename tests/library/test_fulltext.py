@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import OSA
 
 from evenreel.language.folding import fold, stop_words, words
 from evenreel.library.fulltext import (
@@ -23,13 +23,8 @@ from evenreel.library.fulltext import (
     remove_about,
     remove_clip_text,
 )
-from evenreel.library.written import (
-    Written,
-    about_hits,
-    allowed_errors,
-    on_screen_hits,
-    similar_words,
-)
+from evenreel.library.spellings import ON_SIGNS, allowed_errors, spellings
+from evenreel.library.written import Written, about_hits, on_screen_hits
 
 from .fakes import Library, empty_catalog
 
@@ -109,7 +104,7 @@ def state(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
     queries = {
         "track_words": "SELECT rowid, text FROM track_words ORDER BY rowid",
-        "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
+        "vocabulary": "SELECT word, tracks, files FROM vocabulary ORDER BY word",
         "vocabulary_trigrams": "SELECT word FROM vocabulary_trigrams ORDER BY word",
         "about": "SELECT path, name, caption FROM about ORDER BY path",
     }
@@ -225,17 +220,17 @@ def test_two_characters_are_a_word_in_scripts_without_spaces(library: Library) -
 def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], word: str) -> None:
     connection = empty_catalog()
     for other in set(vocabulary):
-        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (other,))
+        connection.execute("INSERT INTO vocabulary (word, tracks) VALUES (?, 1)", (other,))
         connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(other),))
-    expected = {}
+    expected = {word: 1.0}
     for other in vocabulary:
-        errors = Levenshtein.distance(word, other)
+        errors = OSA.distance(word, other)
         similarity = 1 - errors / len(word) if errors <= (len(word) - 1) // 4 else 0.0
         if len(word) >= 4 and word in other and word != other:
-            similarity = 1 - 1 / (2 * len(word))
+            similarity = max(similarity, 1 - 1 / (2 * len(word)))
         if similarity:
             expected[other] = similarity
-    assert similar_words(connection, word) == pytest.approx(expected)
+    assert spellings(connection, word, ON_SIGNS) == pytest.approx(expected)
 
 
 # Ranking

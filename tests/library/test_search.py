@@ -121,7 +121,9 @@ def test_words_on_screen_beat_frames_that_look_somewhat_alike(library: Library) 
     assert (result.state, first.state, result.answering) == ("fits", "fits", 1)
     assert first.written == 1.0
     assert set(first.scores) == {"seen", "on_screen"}
-    assert first.on_screen == (TextHit("JAPANNETHERLANDS", ("japan", "netherlands"), 3.0, 4.0, 1.0),)
+    assert first.on_screen == (
+        TextHit("JAPANNETHERLANDS", ("japan", "netherlands"), 3.0, 4.0, 1.0, ("japannetherlands",)),
+    )
     assert first.moments[0] == MomentHit(3.5, 3.0, 4.0, 1.0)
 
 

@@ -61,6 +61,57 @@ def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
     return {part: found[name] for part, name in _DICTIONARY_NAMES.items() if name in found}
 
 
+def are_forms(one: str, other: str, *parts: Part) -> bool:
+    """Whether two words may be forms of one word, as any of some parts of speech (all without).
+
+    >>> are_forms("pools", "pool"), are_forms("swimming", "swims"), are_forms("swimming", "swims", "noun")
+    (True, True, False)
+    >>> are_forms("news", "new"), are_forms("universe", "university"), are_forms("hyundais", "hyundai")
+    (False, False, True)
+    """
+    return any(_bases(one, part) & _bases(other, part) for part in parts or _DICTIONARY_NAMES)
+
+
+def is_noun_of_doing(word: str) -> bool:
+    """Whether a word that looks like a form of a verb is a noun of its own.
+
+    >>> is_noun_of_doing("evening"), is_noun_of_doing("dancing")
+    (True, False)
+    """
+    return word.endswith("ing") and word in dictionary(word).get("noun", ())
+
+
+def irregular_forms(word: str) -> frozenset[str]:
+    """The singular or plural of a noun whose forms begin differently.
+
+    >>> sorted(irregular_forms("mice")), sorted(irregular_forms("man")), sorted(irregular_forms("dog"))
+    (['mouse'], ['men'], [])
+    """
+    return _irregular().get(word, frozenset())
+
+
+def regular_base(word: str) -> str:
+    """A word without an ending that is likely one, by rule; the dictionary is not asked.
+
+    >>> regular_base("harbors"), regular_base("glass"), regular_base("vlogging"), regular_base("ring")
+    ('harbor', 'glass', 'vlog', 'ring')
+    """
+    singular = _regular(word, "noun")
+    return singular if singular != word else _regular(word, "verb")
+
+
+def _bases(word: str, part: Part) -> frozenset[str]:
+    known = dictionary(word)
+    return frozenset(known.get(part, ()) if known else {_regular(word, part)})
+
+
+@lru_cache(maxsize=1)
+def _irregular() -> dict[str, frozenset[str]]:
+    text = resources.files(__package__).joinpath("irregular_plurals.txt").read_text(encoding="utf-8")
+    pairs = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {word: frozenset(pair) - {word} for pair in pairs for word in pair}
+
+
 @lru_cache(maxsize=1)
 def _overrides() -> dict[tuple[str, str], str]:
     text = resources.files(__package__).joinpath("lemmas.txt").read_text(encoding="utf-8")

@@ -4,9 +4,12 @@ Every function works inside the caller's transaction. The indexes are derived: `
 nothing what the incremental calls made step by step.
 
 Words are folded before they are stored and before they are looked up (case, width, accents), and stored
-joined by spaces, so that SQLite's tokenizer sees the words this module sees. A word of the vocabulary stands
-in `vocabulary_trigrams` between two spaces: then a word of n letters with k errors still shares one of its n
-trigrams with the right spelling whenever n > 3k, as one error destroys three trigrams at most.
+joined by spaces, so that SQLite's tokenizer sees the words this module sees. `vocabulary` counts on how many
+signs (`tracks`) and in how many names with their captions (`files`) each word is; words of names and captions
+with digits in them, of which a camera makes a new one for each file, are left out. A word of the vocabulary
+stands in `vocabulary_trigrams` between two spaces: then a word of n letters with k errors still shares one of
+its n trigrams with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and two
+letters that have changed places four.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
+from typing import Literal
 
 from evenreel.language import folding
 from evenreel.language.folding import words
@@ -23,6 +27,9 @@ from evenreel.library.schema import FULL_TEXT, lay_down
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
+Counted = Literal["tracks", "files"]
+"""Columns of the vocabulary."""
+
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
 
@@ -58,7 +65,7 @@ def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
         connection.execute(
             "INSERT INTO track_words (rowid, text) VALUES (?, ?)", (track_id, " ".join(dict.fromkeys(found)))
         )
-    _add_to_vocabulary(connection, counts)
+    _add_to_vocabulary(connection, "tracks", counts)
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
@@ -69,20 +76,31 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
         (clip_id,),
     ).fetchall()
     connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
-    _take_from_vocabulary(connection, Counter(word for _, text in rows for word in set(text.split())))
+    _take_from_vocabulary(connection, "tracks", Counter(word for _, text in rows for word in set(text.split())))
 
 
 def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
     """Add or replace the name and the given caption of a file; `path` as in `files.path`."""
+    remove_about(connection, path)
+    name, caption = " ".join(words(name)), " ".join(words(caption))
     connection.execute(
-        "INSERT OR REPLACE INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)",
-        (_about_row(path), path, " ".join(words(name)), " ".join(words(caption))),
+        "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (_about_row(path), path, name, caption)
     )
+    _add_to_vocabulary(connection, "files", _named(name, caption))
 
 
 def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
     """Take a file out of the index of names and captions; one that is not there is no error."""
-    connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
+    row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (_about_row(path),)).fetchone()
+    if row is not None:
+        connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
+        _take_from_vocabulary(connection, "files", _named(*row))
+
+
+def _named(name: str, caption: str) -> Counter[str]:
+    """The words of a name and a caption that the vocabulary counts, each once."""
+    found = {word for word in f"{name} {caption}".split() if not any(letter.isdigit() for letter in word)}
+    return Counter(found)
 
 
 def caption_of(metadata: Metadata) -> str:
@@ -139,23 +157,27 @@ def _about_row(path: str | bytes) -> int:
     return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
 
 
-def _add_to_vocabulary(connection: sqlite3.Connection, counts: Counter[str]) -> None:
+def _add_to_vocabulary(connection: sqlite3.Connection, column: Counted, counts: Counter[str]) -> None:
     """Count words in; a word that is new gets its trigrams."""
-    for word, tracks in counts.items():
-        known = connection.execute("UPDATE vocabulary SET tracks = tracks + ? WHERE word = ?", (tracks, word)).rowcount
+    for word, texts in counts.items():
+        known = connection.execute(
+            f"UPDATE vocabulary SET {column} = {column} + ? WHERE word = ?", (texts, word)
+        ).rowcount
         if not known:
-            connection.execute("INSERT INTO vocabulary (word, tracks) VALUES (?, ?)", (word, tracks))
+            connection.execute(f"INSERT INTO vocabulary (word, {column}) VALUES (?, ?)", (word, texts))
             connection.execute("INSERT INTO vocabulary_trigrams (word) VALUES (?)", (padded(word),))
 
 
-def _take_from_vocabulary(connection: sqlite3.Connection, counts: Counter[str]) -> None:
-    """Count words out; a word that no track has any more leaves the vocabulary."""
+def _take_from_vocabulary(connection: sqlite3.Connection, column: Counted, counts: Counter[str]) -> None:
+    """Count words out; a word that nothing has any more leaves the vocabulary."""
     connection.executemany(
-        "UPDATE vocabulary SET tracks = tracks - ? WHERE word = ?",
-        [(tracks, word) for word, tracks in counts.items()],
+        f"UPDATE vocabulary SET {column} = {column} - ? WHERE word = ?",
+        [(texts, word) for word, texts in counts.items()],
     )
     for word in counts:
-        gone = connection.execute("DELETE FROM vocabulary WHERE word = ? AND tracks <= 0", (word,)).rowcount
+        gone = connection.execute(
+            "DELETE FROM vocabulary WHERE word = ? AND tracks <= 0 AND files <= 0", (word,)
+        ).rowcount
         if gone:
             connection.execute(
                 "DELETE FROM vocabulary_trigrams WHERE rowid IN"

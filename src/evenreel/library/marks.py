@@ -1,49 +1,48 @@
-"""Where in an on-screen text the words of a query are, so that a person sees why a clip was found.
-
-The rules are those that the clip was found by (`evenreel.library.written`), applied to the text as it was read.
-"""
+"""Where in an on-screen text the words of a query are, so that a person sees why a clip was found."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from evenreel.language.folding import fold, words
-from evenreel.library.written import allowed_errors, may_be_inside, terms
+from evenreel.library.spellings import allowed_errors, terms
 
 Stretch = tuple[int, int]
 """[start, end) in code points."""
 
 
-def marks(text: str, matched: Sequence[str]) -> tuple[Stretch, ...]:
+def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:
     """The stretches of a text that words of a query stand for.
 
-    A word that is the query's, is two of its words or all of them without spaces, or is a misreading of either, is
-    marked whole; of a longer word only what the query asks for is. Where a clip was found by another reading of the
-    text there may be nothing to mark.
+    A word that was found is marked whole, unless it is longer than what the query asks for: then only that is. Where a
+    clip was found by another reading of the text there may be nothing to mark.
 
     Args:
         text: on-screen words as they were read.
         matched: what of the query they matched, folded and in the query's order, as `TextHit.matched` has them.
+        found: the words and pairs of words by which they were found, folded, as `TextHit.found` has them.
 
     Returns:
         Stretches of `text`, rising, with something between any two.
 
     Example:
-        >>> marks("JAPANNETHERLANDS 2:0", ["japan", "netherlands"])
+        >>> marks("JAPANNETHERLANDS 2:0", ["japan", "netherlands"], ["japannetherlands"])
         ((0, 16),)
-        >>> marks("Hyundri beats the old Rekordlauf", ["hyundai", "rekord"])
+        >>> marks("Hyundri beats the old Rekordlauf", ["hyundai", "rekord"], ["hyundri", "rekordlauf"])
         ((0, 7), (22, 28))
+        >>> marks("the WINTER CUP", ["wintercup"], ["winter cup"])
+        ((4, 14),)
     """
-    wanted = list(terms(matched, matched))
+    wanted, by = terms(matched, matched), set(found)
     folded, places = _folded(text)
-    found = sorted(
-        (places[start][0], places[end - 1][1])
-        for word, at in _words_at(text, folded)
-        for term in wanted
-        for start, end in _stretches(word, term, at)
-    )
-    return tuple(_joined(found))
+    there = list(_words_at(text, folded))
+    stretches = [stretch for word, at in there if word in by for stretch in _stretches(word, wanted, at)]
+    for (first, at), (second, then) in pairwise(there):
+        if f"{first} {second}" in by:
+            stretches.append((at, then + len(second)))
+    return tuple(_joined(sorted((places[start][0], places[end - 1][1]) for start, end in stretches)))
 
 
 def _words_at(text: str, folded: str) -> Iterator[tuple[str, int]]:
@@ -55,22 +54,27 @@ def _words_at(text: str, folded: str) -> Iterator[tuple[str, int]]:
         yield word, start
 
 
-def _stretches(word: str, term: str, at: int) -> Iterator[Stretch]:
-    """Where a word that begins at `at` stands for a term."""
-    if term in word and may_be_inside(term):
+def _stretches(word: str, wanted: Iterable[str], at: int) -> list[Stretch]:
+    """Where a word that begins at `at` stands for what is wanted: parts of it, or all of it where it has none.
+
+    Of JAPANNETHERLAMDS all is marked, for it is the two words together with a letter wrong, though it has one of them.
+    """
+    parts: list[Stretch] = []
+    for term in wanted:
+        if term not in word and _is_misread(word, term):
+            return [(at, at + len(word))]
         start = word.find(term)
         while start >= 0:
-            yield at + start, at + start + len(term)
+            parts.append((at + start, at + start + len(term)))
             start = word.find(term, start + len(term))
-    elif word == term or _misread(word, term):
-        yield at, at + len(word)
+    return parts or [(at, at + len(word))]
 
 
-def _misread(word: str, term: str) -> bool:
-    from rapidfuzz.distance import Levenshtein
+def _is_misread(word: str, term: str) -> bool:
+    from rapidfuzz.distance import OSA
 
     errors = allowed_errors(len(term))
-    return bool(errors and Levenshtein.distance(word, term, score_cutoff=errors) <= errors)
+    return bool(errors and OSA.distance(word, term, score_cutoff=errors) <= errors)
 
 
 def _joined(stretches: Sequence[Stretch]) -> Iterator[Stretch]:

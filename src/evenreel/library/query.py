@@ -38,6 +38,7 @@ class Query:
         reranker: a matcher that orders the first clips anew, see `evenreel.library.rerank`.
         rerank_depth: how many of them, `k` at least.
         neutral_source: without the directions of sources, see `evenreel.library.neutral`.
+        typing: whether the text is still typed, so that its last word may be the beginning of one.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
@@ -51,6 +52,7 @@ class Query:
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
+    typing: bool = False
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -70,6 +72,11 @@ class Query:
                 "A matcher's scores are not neutral to source, so it cannot re-rank a neutral search; leave one of the "
                 "two out."
             )
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last word may be the beginning of one: nothing that ends a word stands behind it."""
+        return self.typing and self.text is not None and self.text[-1:].isalnum()
 
     @property
     def enough(self) -> int:

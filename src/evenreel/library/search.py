@@ -195,8 +195,9 @@ class Searcher:
             paths = _indexed_paths(self._connection, self._read_filter(query.where))
         found: dict[str, Found] = {}
         if text is not None:
-            add_written(found, "on_screen", on_screen_hits(self._connection, text, paths))
-            add_written(found, "about", about_hits(self._connection, text, paths))
+            typing = query.unfinished
+            add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
+            add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
         trusted = text is not None and gallery.measured
         if vector is not None and self._vectors is not None:
             seen = look(gallery, self._vectors, vector, paths)

@@ -1,14 +1,6 @@
 """Clips by what is written: words on the screen, and words of file names and given captions.
 
-On-screen words come from a recogniser that misreads letters and drops spaces, so a query word is looked for
-
-- exactly: similarity 1;
-- as two neighbours or the whole query without spaces ('japan netherlands' in JAPANNETHERLANDS): 1;
-- inside a longer word, from four letters on: 1 - 1 / (2 n), as a chance hit is likelier for a short word;
-- with at most (n - 1) // 4 wrong letters: 1 - errors / n. HYUNDRI is hyundai with 1 of 7 letters wrong and is
-  accepted; HYUNG has 3 and is not. The bound keeps chance low: among the 4,784 words of the TextVR test
-  captions, a word of 4 letters has 3.8 others one letter away (so four letters must be right), of 5 letters
-  1.4, of 7 letters 0.23; a word of 9 letters has 0.36 within two. With 3 errors, 7 letters would have 23.
+`evenreel.library.spellings` says under which spellings a word of a query is found, and how alike each of them is.
 """
 
 from __future__ import annotations
@@ -17,17 +9,13 @@ import json
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from evenreel.language.folding import words
-from evenreel.library.fulltext import content_words, padded, phrase
+from evenreel.library.fulltext import phrase
+from evenreel.library.spellings import IN_NAMES, ON_SIGNS, lookups, words_of
 from evenreel.types import TextHit
 
-MIN_INSIDE = 4
-MAX_JOINED = 8
-MAX_SIMILAR_WORDS = 64
 MAX_ANCHORS = 32
 MAX_SHOWN = 5
 MAX_ABOUT = 1000
@@ -56,10 +44,13 @@ class _Track:
     confidence: float
     start_s: float
     end_s: float
-    found: dict[int, float]  # number of the query word -> similarity
+    spelt: dict[str, Mapping[int, float]]  # word or pair on it -> number of the query word -> similarity
+    found: dict[int, float]  # the best of them for each
 
 
-def on_screen_hits(connection: sqlite3.Connection, query: str, allowed: Container[str]) -> list[Written]:
+def on_screen_hits(
+    connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
+) -> list[Written]:
     """Clips with words of the query on screen, best first.
 
     A clip's score is the share of the query's weight (rare words weigh more, by BM25's inverse document
@@ -70,142 +61,88 @@ def on_screen_hits(connection: sqlite3.Connection, query: str, allowed: Containe
         connection: the catalog.
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
+        typing: whether the last word may be the beginning of one.
     """
-    asked = content_words(query)
-    weights = _weights(_track_counts(connection, asked), _count(connection, "tracks"))
+    wanted = words_of(query, typing=typing)
+    weights = _weights(_track_counts(connection, wanted.asked), _count(connection, "tracks"))
     clips: dict[str, list[_Track]] = defaultdict(list)
-    for clip_id, track in _tracks(connection, _found_tracks(connection, asked, words(query))):
+    for clip_id, track in _tracks(connection, _found_tracks(connection, lookups(connection, wanted, ON_SIGNS))):
         if clip_id in allowed:
             clips[clip_id].append(track)
-    scored = [_score_clip(clip_id, tracks, asked, weights) for clip_id, tracks in clips.items()]
+    scored = [_score_clip(clip_id, tracks, wanted.asked, weights) for clip_id, tracks in clips.items()]
     return sorted(scored, key=lambda written: (-written.score, written.clip_id))
 
 
-def about_hits(connection: sqlite3.Connection, query: str, allowed: Container[str]) -> list[Written]:
-    """Clips whose file name or given caption has words of the query, best first by BM25 (at most 1,000).
+def about_hits(
+    connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
+) -> list[Written]:
+    """Clips whose file name or given caption has words of the query, best first.
+
+    A clip's score is the share of the query's weight that its name and caption cover. At most 1,000 clips: those whose
+    names and captions have most of the words, by BM25.
 
     Args:
         connection: the catalog.
         query: free text; nothing in it is syntax.
         allowed: ids of the clips that may be returned.
+        typing: whether the last word may be the beginning of one.
     """
-    asked = content_words(query)
-    if not asked:
+    wanted = words_of(query, typing=typing)
+    if not wanted.asked:
         return []
-    counts = [_count(connection, "about WHERE about MATCH ?", phrase(word)) for word in asked]
+    counts = [_count(connection, "about WHERE about MATCH ?", phrase(word)) for word in wanted.asked]
     weights = _weights(counts, _count(connection, "about"))
+    looked_for = lookups(connection, wanted, IN_NAMES)
     rows = connection.execute(
-        "SELECT files.clip_id, about.name || ' ' || about.caption, about.rank FROM about"
+        "SELECT files.clip_id, about.name, about.caption FROM about"
         " JOIN files ON files.path = about.path WHERE about MATCH ? AND files.state = 'indexed'"
         " ORDER BY about.rank, about.path",
-        (" OR ".join(map(phrase, asked)),),
+        (" OR ".join(map(phrase, looked_for)),),
     )
     found: dict[str, Written] = {}
-    for clip_id, text, rank in rows:
+    for clip_id, name, caption in rows:
         if clip_id in allowed and clip_id not in found:
-            there = set(text.split())
-            found[clip_id] = Written(clip_id, -rank, _share(weights, [float(word in there) for word in asked]))
+            there = f" {name} \n {caption} "
+            spelt = [places for words, places in looked_for.items() if f" {words} " in there]
+            share = _share(weights, _alike(spelt, len(weights)))
+            found[clip_id] = Written(clip_id, share, share)
             if len(found) == MAX_ABOUT:
                 break
-    return list(found.values())
-
-
-def allowed_errors(letters: int) -> int:
-    """How many letters of a word may have been misread; see the top of this file."""
-    return max(0, (letters - 1) // 4)
-
-
-def may_be_inside(word: str) -> bool:
-    """Whether a folded word is also looked for inside longer ones; in scripts without spaces two characters are one."""
-    return len(word) >= MIN_INSIDE or (len(word) > 1 and word >= "\u2e80")
-
-
-def similar_words(connection: sqlite3.Connection, word: str) -> dict[str, float]:
-    """Words of the library's vocabulary that may be readings of a folded word, with their similarity.
-
-    At most 64, the most similar.
-    """
-    found = dict(_misread(connection, word))
-    found.update(_inside(connection, word))  # the better of the two where both hold
-    if connection.execute("SELECT 1 FROM vocabulary WHERE word = ?", (word,)).fetchone():
-        found[word] = 1.0
-    best = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return dict(best[:MAX_SIMILAR_WORDS])
-
-
-def _inside(connection: sqlite3.Connection, word: str) -> Iterator[tuple[str, float]]:
-    """Longer words that contain this one."""
-    if not may_be_inside(word):
-        return
-    if len(word) >= MIN_INSIDE:
-        rows = connection.execute(
-            "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ?", (phrase(word),)
-        )
-    else:  # too short for trigrams
-        rows = connection.execute("SELECT word FROM vocabulary WHERE instr(word, ?)", (word,))
-    for (longer,) in rows:
-        yield longer.strip(), 1 - 1 / (2 * len(word))
-
-
-def _misread(connection: sqlite3.Connection, word: str) -> Iterator[tuple[str, float]]:
-    """Words that differ from this one in a few letters."""
-    from rapidfuzz.distance import Levenshtein
-
-    errors = allowed_errors(len(word))
-    if not errors:
-        return
-    edged = padded(word)
-    trigrams = dict.fromkeys(edged[start : start + 3] for start in range(len(edged) - 2))
-    rows = connection.execute(
-        "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ? AND length(word) BETWEEN ? AND ?",
-        (" OR ".join(map(phrase, trigrams)), len(edged) - errors, len(edged) + errors),
-    )
-    for (other,) in rows:
-        distance = Levenshtein.distance(word, other.strip(), score_cutoff=errors)
-        if distance <= errors:
-            yield other.strip(), 1 - distance / len(word)
-
-
-def terms(asked: Sequence[str], in_order: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """What is looked up, with the numbers of the query words that it stands for.
-
-    Args:
-        asked: the words of the query that are looked for.
-        in_order: all its words, as they were written.
-    """
-    number = {word: place for place, word in enumerate(asked)}
-    runs: list[tuple[str, ...]] = []
-    runs += [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
-    if 1 < len(in_order) <= MAX_JOINED:
-        runs.append(tuple(in_order))
-    terms = {"".join(run): tuple(number[word] for word in run if word in number) for run in runs}
-    terms.update({word: (place,) for word, place in number.items()})
-    return terms
+    return sorted(found.values(), key=lambda written: -written.score)
 
 
 def _found_tracks(
-    connection: sqlite3.Connection, asked: Sequence[str], in_order: Sequence[str]
-) -> dict[int, dict[int, float]]:
-    """Track ids with the query words on them and how alike they are."""
-    found: dict[int, dict[int, float]] = defaultdict(dict)
-    for term, meant in terms(asked, in_order).items():
-        for word, similarity in similar_words(connection, term).items():
-            for (track_id,) in connection.execute(
-                "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(word),)
-            ):
-                track = found[track_id]
-                track.update({place: max(similarity, track.get(place, 0.0)) for place in meant})
+    connection: sqlite3.Connection, looked_for: Mapping[str, Mapping[int, float]]
+) -> dict[int, dict[str, Mapping[int, float]]]:
+    """Track ids with the words and pairs on them that stand for words of the query."""
+    found: dict[int, dict[str, Mapping[int, float]]] = defaultdict(dict)
+    for spelt, places in looked_for.items():
+        for (track_id,) in connection.execute(
+            "SELECT rowid FROM track_words WHERE track_words MATCH ?", (phrase(spelt),)
+        ):
+            found[track_id][spelt] = places
     return found
 
 
-def _tracks(connection: sqlite3.Connection, found: dict[int, dict[int, float]]) -> Iterator[tuple[str, _Track]]:
+def _tracks(
+    connection: sqlite3.Connection, found: dict[int, dict[str, Mapping[int, float]]]
+) -> Iterator[tuple[str, _Track]]:
     rows = connection.execute(
         "SELECT track_id, clip_id, text, confidence, start_s, end_s FROM tracks"
         " WHERE track_id IN (SELECT value FROM json_each(?)) ORDER BY clip_id, number",
         (json.dumps(list(found)),),
     )
     for track_id, clip_id, text, confidence, start_s, end_s in rows:
-        yield clip_id, _Track(text, confidence, start_s, end_s, found[track_id])
+        spelt = found[track_id]
+        places = {place for places in spelt.values() for place in places}
+        alike = {place: max(one.get(place, 0.0) for one in spelt.values()) for place in places}
+        yield clip_id, _Track(text, confidence, start_s, end_s, spelt, alike)
+
+
+def _alike(spelt: Iterable[Mapping[int, float]], asked: int) -> list[float]:
+    """How alike the best spelling of each query word is, 0 where there is none."""
+    found = list(spelt)
+    return [max((places.get(place, 0.0) for places in found), default=0.0) for place in range(asked)]
 
 
 def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weights: Sequence[float]) -> Written:
@@ -242,7 +179,9 @@ def _closeness(one: _Track, other: _Track) -> float:
 
 def _text_hit(track: _Track, asked: Sequence[str]) -> TextHit:
     matched = tuple(asked[place] for place in sorted(track.found))
-    return TextHit(track.text, matched, track.start_s, track.end_s, min(track.found.values()))
+    return TextHit(
+        track.text, matched, track.start_s, track.end_s, min(track.found.values()), tuple(sorted(track.spelt))
+    )
 
 
 def _weights(counts: Iterable[int], total: int) -> list[float]:

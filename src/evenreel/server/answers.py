@@ -192,7 +192,7 @@ def _moment(clip_id: str, moment: MomentHit) -> Moment:
 
 def _sign(hit: TextHit) -> Sign:
     text = "".join(letter if is_printable(letter) else " " for letter in hit.text)
-    return Sign(text=text, start_s=hit.start_s, end_s=hit.end_s, marks=list(marks(text, hit.matched)))
+    return Sign(text=text, start_s=hit.start_s, end_s=hit.end_s, marks=list(marks(text, hit.matched, hit.found)))
 
 
 def _library_file(file: contents.LibraryFile) -> LibraryFile:

@@ -1,0 +1,259 @@
+"""Under which spellings the words of a query are looked for in what is written, and how alike each of them is.
+
+A word of n letters of a query is found as
+
+- itself: similarity 1; two neighbours or the whole query without spaces ('japan netherlands' in JAPANNETHERLANDS), and
+  a word that is written as two ('wintercup' on WINTER CUP): 1, or 0.9 where one of the two is a single letter;
+- another form of it, plural, past and the like ('pools' on POOL): 0.97; 0.9 where a noun of doing would be a form of a
+  verb, since an evening is not even;
+- the beginning of a word while the query is still typed, from two letters on: 1 - 1 / (2 n);
+- a part of a longer word, as a chance hit is likelier for a short word: 1 - 1 / (2 n). On signs, where spaces are lost,
+  anywhere from four letters on; in names and captions at an end of the longer word from five letters on;
+- a word with at most (n - 1) // 4 wrong letters: 1 - errors / n. Two neighbours that have changed places are one error.
+  HYUNDRI is hyundai with 1 of 7 letters wrong and is accepted; HYUNG has 3 and is not. The bound keeps chance low:
+  among the 4,784 words of the TextVR test captions, a word of 4 letters has 3.8 others one letter away (so four letters
+  must be right), of 5 letters 1.4, of 7 letters 0.23; a word of 9 letters has 0.36 within two. With 3 errors, 7 letters
+  would have 23. The base form is tried, too: 'harbors' is on HARBOUR.
+
+A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
+queries: what is written in a name or a caption as it was asked for is not guessed at a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from evenreel.language.folding import words
+from evenreel.language.lemmas import are_forms, irregular_forms, is_noun_of_doing, regular_base
+from evenreel.library.fulltext import Counted, content_words, padded, phrase
+
+MAX_JOINED = 8
+MAX_SIMILAR_WORDS = 64
+LEAST_TYPED = 2
+LEAST_SPLIT = 4
+LONGEST_ENDING = 4
+"""Letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'."""
+
+FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
+LAST = "\U0010ffff"
+TRIGRAM = 3
+MAX_BEGINNING = 1_000
+"""Words with one beginning that are looked at, the most frequent ones."""
+
+
+class Source(NamedTuple):
+    """Where words are written.
+
+    Attributes:
+        counts: the vocabulary's column that counts its texts.
+        least_inside: letters from which on a word is looked for inside longer ones.
+        typed: whether people typed it: then what is written as it was asked for is not guessed at, and a part of a word
+            is one of its ends.
+    """
+
+    counts: Counted
+    least_inside: int
+    typed: bool
+
+
+ON_SIGNS = Source("tracks", 4, typed=False)
+IN_NAMES = Source("files", 5, typed=True)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a query.
+
+    Attributes:
+        asked: those that are looked for, each once.
+        in_order: all, as they were written.
+        typed: the last one, if it may be the beginning of a word.
+    """
+
+    asked: Sequence[str]
+    in_order: Sequence[str]
+    typed: str | None = None
+
+
+def words_of(query: str, *, typing: bool = False) -> Words:
+    """The words of a query; with `typing` the last one may be a beginning."""
+    asked, in_order = content_words(query), words(query)
+    last = in_order[-1] if typing and in_order else ""
+    return Words(asked, in_order, last if len(last) >= LEAST_TYPED and last in asked else None)
+
+
+def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Mapping[str, Mapping[int, float]]:
+    """What to look up for a query.
+
+    Returns:
+        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and how alike.
+    """
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+
+    def add(spelt: str, places: Sequence[int], similarity: float) -> None:
+        found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
+
+    for term, places in terms(query.asked, query.in_order).items():
+        begun = query.typed is not None and term.endswith(query.typed) and query.asked.index(query.typed) in places
+        for spelt, similarity in spellings(connection, term, source, begun=begun).items():
+            add(spelt, places, similarity)
+    for place, word in enumerate(query.asked):
+        for pair, similarity in _split(connection, word, source):
+            add(pair, (place,), similarity)
+    return found
+
+
+def terms(asked: Sequence[str], in_order: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The words of a query and its words without spaces, with the numbers of the query words that each stands for.
+
+    Args:
+        asked: the words of the query that are looked for.
+        in_order: all its words, as they were written.
+    """
+    number = {word: place for place, word in enumerate(asked)}
+    runs: list[tuple[str, ...]] = []
+    runs += [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
+    if 1 < len(in_order) <= MAX_JOINED:
+        runs.append(tuple(in_order))
+    terms = {"".join(run): tuple(number[word] for word in run if word in number) for run in runs}
+    terms.update({word: (place,) for word, place in number.items()})
+    return terms
+
+
+def spellings(connection: sqlite3.Connection, term: str, source: Source, *, begun: bool = False) -> dict[str, float]:
+    """Words of the library's vocabulary that a folded word may be written as, with their similarity.
+
+    Args:
+        connection: the catalog.
+        term: one word.
+        source: where it may be written.
+        begun: whether it may be the beginning of a word.
+
+    Returns:
+        The word itself, whether it is written anywhere or not, and at most 63 others, the most similar.
+    """
+    found: dict[str, float] = {}
+    forms = dict(_forms(connection, term, source))
+    if not source.typed or not (forms or _known(connection, [term], source)):
+        _add_better(found, _misread(connection, term, source))
+        _add_better(found, _inside(connection, term, source))
+    if begun:
+        _add_better(found, _beginning_with(connection, term, source))
+    _add_better(found, forms.items())
+    found[term] = 1.0
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ranked[:MAX_SIMILAR_WORDS])
+
+
+def allowed_errors(letters: int) -> int:
+    """How many letters of a word may be wrong; see the top of this file."""
+    return max(0, (letters - 1) // 4)
+
+
+def may_be_inside(word: str, least: int) -> bool:
+    """Whether a folded word is also looked for inside longer ones; in scripts without spaces two characters are one."""
+    return len(word) >= least or (len(word) > 1 and word >= "\u2e80")
+
+
+def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) -> None:
+    for word, similarity in others:
+        found[word] = max(similarity, found.get(word, 0.0))
+
+
+def _known(connection: sqlite3.Connection, asked: Iterable[str], source: Source) -> set[str]:
+    """Those of some words that are written in a source."""
+    rows = connection.execute(
+        f"SELECT word FROM vocabulary WHERE {source.counts} > 0 AND word IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(asked)),),
+    )
+    return {word for (word,) in rows}
+
+
+def _forms(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Written words that are other forms of this one."""
+    if not word.isalpha() or not word.isascii():  # the tables are of English
+        return
+    for other in _known(connection, irregular_forms(word), source):
+        yield other, FORM
+    for other in _with_beginning(connection, word[: max(3, len(word) - LONGEST_ENDING)], source):
+        if other != word and abs(len(other) - len(word)) <= LONGEST_ENDING and are_forms(word, other):
+            doing = is_noun_of_doing(word) or is_noun_of_doing(other)
+            yield other, DOING if doing and not are_forms(word, other, "noun") else FORM
+
+
+def _beginning_with(connection: sqlite3.Connection, beginning: str, source: Source) -> Iterator[tuple[str, float]]:
+    for word in _with_beginning(connection, beginning, source):
+        yield word, _part(beginning)
+
+
+def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Source) -> list[str]:
+    """Written words with this beginning, the most frequent first."""
+    rows = connection.execute(
+        f"SELECT word FROM vocabulary WHERE word >= ? AND word < ? AND {source.counts} > 0"
+        f" ORDER BY {source.counts} DESC, word LIMIT ?",
+        (beginning, beginning + LAST, MAX_BEGINNING),
+    )
+    return [word for (word,) in rows]
+
+
+def _inside(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Longer written words that contain this one."""
+    if not may_be_inside(word, source.least_inside):
+        return
+    if len(word) >= TRIGRAM:
+        rows = connection.execute(
+            "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ?", (phrase(word),)
+        )
+    else:  # too short for trigrams
+        rows = connection.execute("SELECT word FROM vocabulary WHERE instr(word, ?)", (word,))
+    for longer in _known(connection, [longer.strip() for (longer,) in rows], source):
+        if not source.typed or longer.startswith(word) or longer.endswith(word):
+            yield longer, _part(word)
+
+
+def _part(word: str) -> float:
+    return 1 - 1 / (2 * len(word))
+
+
+def _misread(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Written words that differ from this one, or from its base form, in a few letters."""
+    yield from _near(connection, word, source)
+    base = regular_base(word)
+    if base != word:
+        for other, similarity in _near(connection, base, source):
+            yield other, FORM * similarity
+
+
+def _near(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    from rapidfuzz.distance import OSA
+
+    errors = allowed_errors(len(word))
+    if not errors:
+        return
+    edged = padded(word)
+    trigrams = dict.fromkeys(edged[start : start + TRIGRAM] for start in range(len(edged) - TRIGRAM + 1))
+    rows = connection.execute(
+        "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ? AND length(word) BETWEEN ? AND ?",
+        (" OR ".join(map(phrase, trigrams)), len(edged) - errors, len(edged) + errors),
+    )
+    distances = {other.strip(): OSA.distance(word, other.strip(), score_cutoff=errors) for (other,) in rows}
+    near = [other for other, distance in distances.items() if distance <= errors]
+    for other in _known(connection, near, source):
+        yield other, 1 - distances[other] / len(word)
+
+
+def _split(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
+    if len(word) < LEAST_SPLIT:
+        return
+    halves = [(word[:cut], word[cut:]) for cut in range(1, len(word))]
+    known = _known(connection, [half for pair in halves for half in pair], source)
+    for first, second in halves:
+        if first in known and second in known:
+            yield f"{first} {second}", SPLIT_LETTER if 1 in {len(first), len(second)} else 1.0
