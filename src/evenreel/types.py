@@ -24,6 +24,7 @@ Metadata = dict[str, "str | int | float | bool | None"]
 """What the user says about one video: a flat row of a csv, parquet or jsonl table."""
 
 State = Literal["fits", "may_fit", "nothing"]
+Channel = Literal["seen", "on_screen", "about"]
 """Whether a clip answers a query."""
 
 
@@ -117,7 +118,11 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class MomentHit:
-    """A stretch of a clip that fits the query; `time_s` is its best frame."""
+    """A stretch of a clip that fits the query; `time_s` is its best frame, or the middle of a sign's stretch.
+
+    `score` is that of what found the clip: the best frame's similarity, a sign's, or for a clip that was found by its
+    name or caption, and then is one moment from start to end, the share of the query that is written there.
+    """
 
     time_s: float
     start_s: float

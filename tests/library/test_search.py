@@ -17,7 +17,7 @@ from evenreel.language.folding import words
 from evenreel.library.catalog import stored_path
 from evenreel.library.confidence import FITS, MAY_FIT, null_queries
 from evenreel.library.fulltext import content_words, rebuild_full_text
-from evenreel.library.moments import best_moments, high_stretches
+from evenreel.library.moments import best_moments, high_stretches, shown
 from evenreel.library.search import Query, Searcher
 from evenreel.types import Hit, MomentHit, TextHit
 
@@ -135,11 +135,50 @@ def test_frames_give_the_first_moment_where_they_are_the_better_reason(library: 
     assert (first.moments[0].start_s, first.moments[0].end_s) == (1.0, 4.0)
 
 
-def test_one_word_of_two_is_no_answer(library: Library) -> None:
-    library.add_track("c2", "GREEN")
+def test_one_word_of_two_is_no_answer_and_lifts_no_clip(library: Library) -> None:
+    by_frames = paths(finish(library).search(Query("green zxqvwp")))
+    library.add_track(f"c{by_frames[-1][3]}", "GREEN")
     result = finish(library).search(Query("green zxqvwp"))
     assert result.state == "nothing"
-    assert result.hits[0].path == "/v/2.mp4"
+    assert paths(result) == by_frames
+    assert result.hits[-1].on_screen[0].text == "GREEN"
+
+
+def test_a_common_word_of_captions_lifts_no_clip_over_frames(tmp_path: Path) -> None:
+    """A ship with a blue carpet is no blue square, though no other caption has a word of the query."""
+    library = Library(tmp_path)
+    shown = ["blue square", *(f"filler{number}" for number in range(30)), "ship sea"]
+    for number, subject in enumerate(shown):
+        library.add_clip(f"c{number}", [subject])
+        caption = "a ship with a blue carpet" if subject == "ship sea" else "a clip"
+        library.add_file(f"/{number:02}.mp4", f"c{number}", {"caption": caption})
+    searcher = finish(library)
+    result = searcher.search(Query("a blue square", k=40))
+    ship = next(hit for hit in result.hits if hit.path == "/31.mp4")
+    assert 0 < ship.written < 0.5
+    assert ship.state == "nothing"
+    order = sorted(result.hits, key=lambda hit: -hit.scores["seen"])
+    assert paths(result) == [hit.path for hit in order], "frames alone say how clips stand"
+    library.connection.execute("UPDATE meta SET value = ? WHERE key = 'null_best'", (json.dumps([9.0] * 200),))
+    assert paths(searcher.search(Query("a blue square", k=40)))[0] == "/00.mp4", "also where no frames answer"
+
+
+def test_the_more_of_a_query_is_written_the_more_its_rank_counts(library: Library) -> None:
+    """By hand: what has half of the query or less gains nothing by its rank, what has all of it gains all."""
+    for number, sign in enumerate(["CHESS", "CHESS CLUB", "CHESS CLUB ROOM", "CHESS CLUB ROOM DOOR"]):
+        library.add_track(f"c{number}", sign)
+        library.add_track(f"c{number}", "PLACE HOLDER")
+    result = finish(library).search(Query("chess club room door"))
+    by_path = {hit.path: hit for hit in result.hits}
+    seen = sorted((hit.scores["seen"] for hit in result.hits), reverse=True)
+    from_words = {
+        path: hit.score - 1 / (61 + seen.index(hit.scores["seen"])) for path, hit in by_path.items() if hit.on_screen
+    }
+    weights = {path: max(0.0, 2 * by_path[path].written - 1) for path in from_words}
+    assert [by_path[f"/v/{number}.mp4"].written for number in range(4)] == sorted(
+        hit.written for hit in by_path.values()
+    )[-4:]
+    assert from_words == pytest.approx({path: weights[path] / (64 - int(path[3])) for path in from_words})
 
 
 def test_a_given_caption_answers(library: Library) -> None:
@@ -303,7 +342,7 @@ def test_the_filter_comes_first(library: Library) -> None:
     result = finish(library).search(Query("exit dog beach", where="source = 'sora' and duration_s < 8"))
     assert sorted(paths(result)) == ["/v/0.mp4", "/v/2.mp4"]
     ranks = sorted(hit.scores["seen"] for hit in result.hits)
-    assert max(hit.score for hit in result.hits) == pytest.approx(1 / 61 + 1 / 61)
+    assert max(hit.score for hit in result.hits) == pytest.approx(1 / 61), "every sign says exit: it weighs nothing"
     assert len(ranks) == 2
 
 
@@ -471,11 +510,45 @@ def test_moments_are_disjoint_and_hold_the_best_frame(scores: list[float]) -> No
     assert all(one.end_s < other.start_s for one, other in pairwise(in_time))
 
 
-def test_at_most_three_moments_and_words_first() -> None:
+def test_at_most_three_moments_of_what_found_the_clip_first() -> None:
     seen = [MomentHit(n + 0.5, n, n + 1, 1 - n / 10) for n in range(6)]
-    sign = TextHit("EXIT", ("exit",), 0.5, 2.0, 1.0)
-    assert [hit.start_s for hit in best_moments(seen, ())] == [0, 1, 2]
-    assert [hit.start_s for hit in best_moments(seen, [sign])] == [0.5, 2, 3]
+    sign = shown(TextHit("EXIT", ("exit",), 0.5, 2.0, 1.0))
+    assert sign == MomentHit(1.25, 0.5, 2.0, 1.0)
+    assert [hit.start_s for hit in best_moments(seen)] == [0, 1, 2]
+    assert [hit.start_s for hit in best_moments([sign], seen)] == [0.5, 2, 3]
+    assert [hit.start_s for hit in best_moments([sign, sign])] == [0.5], "two signs at a time are one moment"
+    assert [hit.start_s for hit in best_moments(seen[2:4], [sign])] == [2, 3, 0.5]
+
+
+def moments(library: Library, query: str) -> list[tuple[float, float, float]]:
+    """Start, end and time of the moments of the first clip."""
+    first = finish(library).search(Query(query)).hits[0]
+    return [(moment.start_s, moment.end_s, moment.time_s) for moment in first.moments]
+
+
+def test_a_clip_that_its_signs_found_has_their_moments_alone(library: Library) -> None:
+    library.add_track("c4", "WINTER", start_s=0.0, end_s=1.0)
+    library.add_track("c4", "CUP", start_s=3.0, end_s=4.0)
+    assert sorted(moments(library, "winter cup")) == [(0.0, 1.0, 0.5), (3.0, 4.0, 3.5)]
+
+
+def test_frames_that_would_have_found_it_too_have_theirs_behind(library: Library) -> None:
+    library.add_track("c1", "DOG BEACH", start_s=4.5, end_s=5.0)
+    assert moments(library, "dog beach") == [(4.5, 5.0, 4.75), (1.0, 4.0, 1.5)]
+
+
+def test_a_clip_that_its_caption_found_is_one_moment(library: Library) -> None:
+    """A caption says nothing of when; the frame nearest to it is what is looked at first."""
+    frames = ["filler x", "filler z", "filler y"]
+    library.add_clip("talk", frames, duration_s=3.0)
+    library.add_file("/v/talk.mp4", "talk", {"caption": "Lecture on Bayesian statistics"})
+    best = max(range(3), key=lambda number: float(encode(frames[number]) @ encode("bayesian lecture")))
+    assert moments(library, "bayesian lecture") == [(0.0, 3.0, best + 0.5)]
+
+
+def test_frames_that_found_a_clip_have_their_moments_whatever_its_caption_shares(library: Library) -> None:
+    library.connection.execute("""UPDATE files SET metadata = '{"caption": "a dog"}' WHERE clip_id = 'c1'""")
+    assert moments(library, "dog beach") == [(1.0, 4.0, 1.5)]
 
 
 def test_results_are_plain_data(library: Library) -> None:

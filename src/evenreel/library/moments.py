@@ -40,15 +40,32 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[Mom
     return sorted(found, key=lambda moment: (-moment.score, moment.start_s))
 
 
-def best_moments(seen: Sequence[MomentHit], written: Sequence[TextHit]) -> tuple[MomentHit, ...]:
-    """At most three moments: where the best on-screen words are, if given, then what was seen elsewhere."""
-    chosen = [_shown(hit) for hit in written[:1]]
-    for moment in seen:
+def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
+    """At most three moments, none of which touches another's stretch: of what found the clip, then of what else did.
+
+    Args:
+        found: by the channel that found the clip, best first.
+        others: by another one that would have.
+    """
+    chosen: list[MomentHit] = []
+    for moment in (*found, *others):
         if all(moment.end_s <= other.start_s or moment.start_s >= other.end_s for other in chosen):
             chosen.append(moment)
     return tuple(chosen[:MAX_MOMENTS])
 
 
-def _shown(hit: TextHit) -> MomentHit:
+def shown(sign: TextHit) -> MomentHit:
     """The stretch in which words are on screen; its middle is the safest time to look at."""
-    return MomentHit((hit.start_s + hit.end_s) / 2, hit.start_s, hit.end_s, hit.similarity)
+    return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
+
+
+def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:
+    """A clip as a whole, as its name or its caption has it, at the frame that shows best what was asked for.
+
+    Args:
+        seen: stretches of its frames, best first; without any there is no moment to look at.
+        duration_s: of the clip.
+        score: how much of the query the name or the caption has.
+    """
+    end_s = max((moment.end_s for moment in seen), default=0.0) if duration_s is None else duration_s
+    return [MomentHit(moment.time_s, 0.0, max(end_s, moment.end_s), score) for moment in seen[:1]]

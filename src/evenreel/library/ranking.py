@@ -13,11 +13,14 @@ says how often it was on videos whose truth is known.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
-    score(clip) = sum over channels of 1 / (60 + rank of the clip in the channel),
+    score(clip) = sum over channels of weight / (60 + rank of the clip in the channel),
 
 equal scores of a channel sharing a rank (Cormack, Clarke and Büttcher, 'Reciprocal Rank Fusion outperforms Condorcet
-and individual Rank Learning Methods', SIGIR 2009, with its k = 60). So words that are exactly on screen are never
-pushed out by frames that merely look somewhat alike.
+and individual Rank Learning Methods', SIGIR 2009, with its k = 60 and all weights 1). The frames' channel, which ranks
+every clip, has weight 1. A channel of words ranks the clips it finds, and the first of them may have one word of the
+query by chance: its weight is 1 where all of the query is written, 0 where half of it or less is, and goes straight
+between. So words that are exactly on screen are never pushed out by frames that merely look somewhat alike, and 'a blue
+square' is not looked for on a blue carpet.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import numpy as np
 from evenreel.library.confidence import FITS, MAY_FIT
 from evenreel.library.gallery import Gallery, Seen
 from evenreel.library.written import Written
-from evenreel.types import State, TextHit
+from evenreel.types import Channel, State, TextHit
 
 RANK_CONSTANT = 60
 
@@ -47,6 +50,7 @@ class Found:
     Attributes:
         clip_id: which one.
         ranks: of the clip in each channel that found it.
+        weights: how much a rank in a channel of words counts, 0 to 1.
         scores: the channels' own scores.
         above_nonsense: share of nonsense queries that its frames beat; None without frames or where it was not
             measured.
@@ -58,6 +62,7 @@ class Found:
 
     clip_id: str
     ranks: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     above_nonsense: float | None = None
     written: float = 0.0
@@ -76,14 +81,30 @@ class Found:
         return None if "seen" in self.ranks and self.above_nonsense is None else "nothing"
 
     @property
-    def by_words(self) -> bool:
-        """Whether the words on screen are at least as good a reason as the frames."""
-        return bool(self.on_screen) and self.shown >= (self.above_nonsense or 0.0)
+    def found_by(self) -> Channel:
+        """The channel that is the best reason for the clip; of equal ones that which shows it best."""
+        seen = (self.above_nonsense or 0.0) if "seen" in self.ranks else -1.0
+        if self.on_screen and self.shown >= max(seen, self.written):
+            return "on_screen"
+        return "about" if "about" in self.ranks and self.written > seen else "seen"
+
+    def answers_by(self, channel: Channel) -> bool:
+        """Whether the clip would be in the answer for its frames alone, or for its signs alone."""
+        return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
 
     @property
     def fused(self) -> float:
         """The fused score."""
-        return sum(1 / (RANK_CONSTANT + rank) for rank in self.ranks.values())
+        return sum(self.weights.get(channel, 1.0) / (RANK_CONSTANT + rank) for channel, rank in self.ranks.items())
+
+
+def words_weight(coverage: float) -> float:
+    """How much a rank in a channel of words counts where this share of the query's weight is written.
+
+    >>> [words_weight(coverage) for coverage in (0.0, 0.5, 0.75, 1.0)]
+    [0.0, 0.0, 0.5, 1.0]
+    """
+    return max(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
 
 
 def add_written(found: dict[str, Found], channel: str, hits: Sequence[Written]) -> None:
@@ -94,6 +115,7 @@ def add_written(found: dict[str, Found], channel: str, hits: Sequence[Written]) 
             rank, before = place, written.score
         clip = found.setdefault(written.clip_id, Found(written.clip_id))
         clip.ranks[channel], clip.scores[channel] = rank, written.score
+        clip.weights[channel] = words_weight(written.coverage)
         clip.written = max(clip.written, written.coverage)
         if written.hits:
             clip.shown, clip.on_screen = written.coverage, written.hits
@@ -118,8 +140,8 @@ def add_seen(found: dict[str, Found], gallery: Gallery, seen: Seen, k: int, *, t
 
 
 def ordered(found: Iterable[Found], paths: Mapping[str, str]) -> list[Found]:
-    """Clips best first; equal ones go by path."""
-    return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, paths[clip.clip_id]))
+    """Clips best first; equal ones go by the share of the query that is written, then by path."""
+    return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, -clip.written, paths[clip.clip_id]))
 
 
 def best_state(found: Iterable[Found]) -> State | None:

@@ -25,7 +25,7 @@ from evenreel.library.confidence import FITS
 from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.filters import Filter
 from evenreel.library.gallery import Gallery, Opened, load_gallery, look
-from evenreel.library.moments import best_moments, high_stretches
+from evenreel.library.moments import best_moments, high_stretches, shown, whole
 from evenreel.library.query import Asked, Query, understand, unit
 from evenreel.library.ranking import Found, add_seen, add_written, best_state, ordered
 from evenreel.library.vectors import VectorIndex
@@ -268,7 +268,6 @@ class Searcher:
                 (clip.clip_id,),
             )
         }
-        seen = self._stretches(clip.clip_id, vector) if vector is not None else []
         return Hit(
             clip_id=clip.clip_id,
             path=path,
@@ -277,7 +276,7 @@ class Searcher:
             above_nonsense=clip.above_nonsense,
             written=clip.written,
             scores=clip.scores,
-            moments=best_moments(seen, clip.on_screen if clip.by_words else ()),
+            moments=self._moments(clip, duration_s, vector),
             on_screen=clip.on_screen,
             duration_s=duration_s,
             metadata=json.loads(files[path]),
@@ -286,6 +285,16 @@ class Searcher:
             parts=clip.parts,
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
+
+    def _moments(self, clip: Found, duration_s: float | None, vector: FloatArray | None) -> tuple[MomentHit, ...]:
+        """The moments of the channel that found a clip, then those of another one that would have."""
+        seen = self._stretches(clip.clip_id, vector) if vector is not None else []
+        signs = [shown(sign) for sign in clip.on_screen]
+        if clip.found_by == "about":
+            return best_moments(whole(seen, duration_s, clip.written))
+        if clip.found_by == "on_screen":
+            return best_moments(signs, seen if clip.answers_by("seen") else ())
+        return best_moments(seen, signs if clip.answers_by("on_screen") else ())
 
     def _has_tracks(self, clip_id: str) -> bool:
         """Whether anything was read on a clip."""
