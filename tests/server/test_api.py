@@ -60,6 +60,14 @@ def test_the_matched_words_are_marked(client: TestClient) -> None:
     assert sign["marks"] == [[0, 7]]
 
 
+def test_the_last_word_may_be_a_beginning_while_it_is_typed(client: TestClient) -> None:
+    typed = ask(client, "/api/search", q="har", typing="true")
+    assert {hit["state"] for hit in typed["hits"]} == {"may_fit"}
+    assert typed["hits"][0]["on_screen"][0]["marks"] == [[0, 3]]
+    complete = ask(client, "/api/search", q="har")
+    assert not any(hit["on_screen"] for hit in complete["hits"])
+
+
 def test_a_filter_holds_for_the_hits_and_for_what_they_are_compared_with(client: TestClient) -> None:
     answer = ask(client, "/api/search", q="a star", where="source = 'camera'")
     assert sorted(hit["name"] for hit in answer["hits"]) == ["heart.mp4", "star.mp4"]

@@ -364,3 +364,12 @@ def test_a_library_that_tells_too_little_of_sources_says_so(rendered_visits: Vis
     page.get_by_role("button", name="Remove the filter Neutral to source").click()
     settled(page)
     assert len(names(page)) == 4
+
+
+def test_words_are_found_while_they_are_typed_and_no_longer_on_enter(rendered_visits: Visits) -> None:
+    page = rendered_visits.open("/")
+    expect(page.locator(".welcome")).to_be_visible()
+    page.locator("#query").press_sequentially("har")
+    expect(page.locator(".card mark").first).to_have_text("HAR")
+    page.locator("#query").press("Enter")
+    expect(page.locator("#summary")).to_contain_text("Nothing fits")

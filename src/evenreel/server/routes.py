@@ -46,6 +46,7 @@ Rerank = Annotated[
     bool,
     Query(description="Let the server's matcher order the first clips anew, where it has one; never with neutral."),
 ]
+Typing = Annotated[bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")]
 Seconds = Annotated[float, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="From the clip's start.")]
 PartNumber = Annotated[int, Query(ge=0, le=int(LATEST_S / PREVIEW_PART_S), description="Parts follow one another.")]
 Width = Annotated[int, Query(ge=16, le=1280, description="In pixels; the next larger of a few is sent.")]
@@ -102,18 +103,18 @@ class Api:
         k: Count = 20,
         neutral: Neutral = False,
         rerank: Rerank = True,
+        typing: Typing = False,
     ) -> Response:
-        """Clips by what is seen and by what is written, see `Library.search`."""
+        """Clips by what is seen and by what is written, see `Library.search` and `Library.search_typed`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            return Searched(
-                library.search(q, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
-            )
+            search = library.search_typed if typing else library.search
+            return Searched(search(q, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where)
 
-        key = ("text", q, where, k, neutral, matcher is not None)
+        key = ("text", q, where, k, neutral, matcher is not None, typing)
         return await self._found(found, key, rerank=matcher is not None)
 
     async def search_image(

@@ -42,8 +42,14 @@ export class ApiError extends Error {
  * @typedef {{where: string, k: number, neutral: boolean, signal: AbortSignal}} Options
  */
 
-/** Search by a sentence. */
-export const search = (q, options) => json(`/api/search?${parameters({ q, ...limits(options) })}`, options);
+/**
+ * Search by a sentence.
+ *
+ * @param {string} q
+ * @param {Options & {typing: boolean}} options whether it is still typed, so that its last word may be a beginning
+ */
+export const search = (q, options) =>
+  json(`/api/search?${parameters({ q, ...limits(options), typing: options.typing || null })}`, options);
 
 /** Search by a picture: its bytes are the body. */
 export const searchImage = (picture, options) =>

@@ -20,6 +20,8 @@ let vision = true;
 // Whether what is in the field was typed since the latest entry of the history, which may then be replaced; words can
 // be there before this script is.
 let typing = byId("query").value !== "";
+// Whether the sentence that is searched for is still typed: nobody pressed Enter.
+let unfinished = false;
 let timer = 0;
 let thumbnail = null;
 
@@ -54,6 +56,7 @@ const player = new Player({
 function go(changes, how = {}) {
   clearTimeout(timer);
   typing = Boolean(how.typed);
+  if ("q" in changes) unfinished = typing;
   place = { ...place, ...changes };
   put(place, how);
   show({ run: Boolean(how.opened) });
@@ -68,7 +71,7 @@ function show({ run = false } = {}) {
   showQuestion();
   filters.show(place);
   if (inLibrary) library.show(place);
-  else results.show(place);
+  else results.show(place, unfinished);
   showClip(run);
 }
 
@@ -178,7 +181,7 @@ function listenToSearch() {
   const field = byId("query");
   byId("search").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (isAsked(field.value)) results.again();
+    if (isAsked(field.value)) results.again(false);
     else ask(field.value.trim());
     typing = false;
   });

@@ -27,6 +27,7 @@ export class Results {
     this.root = byId("results");
     this.key = null;
     this.place = null;
+    this.typing = false;
     this.answer = null;
     this.stats = null;
     this.list = element("ul", { class: "cards" });
@@ -49,21 +50,27 @@ export class Results {
    * Show what a place asks for; nothing happens where that is shown already.
    *
    * @param {import("./address.js").Place} place
+   * @param {boolean} typing whether its sentence is still typed
    */
-  show(place) {
+  show(place, typing = false) {
     const key = searchKey(place);
     if (key === this.key) return;
     this.key = key;
     this.place = place;
+    this.typing = typing;
     this.request?.abort();
     if (asks(place)) this.#search(place);
     else this.#showStart();
   }
 
-  /** Search again, though nothing changed. */
-  again() {
+  /**
+   * Search again, though nothing changed but perhaps that the sentence is typed.
+   *
+   * @param {boolean} typing
+   */
+  again(typing = this.typing) {
     this.key = null;
-    this.show(this.place);
+    this.show(this.place, typing);
   }
 
   /**
@@ -103,7 +110,7 @@ export class Results {
     const options = { where, k: place.k, neutral: place.neutral, signal };
     if (place.picture !== null) return this.#askPicture(place.picture, options);
     if (place.like) return similar(place.like, place.likeTime, options);
-    return search(place.q.trim(), options);
+    return search(place.q.trimStart(), { ...options, typing: this.typing });
   }
 
   #askPicture(number, options) {
