@@ -38,6 +38,8 @@ def as_format_1(library: Path) -> None:
     change(
         library,
         "DROP TABLE seals",
+        "DROP TABLE name_words",
+        "DROP TABLE name_trigrams",
         "DELETE FROM meta WHERE key = 'changes'",
         "UPDATE meta SET value = '1' WHERE key = 'schema_version'",
     )

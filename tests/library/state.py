@@ -16,7 +16,8 @@ TABLES = {
     "tracks": "SELECT clip_id, number, text, readings, confidence, start_s, end_s, box FROM tracks ORDER BY 1, 2",
     "files": "SELECT path, name, root, size, state, clip_id, reason, sentence, metadata FROM files ORDER BY path",
     "roots": "SELECT path FROM roots ORDER BY path",
-    "vocabulary": "SELECT word, tracks, files FROM vocabulary ORDER BY word",
+    "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
+    "name words": "SELECT word, files FROM name_words ORDER BY word",
     "words": "SELECT clip_id, number, track_words.text FROM track_words JOIN tracks ON track_id = track_words.rowid"
     " ORDER BY clip_id, number",
     "about": "SELECT path, name, caption FROM about ORDER BY path",

@@ -104,7 +104,9 @@ def state(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
     queries = {
         "track_words": "SELECT rowid, text FROM track_words ORDER BY rowid",
-        "vocabulary": "SELECT word, tracks, files FROM vocabulary ORDER BY word",
+        "vocabulary": "SELECT word, tracks FROM vocabulary ORDER BY word",
+        "name_words": "SELECT word, files FROM name_words ORDER BY word",
+        "name_trigrams": "SELECT word FROM name_trigrams ORDER BY word",
         "vocabulary_trigrams": "SELECT word FROM vocabulary_trigrams ORDER BY word",
         "about": "SELECT path, name, caption FROM about ORDER BY path",
     }
@@ -220,7 +222,7 @@ def test_two_characters_are_a_word_in_scripts_without_spaces(library: Library) -
 def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], word: str) -> None:
     connection = empty_catalog()
     for other in set(vocabulary):
-        connection.execute("INSERT INTO vocabulary (word, tracks) VALUES (?, 1)", (other,))
+        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (other,))
         connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(other),))
     expected = {word: 1.0}
     for other in vocabulary:

@@ -23,7 +23,10 @@ from evenreel.library.schema import MEASURED, kept_tables, lay_down
 from evenreel.types import Metadata
 
 SCHEMA_VERSION = 2
-"""1: as `schema.sql` without `seals`. 2: rows are sealed, as a changed bit in a row was believed."""
+"""1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
+
+2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
+"""
 
 CATALOG = "catalog.sqlite"
 SHARDS = "shards"
@@ -139,8 +142,11 @@ def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Add what an earlier version had no table for; its rows are taken for what was written."""
+    from evenreel.library.fulltext import count_names
+
     with transaction(connection):
         lay_down(connection)
+        count_names(connection)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
         seals.renew(connection)
 

@@ -4,12 +4,12 @@ Every function works inside the caller's transaction. The indexes are derived: `
 nothing what the incremental calls made step by step.
 
 Words are folded before they are stored and before they are looked up (case, width, accents), and stored
-joined by spaces, so that SQLite's tokenizer sees the words this module sees. `vocabulary` counts on how many
-signs (`tracks`) and in how many names with their captions (`files`) each word is; words of names and captions
-with digits in them, of which a camera makes a new one for each file, are left out. A word of the vocabulary
-stands in `vocabulary_trigrams` between two spaces: then a word of n letters with k errors still shares one of
-its n trigrams with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and two
-letters that have changed places four.
+joined by spaces, so that SQLite's tokenizer sees the words this module sees. Two vocabularies say which words there
+are: `SIGNS` counts on how many tracks each is, `NAMES` in how many names with their captions; words of names and
+captions with digits in them, of which a camera makes a new one for each file, are left out. Words stand in the
+trigrams of a vocabulary between two spaces: then a word of n letters with k errors still shares one of its n trigrams
+with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and two letters that have
+changed places four.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from typing import Literal
+from typing import NamedTuple
 
 from evenreel.language import folding
 from evenreel.language.folding import words
@@ -27,11 +27,26 @@ from evenreel.library.schema import FULL_TEXT, lay_down
 from evenreel.types import Metadata
 
 MAX_CONTENT_WORDS = 50
-Counted = Literal["tracks", "files"]
-"""Columns of the vocabulary."""
-
 SHADOWS = ("data", "idx", "content", "docsize", "config")
 """Endings of the tables in which FTS5 keeps a table of its own."""
+
+
+class Vocabulary(NamedTuple):
+    """The tables of the words that are written somewhere.
+
+    Attributes:
+        words: table of the words.
+        texts: its column that says in how many texts each word is.
+        trigrams: index of them.
+    """
+
+    words: str
+    texts: str
+    trigrams: str
+
+
+SIGNS = Vocabulary("vocabulary", "tracks", "vocabulary_trigrams")
+NAMES = Vocabulary("name_words", "files", "name_trigrams")
 
 
 def content_words(text: str) -> list[str]:
@@ -65,7 +80,7 @@ def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
         connection.execute(
             "INSERT INTO track_words (rowid, text) VALUES (?, ?)", (track_id, " ".join(dict.fromkeys(found)))
         )
-    _add_to_vocabulary(connection, "tracks", counts)
+    _add_words(connection, SIGNS, counts)
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
@@ -76,7 +91,7 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
         (clip_id,),
     ).fetchall()
     connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
-    _take_from_vocabulary(connection, "tracks", Counter(word for _, text in rows for word in set(text.split())))
+    _take_words(connection, SIGNS, Counter(word for _, text in rows for word in set(text.split())))
 
 
 def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
@@ -86,7 +101,7 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, ca
     connection.execute(
         "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (_about_row(path), path, name, caption)
     )
-    _add_to_vocabulary(connection, "files", _named(name, caption))
+    _add_words(connection, NAMES, _named(name, caption))
 
 
 def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
@@ -94,7 +109,15 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
     row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (_about_row(path),)).fetchone()
     if row is not None:
         connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
-        _take_from_vocabulary(connection, "files", _named(*row))
+        _take_words(connection, NAMES, _named(*row))
+
+
+def count_names(connection: sqlite3.Connection) -> None:
+    """Count the words of names and captions that are indexed already, none of which was counted."""
+    counts: Counter[str] = Counter()
+    for name, caption in connection.execute("SELECT name, caption FROM about"):
+        counts.update(_named(name, caption))
+    _add_words(connection, NAMES, counts)
 
 
 def _named(name: str, caption: str) -> Counter[str]:
@@ -157,30 +180,27 @@ def _about_row(path: str | bytes) -> int:
     return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
 
 
-def _add_to_vocabulary(connection: sqlite3.Connection, column: Counted, counts: Counter[str]) -> None:
+def _add_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
     """Count words in; a word that is new gets its trigrams."""
+    words, column, trigrams = vocabulary
     for word, texts in counts.items():
-        known = connection.execute(
-            f"UPDATE vocabulary SET {column} = {column} + ? WHERE word = ?", (texts, word)
-        ).rowcount
+        known = connection.execute(f"UPDATE {words} SET {column} = {column} + ? WHERE word = ?", (texts, word)).rowcount
         if not known:
-            connection.execute(f"INSERT INTO vocabulary (word, {column}) VALUES (?, ?)", (word, texts))
-            connection.execute("INSERT INTO vocabulary_trigrams (word) VALUES (?)", (padded(word),))
+            connection.execute(f"INSERT INTO {words} VALUES (?, ?)", (word, texts))
+            connection.execute(f"INSERT INTO {trigrams} (word) VALUES (?)", (padded(word),))
 
 
-def _take_from_vocabulary(connection: sqlite3.Connection, column: Counted, counts: Counter[str]) -> None:
+def _take_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
     """Count words out; a word that nothing has any more leaves the vocabulary."""
+    words, column, trigrams = vocabulary
     connection.executemany(
-        f"UPDATE vocabulary SET {column} = {column} - ? WHERE word = ?",
-        [(texts, word) for word, texts in counts.items()],
+        f"UPDATE {words} SET {column} = {column} - ? WHERE word = ?", [(texts, word) for word, texts in counts.items()]
     )
     for word in counts:
-        gone = connection.execute(
-            "DELETE FROM vocabulary WHERE word = ? AND tracks <= 0 AND files <= 0", (word,)
-        ).rowcount
+        gone = connection.execute(f"DELETE FROM {words} WHERE word = ? AND {column} <= 0", (word,)).rowcount
         if gone:
             connection.execute(
-                "DELETE FROM vocabulary_trigrams WHERE rowid IN"
-                " (SELECT rowid FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ? AND word = ?)",
+                f"DELETE FROM {trigrams} WHERE rowid IN"
+                f" (SELECT rowid FROM {trigrams} WHERE {trigrams} MATCH ? AND word = ?)",
                 (phrase(padded(word)), padded(word)),
             )

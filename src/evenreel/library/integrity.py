@@ -39,7 +39,7 @@ RUN_REPAIR = "run: evenreel repair"
 AGAIN = "check the disk and the permissions, then run: evenreel verify"
 UPDATE = "update evenreel"
 
-NUMBERED_AT_WILL = ("vocabulary_trigrams",)
+NUMBERED_AT_WILL = ("vocabulary_trigrams", "name_trigrams")
 """Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
 
 
@@ -236,7 +236,9 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
     """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
-        for name in FULL_TEXT:
+        there = _names(connection)
+        indexes = [name for name in FULL_TEXT if name in there or seals.is_sealed(connection)]  # format 1 lacks some
+        for name in indexes:
             if difference := _inner_difference(fresh, name):
                 yield Problem(f"full text {name}", difference, RUN_REPAIR)
         fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
@@ -245,7 +247,7 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
         except ValueError:
             yield Problem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
-        for name in FULL_TEXT:
+        for name in indexes:
             if difference := _difference(connection, fresh, name):
                 yield Problem(f"full text {name}", difference, RUN_REPAIR)
 

@@ -118,7 +118,9 @@ class Library:
 
         Arguments and errors are those of `search`; after a space or another sign that ends a word it is the same.
         """
-        query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source, typing=True)
+        query = Query(
+            text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source, typing=True
+        )
         return self._search(query, rerank)
 
     def _search(self, query: Query, rerank: Pretrained | None) -> SearchResult:

@@ -18,7 +18,7 @@ from importlib import resources
 from typing import NamedTuple
 
 FROM_SHARDS = ("clips", "moments", "tracks")
-FULL_TEXT = ("track_words", "vocabulary", "vocabulary_trigrams", "about")
+FULL_TEXT = ("track_words", "vocabulary", "vocabulary_trigrams", "about", "name_words", "name_trigrams")
 DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
 
 MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))

@@ -71,12 +71,14 @@ CREATE TABLE tracks (
 
 -- derived: full text over what is written on screen. rowid = tracks.track_id. all readings of a track, joined.
 CREATE VIRTUAL TABLE track_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
--- derived: the distinct folded words of track_words and about, and how many of them have each, for queries that are
--- not spelt as what is written.
-CREATE TABLE vocabulary (word TEXT PRIMARY KEY, tracks INTEGER NOT NULL DEFAULT 0, files INTEGER NOT NULL DEFAULT 0);
+-- derived: the distinct folded words of track_words, for queries that tolerate recognition errors.
+CREATE TABLE vocabulary (word TEXT PRIMARY KEY, tracks INTEGER NOT NULL);
 CREATE VIRTUAL TABLE vocabulary_trigrams USING fts5 (word, tokenize = "trigram");
 -- derived: file names and given captions. path = files.path.
 CREATE VIRTUAL TABLE about USING fts5 (path UNINDEXED, name, caption, tokenize = "unicode61 remove_diacritics 2");
+-- derived: the distinct folded words of about without digits, for queries that are spelt in another way.
+CREATE TABLE name_words (word TEXT PRIMARY KEY, files INTEGER NOT NULL);
+CREATE VIRTUAL TABLE name_trigrams USING fts5 (word, tokenize = "trigram");
 
 -- derived: rows of the vector matrix, in the file vectors.<generation>.f16
 CREATE TABLE vector_rows (

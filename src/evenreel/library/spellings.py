@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from evenreel.language.folding import words
 from evenreel.language.lemmas import are_forms, irregular_forms, is_noun_of_doing, regular_base
-from evenreel.library.fulltext import Counted, content_words, padded, phrase
+from evenreel.library.fulltext import NAMES, SIGNS, Vocabulary, content_words, padded, phrase
 
 MAX_JOINED = 8
 MAX_SIMILAR_WORDS = 64
@@ -51,19 +51,19 @@ class Source(NamedTuple):
     """Where words are written.
 
     Attributes:
-        counts: the vocabulary's column that counts its texts.
+        vocabulary: its words.
         least_inside: letters from which on a word is looked for inside longer ones.
         typed: whether people typed it: then what is written as it was asked for is not guessed at, and a part of a word
             is one of its ends.
     """
 
-    counts: Counted
+    vocabulary: Vocabulary
     least_inside: int
     typed: bool
 
 
-ON_SIGNS = Source("tracks", 4, typed=False)
-IN_NAMES = Source("files", 5, typed=True)
+ON_SIGNS = Source(SIGNS, 4, typed=False)
+IN_NAMES = Source(NAMES, 5, typed=True)
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,11 @@ def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Map
     """What to look up for a query.
 
     Returns:
-        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and how alike.
+        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and how alike. In
+        a catalog that does not say yet which words there are, the words of the query alone.
     """
+    if not _has_vocabulary(connection, source):
+        return {word: {place: 1.0} for place, word in enumerate(query.asked)}
     found: dict[str, dict[int, float]] = defaultdict(dict)
 
     def add(spelt: str, places: Sequence[int], similarity: float) -> None:
@@ -166,10 +169,15 @@ def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) ->
         found[word] = max(similarity, found.get(word, 0.0))
 
 
+def _has_vocabulary(connection: sqlite3.Connection, source: Source) -> bool:
+    table = source.vocabulary.words
+    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+
+
 def _known(connection: sqlite3.Connection, asked: Iterable[str], source: Source) -> set[str]:
     """Those of some words that are written in a source."""
     rows = connection.execute(
-        f"SELECT word FROM vocabulary WHERE {source.counts} > 0 AND word IN (SELECT value FROM json_each(?))",
+        f"SELECT word FROM {source.vocabulary.words} WHERE word IN (SELECT value FROM json_each(?))",
         (json.dumps(list(asked)),),
     )
     return {word for (word,) in rows}
@@ -194,9 +202,9 @@ def _beginning_with(connection: sqlite3.Connection, beginning: str, source: Sour
 
 def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Source) -> list[str]:
     """Written words with this beginning, the most frequent first."""
+    words, texts, _ = source.vocabulary
     rows = connection.execute(
-        f"SELECT word FROM vocabulary WHERE word >= ? AND word < ? AND {source.counts} > 0"
-        f" ORDER BY {source.counts} DESC, word LIMIT ?",
+        f"SELECT word FROM {words} WHERE word >= ? AND word < ? ORDER BY {texts} DESC, word LIMIT ?",
         (beginning, beginning + LAST, MAX_BEGINNING),
     )
     return [word for (word,) in rows]
@@ -206,13 +214,12 @@ def _inside(connection: sqlite3.Connection, word: str, source: Source) -> Iterat
     """Longer written words that contain this one."""
     if not may_be_inside(word, source.least_inside):
         return
+    words, _, trigrams = source.vocabulary
     if len(word) >= TRIGRAM:
-        rows = connection.execute(
-            "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ?", (phrase(word),)
-        )
+        rows = connection.execute(f"SELECT trim(word) FROM {trigrams} WHERE {trigrams} MATCH ?", (phrase(word),))
     else:  # too short for trigrams
-        rows = connection.execute("SELECT word FROM vocabulary WHERE instr(word, ?)", (word,))
-    for longer in _known(connection, [longer.strip() for (longer,) in rows], source):
+        rows = connection.execute(f"SELECT word FROM {words} WHERE instr(word, ?)", (word,))
+    for (longer,) in rows:
         if not source.typed or longer.startswith(word) or longer.endswith(word):
             yield longer, _part(word)
 
@@ -238,14 +245,15 @@ def _near(connection: sqlite3.Connection, word: str, source: Source) -> Iterator
         return
     edged = padded(word)
     trigrams = dict.fromkeys(edged[start : start + TRIGRAM] for start in range(len(edged) - TRIGRAM + 1))
+    index = source.vocabulary.trigrams
     rows = connection.execute(
-        "SELECT word FROM vocabulary_trigrams WHERE vocabulary_trigrams MATCH ? AND length(word) BETWEEN ? AND ?",
+        f"SELECT trim(word) FROM {index} WHERE {index} MATCH ? AND length(word) BETWEEN ? AND ?",
         (" OR ".join(map(phrase, trigrams)), len(edged) - errors, len(edged) + errors),
     )
-    distances = {other.strip(): OSA.distance(word, other.strip(), score_cutoff=errors) for (other,) in rows}
-    near = [other for other, distance in distances.items() if distance <= errors]
-    for other in _known(connection, near, source):
-        yield other, 1 - distances[other] / len(word)
+    for (other,) in rows:
+        distance = OSA.distance(word, other, score_cutoff=errors)
+        if distance <= errors:
+            yield other, 1 - distance / len(word)
 
 
 def _split(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
