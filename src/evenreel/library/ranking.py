@@ -82,11 +82,15 @@ class Found:
 
     @property
     def found_by(self) -> Channel:
-        """The channel that is the best reason for the clip; of equal ones that which shows it best."""
+        """The channel that is the best reason for the clip.
+
+        A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
+        """
         seen = (self.above_nonsense or 0.0) if "seen" in self.ranks else -1.0
         if self.on_screen and self.shown >= max(seen, self.written):
             return "on_screen"
-        return "about" if "about" in self.ranks and self.written > seen else "seen"
+        by_name = "about" in self.ranks and self.written > seen and not self.answers_by("seen")
+        return "about" if by_name else "seen"
 
     def answers_by(self, channel: Channel) -> bool:
         """Whether the clip would be in the answer for its frames alone, or for its signs alone."""
