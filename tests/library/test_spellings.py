@@ -8,7 +8,8 @@ import pytest
 
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.marks import marks
-from evenreel.library.search import Query, Searcher
+from evenreel.library.query import Query, Typed
+from evenreel.library.search import Searcher
 from evenreel.types import SearchResult
 
 from .fakes import Library
@@ -44,7 +45,9 @@ def searched(folder: Path, query: str, *, typing: bool = False) -> SearchResult:
         library.add_clip(f"name {clip_id}")
         library.add_file(f"/{clip_id}/{name}", f"name {clip_id}", {"caption": caption})
     rebuild_full_text(library.connection)
-    return Searcher(library.connection, lambda _: None, lambda: None).search(Query(query, k=100, typing=typing))
+    return Searcher(library.connection, lambda _: None, lambda: None).search(
+        Query(Typed(query) if typing else query, k=100)
+    )
 
 
 HOSTILE = [

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from evenreel.library.ingest import index_folders
     from evenreel.library.integrity import Problem, verify
     from evenreel.library.library import Library, open_library
+    from evenreel.library.query import Typed
     from evenreel.library.rebuild import repair
     from evenreel.library.report import IndexReport
     from evenreel.library.stats import LibraryStats
@@ -23,6 +24,7 @@ __all__ = [
     "Progress",
     "SetAside",
     "TagReport",
+    "Typed",
     "index_folders",
     "open_library",
     "repair",
@@ -36,6 +38,7 @@ _MODULE_OF = {
     "library.ingest": ("index_folders",),
     "library.report": ("IndexReport",),
     "library.library": ("Library", "open_library"),
+    "library.query": ("Typed",),
     "library.stats": ("LibraryStats",),
     "library.tagging": ("TagReport", "tag_library", "untag_library"),
     "library.integrity": ("Problem", "verify"),

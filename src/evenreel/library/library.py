@@ -87,7 +87,7 @@ class Library:
         """Clips that answer a sentence, best first.
 
         Args:
-            text: what is to be seen, or to be read on screen.
+            text: what is to be seen, or to be read on screen; a `Typed` one may end in the beginning of a word.
             k: how many clips at most.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
@@ -102,30 +102,8 @@ class Library:
             LibraryError: the matcher was trained on features of another model.
         """
         query = Query(text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source)
-        return self._search(query, rerank)
-
-    def search_typed(
-        self,
-        text: str,
-        k: int = 10,
-        where: str | None = None,
-        *,
-        rerank: Pretrained | None = None,
-        rerank_depth: int = RERANK_DEPTH,
-        neutral_source: bool = False,
-    ) -> SearchResult:
-        """Clips that answer a sentence that is still typed: its last word may be the beginning of one that is written.
-
-        Arguments and errors are those of `search`; after a space or another sign that ends a word it is the same.
-        """
-        query = Query(
-            text=text, k=k, where=where, rerank_depth=rerank_depth, neutral_source=neutral_source, typing=True
-        )
-        return self._search(query, rerank)
-
-    def _search(self, query: Query, rerank: Pretrained | None) -> SearchResult:
-        self._filter(query.where)
-        self._check_neutral(query.neutral_source)
+        self._filter(where)
+        self._check_neutral(neutral_source)
         if rerank is not None:
             query = replace(query, reranker=self._reranker_of(rerank))
         return self._searcher.search(query)

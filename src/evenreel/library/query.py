@@ -26,19 +26,24 @@ NEVER_CUT_BYTES = 60
 """A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
 
 
+class Typed(str):
+    """A text that is still typed: its last word may be the beginning of one that is written."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Query:
     """One question to a library: a text, or the vector of a picture.
 
     Attributes:
-        text: what is to be seen, or to be read on screen.
+        text: what is to be seen, or to be read on screen; `Typed` where it is not finished.
         image: (D,) the encoded picture, unit length.
         k: how many clips at most.
         where: a filter, see `evenreel.library.filters`.
         reranker: a matcher that orders the first clips anew, see `evenreel.library.rerank`.
         rerank_depth: how many of them, `k` at least.
         neutral_source: without the directions of sources, see `evenreel.library.neutral`.
-        typing: whether the text is still typed, so that its last word may be the beginning of one.
 
     Raises:
         UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
@@ -52,7 +57,6 @@ class Query:
     reranker: Reranker | None = None
     rerank_depth: int = RERANK_DEPTH
     neutral_source: bool = False
-    typing: bool = False
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.image is None):
@@ -76,7 +80,7 @@ class Query:
     @property
     def unfinished(self) -> bool:
         """Whether the last word may be the beginning of one: nothing that ends a word stands behind it."""
-        return self.typing and self.text is not None and self.text[-1:].isalnum()
+        return isinstance(self.text, Typed) and self.text[-1:].isalnum()
 
     @property
     def enough(self) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from evenreel.library import Library
+from evenreel.library import Library, Typed
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
@@ -105,14 +105,16 @@ class Api:
         rerank: Rerank = True,
         typing: Typing = False,
     ) -> Response:
-        """Clips by what is seen and by what is written, see `Library.search` and `Library.search_typed`."""
+        """Clips by what is seen and by what is written, see `Library.search`."""
         self._desk.need_model()
         matcher = self._desk.matcher if rerank and not neutral else None
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            search = library.search_typed if typing else library.search
-            return Searched(search(q, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where)
+            text = Typed(q) if typing else q
+            return Searched(
+                library.search(text, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
+            )
 
         key = ("text", q, where, k, neutral, matcher is not None, typing)
         return await self._found(found, key, rerank=matcher is not None)
