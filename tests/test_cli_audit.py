@@ -115,7 +115,7 @@ def test_json_has_every_system_and_audit(place: Path, tmp_path: Path) -> None:
     fair, unfair = (one["effect"] for one in found["audits"])
     assert unfair["high"] < min(0, fair["value"])
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "Every effect" in page
+    assert "In short" in page
     assert "[red]sora[/red]" in page
 
 
@@ -187,6 +187,30 @@ def test_an_audit_that_the_corpus_does_not_allow_leaves_the_others_their_results
     assert plain.exit_code == 3
     assert plain.stdout.startswith("The audit confounds was not made. The corpus says nothing of")
     assert "Are real or generated clips favoured?" in plain.stdout
+
+
+def test_scores_of_all_splits_are_cut_to_the_one_that_is_asked_for(place: Path, tmp_path: Path) -> None:
+    every = np.pad(values(1, 3.0), ((1, 0), (0, 1)), constant_values=9.0)
+    save_scores(Scores(every, ["stray", *CAPTIONS], [*REAL, *MADE, "other"]), tmp_path / "all.npz")
+    refused = audit(place, "source", "--scores", tmp_path / "all.npz", "--corpus", place / "corpus", "--split", "test")
+    assert "names 'stray', which is no caption of the corpus" in str(refused.exception)
+    save_scores(Scores(every[1:], CAPTIONS, [*REAL, *MADE, "other"]), tmp_path / "all.npz")
+    cut = json.loads(of_scores(place, "--scores", tmp_path / "all.npz", "--json").stdout)["audits"][0]
+    own = json.loads(of_scores(place, "--scores", "unfair.npz", "--json").stdout)["audits"][0]
+    assert cut["effect"] == own["effect"]
+    assert "The file also has scores of 1 clip of other parts of the corpus, which are left out." in cut["notices"]
+
+
+def test_scores_of_another_split_are_refused_by_its_name(place: Path) -> None:
+    words = ("source", "--scores", "fair.npz", "--corpus", place / "corpus", "--split", "train")
+    assert "its captions are of 'test'; choose that, or score this part" in str(audit(place, *words).exception)
+
+
+def test_a_notice_of_several_results_is_printed_once(place: Path) -> None:
+    named = ("--scores", "unfair.npz", "--scores", "unfair.npy", "--corpus", place / "corpus", "--split", "test")
+    printed = audit(place, "source", "hubness", *named, "--resamples", "50").output
+    assert printed.count("names no ids") == 1
+    assert "unfair.npy: The file names no ids" in printed
 
 
 def test_it_fails_where_no_audit_can_be_made(place: Path) -> None:
@@ -274,6 +298,7 @@ def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real
 
 WRONG = [
     ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds"),
+    ("--scores fair.npz --corpus corpus", UsageError, "there are: source, confounds, length, hubness, visual, textual"),
     ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
     ("source", UsageError, "Give either --scores FILE"),
     ("source --scores fair.npz --library lib", UsageError, "Give either --scores FILE"),

@@ -236,7 +236,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_status(place: Path, name: st
         ("old.npz --against old.npz", UsageError, "is named twice"),
         ("old.npz --against new.npz --resamples 0", UsageError, "at least one resample"),
         ("old.npz --split none", CorpusError, "No clip is left"),
-        ("old.npz --split train", ScoresError, "'c0', which is no caption of the corpus"),
+        ("old.npz --split train", ScoresError, "its captions are of 'test'; choose that"),
         ("old.npz --against short.run", ScoresError, "another list of directions"),
     ],
 )

@@ -132,6 +132,7 @@ def test_clips_that_were_set_aside_are_left_out_and_named(place: Place, tmp_path
     done = place.score("--out", tmp_path / "all.npz")
     assert done.exit_code == 3
     assert f"{BROKEN} ({BROKEN}.mp4): " in done.stdout
+    assert "the splits train, val are scored as one gallery; --split scores one alone" in " ".join(done.stdout.split())
     assert "(not_media)" in done.stdout
     asked = ["evaluate", str(tmp_path / "all.npz"), "--corpus", str(place.corpus), "--resamples", "0"]
     assert isinstance(CliRunner().invoke(app, asked).exception, ScoresError)

@@ -289,6 +289,7 @@ def test_the_list_names_every_study() -> None:
 @pytest.mark.parametrize(
     ("words", "kind", "sentence"),
     [
+        ([], UsageError, "`evenreel study --list` names every study"),
         (["ghost/t2"], UsageError, "a corpus and a folder for the results"),
         (["ghost/t99", "CORPUS", "--out", "OUT"], UsageError, "'ghost/t99' is no study; there are: ghost/t1, "),
         (["ghost/t2", "CORPUS", "--out", "OUT"], UsageError, "name features that a model can rank by"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from evenreel.audits.page import MOST_ROWS, audit_page
 from evenreel.audits.result import AuditFigure, AuditResult, AuditTable, Effect
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
-from evenreel.report.page import Chart, Table, Text, render, write_page
+from evenreel.report.page import Chart, Page, Table, Text, render, write_page
 from tests.report.test_page import Elements, chart_data
 
 PATIENCE_MS = 60_000  # a busy machine is no failure
@@ -97,7 +97,7 @@ def test_one_result_is_read_from_its_sentence_to_how_it_was_calculated() -> None
             "Relative is explained here.",
         ],
     )
-    assert "Every effect" not in words
+    assert "In short" not in words
 
 
 def test_several_results_are_compared_before_each_has_its_section() -> None:
@@ -109,9 +109,9 @@ def test_several_results_are_compared_before_each_has_its_section() -> None:
             "2 audits",
             "old.npz: Generated clips are favoured",
             f"{ATTACK}: Nothing can be told.",
-            "The same of all.",
-            "Of old.npz.",
-            "Every effect",
+            "Both systems: The same of all.",
+            "old.npz: Of old.npz.",
+            "In short",
             "old.npz: Does the ranking favour",
             f"{ATTACK}: Of clips that answer nothing",
             "Relative is explained here.",
@@ -119,20 +119,24 @@ def test_several_results_are_compared_before_each_has_its_section() -> None:
         ],
     )
     assert words.count("The same of all.") == words.count("Intervals: 1,000 samples.") == 1
-    (table,) = [part for section in page.sections for part in section.parts if isinstance(part, Table)][:1]
-    assert list(table.columns) == ["audit", "system", "effect", "value", "95% interval", "p", "verdict"]
-    assert table.rows[0] == [
-        *("source", "old.npz", EFFECT, "-23.40", "-30.10 to -17.20", "<0.001", "below 0"),
-    ]
-    assert table.rows[2][3:] == ["51.00", "45.00 to 57.00", "–", "cannot be told from 50"]
+    first, second = (part for part in in_short(page) if isinstance(part, Table))
+    assert list(first.columns) == list(second.columns) == ["system", "value", "95% interval", "p", "verdict"]
+    assert first.rows[0] == ["old.npz", "-23.40", "-30.10 to -17.20", "<0.001", "below 0"]
+    assert second.rows[1] == [ATTACK, "51.00", "45.00 to 57.00", "–", "cannot be told from 50"]
+    titles = [part.title for part in in_short(page) if isinstance(part, Chart)]
+    assert titles == [f"{EFFECT}, by system", "win rate, %, by system"]
 
 
-def test_what_is_the_same_in_every_row_is_no_column() -> None:
-    page = audit_page([replace(SOURCE, system=name) for name in ("a", "b")])
+def in_short(page: Page) -> Sequence[Text | Table | Chart]:
     (section,) = [one for one in page.sections if one.title == "In short"]
-    table = section.parts[-1]
+    return section.parts
+
+
+def test_effects_of_one_system_are_named_in_the_first_column() -> None:
+    (table,) = in_short(audit_page([SOURCE, OTHER]))
     assert isinstance(table, Table)
-    assert list(table.columns) == ["system", "value", "95% interval", "p", "verdict"]
+    assert list(table.columns) == ["effect", "value", "95% interval", "p", "verdict"]
+    assert [row[0] for row in table.rows] == [f"source: {EFFECT}", "unpaired: win rate, %"]
 
 
 def test_words_from_outside_are_text_and_nothing_is_fetched() -> None:
@@ -220,3 +224,22 @@ def test_nothing_is_clipped_or_overlaps_on_a_desktop_and_then_on_a_phone(opened:
         assert opened.evaluate("document.documentElement.scrollWidth") == width
         assert opened.evaluate(OUTSIDE) == []
         assert opened.evaluate(OVERLAPS) == []
+
+
+IN_SHORT = """(column) => [...document.querySelectorAll('section')]
+    .filter((one) => one.querySelector('h2').textContent === 'In short')
+    .flatMap((one) => [...one.querySelectorAll('.scroll')])
+    .map((one) => one.querySelectorAll('th')[column].getBoundingClientRect().right
+        <= one.getBoundingClientRect().right)"""
+
+
+@pytest.mark.parametrize("of_one", [False, True])
+def test_the_numbers_in_short_are_seen_without_scrolling(opened: Any, tmp_path: Path, of_one: bool) -> None:
+    results = [replace(SOURCE, figures=()), OTHER] if of_one else SEVERAL
+    write_page(audit_page([replace(one, figures=()) for one in results]), tmp_path / "short.html")
+    opened.goto((tmp_path / "short.html").as_uri())
+    interval, verdict = 2, 4
+    opened.set_viewport_size({"width": 390, "height": 844})
+    assert set(opened.evaluate(IN_SHORT, interval)) == {True}
+    opened.set_viewport_size({"width": 1280, "height": 844})
+    assert set(opened.evaluate(IN_SHORT, verdict)) == {True}

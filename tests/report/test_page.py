@@ -114,6 +114,24 @@ def test_the_page_says_the_main_figure_then_what_must_be_known(page: str) -> Non
     assert places == sorted(places)
 
 
+def test_what_is_true_of_several_systems_is_said_once(page: str) -> None:
+    words = Elements(page).words
+    assert words.count("These scores use other queries") == 1
+    assert "Both systems: These scores use other queries" in words
+
+
+def test_figures_of_different_scales_have_axes_of_their_own() -> None:
+    measured = {"R@1": 30.0, "R@10": 60.0, "MedR": 4.0, "MeanR": 20.0, "Rsum": 140.0, "R@1 (member 2)": 31.0}
+    curves = {f"validation/{name}": [(1.0, value), (2.0, value)] for name, value in measured.items()}
+    (chart,) = chart_data(render(training_page("a run", "lead", curves, "name: a")))
+    axes = {trace["name"]: trace["yaxis"] for trace in chart["data"]}
+    assert axes == {"R@1": "y", "R@10": "y", "R@1 (member 2)": "y", "MedR": "y2", "MeanR": "y2", "Rsum": "y3"}
+    layout = chart["layout"]
+    titles = [layout[name]["title"]["text"] for name in ("yaxis", "yaxis2", "yaxis3")]
+    assert titles == ["%", "rank, less is better", "sum of three, %"]
+    assert [one["text"] for one in layout["annotations"]] == ["<b>R@1, R@10</b>", "<b>MedR, MeanR</b>", "<b>Rsum</b>"]
+
+
 def test_one_system_without_intervals_has_a_page_too() -> None:
     settings = EvaluationSettings(resamples=0, t2v_protocol="video-mean", directions=("t2v",))
     page = render(evaluation_page({"only": evaluation(0, settings)}, corpus(), None, settings))

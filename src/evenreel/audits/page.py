@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from evenreel.audits.result import AuditResult, AuditTable
 from evenreel.audits.words import DASH, cell, cells, effect_interval, verdict
 from evenreel.errors import UsageError
 from evenreel.report.page import Chart, Page, Section, Table, Text
-from evenreel.report.words import p_value, percent
+from evenreel.report.words import p_value, percent, said_once
 
 if TYPE_CHECKING:
     from evenreel.audits.result import Effect
@@ -49,43 +49,46 @@ def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
     return f"{result.system}: " if several and result.system else ""
 
 
-def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:
-    """What is to be known of the data; of all systems alike, it is said once."""
-    systems = {one.system for one in results}
-    said = [*of_all]
+def notices_of(results: Sequence[AuditResult]) -> list[str]:
+    """The notices of several results, each sentence once with the systems that it is true of."""
+    by_system: dict[str, list[str]] = {}
     for result in results:
-        for notice in result.notices:
-            alike = {one.system for one in results if notice in one.notices} == systems
-            said.append(notice if alike else f"{_whose(result, results)}{notice}")
-    if said:
+        by_system.setdefault(result.system, []).extend(result.notices)
+    return said_once(by_system)
+
+
+def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:
+    if said := [*of_all, *notices_of(results)]:
         yield Section("What to know first", [Text(sentence, "notice") for sentence in dict.fromkeys(said)])
 
 
 def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
-    """The effects beside each other: as a figure for each audit of several systems, and as a table of all."""
+    """The effects beside each other: the systems in a figure and a table for each effect, what is alone in one table.
+
+    The effect's name is a title, or wraps in the one column of words, since a column for it leaves no room for numbers.
+    """
     from evenreel.audits.figures import effect_intervals
 
     parts: list[Text | Table | Chart] = []
-    for name in dict.fromkeys(one.name for one in results):
-        own = [one for one in results if one.name == name]
-        if len(own) > 1 and all(one.system for one in own):
-            figure = effect_intervals({one.system: one.effect for one in own})
-            parts.append(Chart(figure, f"{own[0].effect.name}, by system"))
-    parts.append(_summary(results))
+    alone: list[AuditResult] = []
+    for name in dict.fromkeys((one.name, one.effect.name) for one in results):
+        own = [one for one in results if (one.name, one.effect.name) == name]
+        if len({one.system for one in own}) < len(own) or len(own) == 1:
+            alone += own
+            continue
+        parts.append(Chart(effect_intervals({one.system: one.effect for one in own}), f"{name[1]}, by system"))
+        parts.append(_effects({one.system: one for one in own}, "system"))
+    if alone:
+        named = {f"{_whose(one, results)}{one.name}: {one.effect.name}": one for one in alone}
+        parts.append(_effects(named, "effect"))
     yield Section("In short", parts)
 
 
-def _summary(results: Sequence[AuditResult]) -> Table:
-    """An effect a row; what is the same in all rows is left out."""
-    sure = {f"{percent(one.confidence)} " for one in results}
-    names = ("audit", "system", "effect")
-    named = [(one.name, one.system or DASH, one.effect.name) for one in results]
-    kept = [place for place in range(len(names)) if len({row[place] for row in named}) > 1] or [0]
-    columns = [*(names[place] for place in kept), "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p"]
-    rows = [
-        [*(words[place] for place in kept), *_effect_row(one.effect)] for words, one in zip(named, results, strict=True)
-    ]
-    return Table([*columns, "verdict"], rows, title="Every effect", left=len(kept))
+def _effects(results: Mapping[str, AuditResult], what: str) -> Table:
+    """An effect a row, by its name or its system's."""
+    sure = {f"{percent(one.confidence)} " for one in results.values()}
+    columns = [what, "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p", "verdict"]
+    return Table(columns, [[name or DASH, *_effect_row(one.effect)] for name, one in results.items()])
 
 
 def _effect_row(effect: Effect) -> list[str]:

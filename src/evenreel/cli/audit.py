@@ -38,7 +38,7 @@ QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines t
 
 
 def audit(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES_HELP)],
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=NAMES_HELP)] = None,
     scores: Annotated[
         list[Path] | None, typer.Option(help="npy, npz, parquet or a TREC run; again for another system.")
     ] = None,
@@ -63,10 +63,10 @@ def audit(
     from evenreel.audits.result import AuditSettings
     from evenreel.cli.show_audit import show_audits
 
-    _check_names(names)
-    if (train_split or tail_classes) and (library is not None or "length" not in names):
+    wanted = _known(names or ())
+    if (train_split or tail_classes) and (library is not None or "length" not in wanted):
         raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
-    _check_edits(names, edited, library)
+    _check_edits(wanted, edited, library)
     settings = AuditSettings(resamples, seed, confidence, cluster=cluster, tail=_tail(tail_classes))
     not_made: list[str] = []
     if report:
@@ -77,14 +77,14 @@ def audit(
         if corpus or split:
             raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
         asked = lines_of(_named(queries, "--library", "--queries"), "sentence")
-        results = _of_library(names, library, asked, settings, not_made.append, neutral=neutral_source)
+        results = _of_library(wanted, library, asked, settings, not_made.append, neutral=neutral_source)
     else:
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
         parts, systems = Parts(whole, split, train_split), system_names(scores or [])
         files = _edited_files(edited or [], len(systems))
-        results = _of_scores(names, systems, files, parts, settings, not_made.append)
+        results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
     show_audits(results, report, as_json, not_made)
@@ -102,8 +102,8 @@ class Parts:
     split: str | None
     train_split: str | None
 
-    def read(self) -> tuple[Corpus, Corpus | None]:
-        """The clips that were scored, and those that were learned from where the corpus says which these are.
+    def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
+        """The corpus, its clips that are asked for, and those learned from where the corpus says which these are.
 
         Raises:
             CorpusError: the corpus cannot be read, or has no such split.
@@ -118,7 +118,7 @@ class Parts:
         learned = self.train_split
         if learned is None and self.split != TRAIN and TRAIN in whole.clips["split"]:
             learned = TRAIN
-        return scored, None if learned is None else select(whole, split=learned)
+        return whole, scored, None if learned is None else select(whole, split=learned)
 
 
 def _tail(paths: Sequence[Path] | None) -> TailClasses | None:
@@ -127,13 +127,19 @@ def _tail(paths: Sequence[Path] | None) -> TailClasses | None:
     return read_tail_classes(paths) if paths else None
 
 
-def _check_names(names: Sequence[str]) -> None:
+def _known(names: Sequence[str]) -> Sequence[str]:
+    """The names, if each is that of an audit and given once."""
     from evenreel.audits import AUDITS
 
+    if not names:
+        raise UsageError(
+            f"Name one audit or more: evenreel audit source --scores FILE --corpus DIR; there are: {', '.join(AUDITS)}."
+        )
     if unknown := [name for name in names if name not in AUDITS]:
         raise UsageError(f"{unknown[0]!r} is no audit; there are: {', '.join(AUDITS)}.")
     if len(set(names)) < len(names):
         raise UsageError(f"The audit {max(names, key=names.count)} is named twice; name each once.")
+    return names
 
 
 def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Path | None) -> None:
@@ -195,19 +201,24 @@ def _of_scores(
     every = [*paths.values(), *(path for files in edited for path in files.values())]
     for path in every:
         check_file(path)
-    part, learned = parts.read()
+    whole, part, learned = parts.read()
     settings = replace(settings, train=learned)
     results = []
     for (system, path), files in zip(paths.items(), edited, strict=True):
         notices: list[str] = []
         lacking: list[str] = []
-        read = partial(load_scores, corpus=part, partial=True, notice=notices.append)
-        own = replace(settings, edited={name: read(file) for name, file in files.items()})
-        found = _audited(names, read(path), part, own, path.name, lacking.append)
+        read = partial(load_scores, corpus=part, partial=True, whole=whole)
+        after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
+        own = replace(settings, edited=after)
+        found = _audited(names, read(path, notice=notices.append), part, own, path.name, lacking.append)
         for sentence in lacking:
             not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)
         results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
     return results
+
+
+def _behind(name: str, notices: list[str]) -> Callable[[str], None]:
+    return lambda sentence: notices.append(f"{name}{sentence}")
 
 
 def _of_library(

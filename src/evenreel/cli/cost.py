@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import RECIPE_HELP, JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_BATCH, MOST_FRAMES, MOST_WORDS, MOST_DIMENSION = 1_000_000, 3_600, 1_024, 8
 
 
 def cost(
-    recipe: Annotated[str, typer.Argument(help="A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool.")],
+    recipe: Annotated[str, typer.Argument(help=RECIPE_HELP)],
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: members.count=3; may be given again."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -91,7 +91,7 @@ def evaluate(
     files.check([*paths.values(), *([bank] if bank else [])])
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
-    job = _Job(part, settings, relevance, rescore, bank, asked=bool(direction))
+    job = _Job(_Part(whole, part), settings, relevance, rescore, bank, asked=bool(direction))
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
     show_evaluation(evaluations, comparison, as_json)
@@ -152,12 +152,20 @@ def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSetting
         return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A corpus, and the part of it that is measured."""
+
+    whole: Corpus
+    measured: Corpus
+
+
 class _Job:
     """What is done to each file alike."""
 
     def __init__(
         self,
-        corpus: Corpus,
+        part: _Part,
         settings: EvaluationSettings,
         relevance: str,
         rescoring: str | None,
@@ -165,7 +173,7 @@ class _Job:
         *,
         asked: bool,
     ) -> None:
-        self._corpus, self._settings = corpus, settings
+        self._part, self._settings = part, settings
         self.relevance = cast("RelevanceName", relevance)  # `_check` has looked
         self._rescoring, self._bank, self._asked = rescoring, bank, asked
 
@@ -175,7 +183,7 @@ class _Job:
 
         notices: list[str] = []
         scores = self._load(path, notices.append)
-        directions = self._directions(scores, path, notices)
+        directions = self._directions(scores, notices)
         with share_bar(f"ranking {path.name}") as progress:
             if self._rescoring is None:
                 found = self._figures(scores, directions, progress)
@@ -200,16 +208,17 @@ class _Job:
 
         asked = self._settings.directions
         queries = asked[0] if self._asked and len(asked) == 1 else None
-        return load_scores(path, self._corpus, partial=self._settings.partial, queries=queries, notice=notice)
+        part, partial = self._part, self._settings.partial
+        return load_scores(path, part.measured, partial=partial, queries=queries, whole=part.whole, notice=notice)
 
-    def _directions(self, scores: ScoreBlocks, path: Path, notices: list[str]) -> tuple[Direction, ...]:
+    def _directions(self, scores: ScoreBlocks, notices: list[str]) -> tuple[Direction, ...]:
         """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
         from evenreel.evaluation.listed import ListedScores
 
         if self._asked or not isinstance(scores, ListedScores) or scores.complete:
             return self._settings.directions
         other = "v2t" if scores.queries == "t2v" else "t2v"
-        notices.append(f"{path} has lists for {scores.queries} only, so {other} is left out; --direction asks for it.")
+        notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
         return (scores.queries,)
 
     def _figures(
@@ -218,7 +227,7 @@ class _Job:
         from evenreel.evaluation import evaluate as evaluate_scores
 
         settings = replace(self._settings, directions=directions)
-        return evaluate_scores(scores, self._corpus, settings, relevance=self.relevance, progress=progress)
+        return evaluate_scores(scores, self._part.measured, settings, relevance=self.relevance, progress=progress)
 
     def _corrected(
         self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Callable[[float], None]

@@ -89,7 +89,7 @@ def _read(path: Path, corpus: Corpus | None, split: str | None) -> ScoreBlocks:
     from evenreel.evaluation.scores import check_file, read_npz
 
     if corpus is not None:
-        return load_scores(path, corpus if split is None else select(corpus, split=split))
+        return load_scores(path, corpus if split is None else select(corpus, split=split), whole=corpus)
     check_file(path)
     if path.suffix.lower() != ".npz":
         raise UsageError(f"{path} is read by the ids of a corpus; name its folder with --corpus.")

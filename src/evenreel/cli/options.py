@@ -14,6 +14,7 @@ MOST = 1_000_000
 MOST_SEED = 2**63 - 1
 MOST_PROCESSES = 1_024
 
+RECIPE_HELP = "A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool; a wrong name lists them all."
 LibraryOption = Annotated[
     Path | None,
     typer.Option("--library", "-l", help="Folder of the library. \\[default: EVENREEL_LIBRARY or your data folder]"),

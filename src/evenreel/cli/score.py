@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -98,11 +99,15 @@ def score(
     check_place(out)
     whole = load_corpus(corpus)
     part = whole if split is None else select(whole, split=split)
+    splits = [] if split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
     if asks_bm25(checkpoint):
         scored = score_words(part, features, out, options)
     else:
         pretrained = _matcher(checkpoint, features, device)
         scored = _score_by_matcher(pretrained, (change, word_probe), (features, seen), part, out)
+    if len(splits) > 1:
+        together = f"the splits {', '.join(splits)} are scored as one gallery; --split scores one alone"
+        scored = replace(scored, notices=(*scored.notices, together))
     show_scored(out, scored, as_json)
     if scored.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)

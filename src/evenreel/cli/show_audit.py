@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from evenreel.audits.page import words_columns
+from evenreel.audits.page import notices_of, words_columns
 from evenreel.audits.result import AuditResult, AuditTable, Cell
 from evenreel.audits.words import cells, effect_words
 from evenreel.cli.show import console, print_json, safe
@@ -38,18 +38,26 @@ def show_audits(
     out = console()
     for sentence in not_made:
         out.print(f"[yellow]{safe(sentence)}[/]")
+    if len(results) > 1:
+        _show_notices(out, results)
     for result in results:
-        _show(out, result)
+        _show(out, result, alone=len(results) == 1)
     if report:
         out.print(f"The page with figures and how it was calculated: {safe(report)}")
 
 
-def _show(out: Console, result: AuditResult) -> None:
+def _show_notices(out: Console, results: Sequence[AuditResult]) -> None:
+    """What must be known of the results, each sentence once."""
+    for notice in notices_of(results):
+        out.print(f"[yellow]{safe(notice)}[/]")
+
+
+def _show(out: Console, result: AuditResult, *, alone: bool) -> None:
     out.print(f"[bold]{safe(f'{result.system}: ' if result.system else '')}{safe(result.title)}[/]")
     out.print(safe(result.sentence))
     out.print(f"[dim]{safe(effect_words(result))}[/]")
-    for notice in result.notices:
-        out.print(f"[yellow]{safe(notice)}[/]")
+    if alone:
+        _show_notices(out, [result])
     for table in result.tables:
         _show_table(out, table)
     out.print()

@@ -15,14 +15,15 @@ from evenreel.report.words import (
     RELEVANCES,
     TIES,
     difference_sentence,
+    evaluation_notices,
     interval,
     intervals_sentence,
     main_sentence,
     number,
     p_value,
     percent,
+    said_once,
     signed,
-    uses_sentence,
 )
 
 _NARROWEST = 100
@@ -37,20 +38,22 @@ def show_evaluation(evaluations: Mapping[str, Evaluation], comparison: Compariso
     out = console()
     if not out.is_terminal:
         out = Console(highlight=False, soft_wrap=True, width=max(out.width, _NARROWEST))
+    several = len(evaluations) > 1
+    if several:
+        _show_notices(out, evaluations)
     for name, evaluation in evaluations.items():
         out.print(f"[bold]{safe(name)}[/]")
         out.print(safe(main_sentence(evaluation)))
-        _show_notices(out, evaluation)
+        if not several:
+            _show_notices(out, evaluations)
         out.print(_figures(evaluation))
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
     _show_rules(out, next(iter(evaluations.values())))
 
 
-def _show_notices(out: Console, evaluation: Evaluation) -> None:
-    if evaluation.uses:
-        out.print(f"[yellow]{safe(uses_sentence(evaluation.uses))}[/]")
-    for notice in evaluation.notices:
+def _show_notices(out: Console, evaluations: Mapping[str, Evaluation]) -> None:
+    for notice in said_once({name: evaluation_notices(one) for name, one in evaluations.items()}):
         out.print(f"[yellow]{safe(notice)}[/]")
 
 

@@ -120,7 +120,8 @@ def study(
         return
     if name is None or corpus is None or out is None:
         raise UsageError(
-            "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR."
+            "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
+            "`evenreel study --list` names every study and what it needs."
         )
     from evenreel.audits.length_tail import read_tail_classes
     from evenreel.audits.result import AuditSettings

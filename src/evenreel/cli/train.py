@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import JsonOption
+from evenreel.cli.options import RECIPE_HELP, JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ RUNS = Path("runs")
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A YAML file, or a recipe that comes along, such as msrvtt-9k/x_pool.")],
+    recipe: Annotated[str, typer.Argument(help=RECIPE_HELP)],
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="PLACE=VALUE instead of the recipe's: loop.batch_size=64; may be given again."),

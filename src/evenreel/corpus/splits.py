@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -50,6 +50,12 @@ def select(corpus: Corpus, *, split: str | None = None, where: pl.Expr | None = 
         by += [] if where is None else [f"condition {where}"]
         raise CorpusError(f"No clip is left ({', '.join(by)}); the splits are: {there}.")
     return Corpus(clips, corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode())))
+
+
+def splits_of(corpus: Corpus, clip_ids: Sequence[str]) -> list[str]:
+    """Names of the splits that some clips are of, in the order of the alphabet; clips without one have none."""
+    named = pl.col("clip_id").is_in(pl.Series(clip_ids, dtype=pl.String).implode())
+    return corpus.clips.filter(named)["split"].drop_nulls().unique().sort().to_list()
 
 
 def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corpus:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenreel.arguments import check_corpus, check_progress, check_settings_kind, described
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
+from evenreel.corpus.splits import splits_of
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bands import Plan, Progress, Ranked, part_of, rank_all
 from evenreel.evaluation.blocks import (
@@ -264,8 +265,10 @@ def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings
                 f"{len(missing):,} of {len(known):,} {what}s of the corpus have no scores, the first {missing[0]!r}"
             )
             if not settings.partial:
+                scored_parts = ", ".join(map(repr, splits_of(corpus, scores.video_ids)))
+                which = f" ({scored_parts})" if scored_parts else ""
                 raise ScoresError(
-                    f"{sentence}; score them, select the split that was scored, or ask for a partial evaluation."
+                    f"{sentence}; score them, select the split that was scored{which}, or ask for a partial evaluation."
                 )
             smaller = searched in settings.directions
             notices.append(

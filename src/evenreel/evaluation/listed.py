@@ -19,6 +19,9 @@ from evenreel.types import Corpus
 Listing = pl.DataFrame
 """Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
 
+WHAT_WAS_SCORED = "give the corpus that was scored (in Python, of a part of it also the whole one: whole=corpus)"
+"""What to do about ids that a corpus does not have."""
+
 Place = Callable[[int], str]
 
 
@@ -129,8 +132,7 @@ def _check(listing: Listing, known: tuple[pl.Series, pl.Series], names: tuple[st
     for side, ids, what in zip(("query", "item"), known, names, strict=True):
         if found := _first(listing, ~listing[side].is_in(ids.implode())):
             raise ScoresError(
-                f"{place(found['number'])} names {found[side]!r}, which is no {what} of the corpus; check the "
-                "corpus and its split."
+                f"{place(found['number'])} names {found[side]!r}, which is no {what} of the corpus; {WHAT_WAS_SCORED}."
             )
     if found := _first(listing, listing["score"].is_null() | listing["score"].is_nan()):
         raise ScoresError(

@@ -17,7 +17,8 @@ from evenreel.arguments import as_path, check_corpus
 from evenreel.array_files import ArrayArchive
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import as_blocks
-from evenreel.evaluation.listed import ListedScores, make_listed
+from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
+from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
 from evenreel.evaluation.writing import replacing
@@ -37,7 +38,8 @@ def load_scores(
     *,
     partial: bool = False,
     queries: Direction | None = None,
-    notice: Notice = _logger.warning,
+    whole: Corpus | None = None,
+    notice: Notice | None = None,
 ) -> Scores | ListedScores:
     """Read scores and check their ids against a corpus.
 
@@ -57,7 +59,10 @@ def load_scores(
         partial: leave queries out that a run has no list for.
         queries: whether captions (`t2v`) or videos (`v2t`) have the lists of a run whose ids fit both ways, or of a
             Parquet table with a row a pair (by default captions).
-        notice: is called with a sentence about anything the reader should know.
+        whole: the corpus that `corpus` is a part of. What the file has of other parts is then left out, and told;
+            None: such a file is refused.
+        notice: is called with a sentence about anything the reader should know of the file; None: it is logged, behind
+            the path.
 
     Raises:
         ScoresError: the file cannot be read, or does not fit the corpus.
@@ -65,19 +70,25 @@ def load_scores(
     """
     path = as_path(path, "path")
     check_corpus(corpus)
+    notice = notice or (lambda sentence: _logger.warning("%s: %s", path, sentence))
     kind = path.suffix.lower()
     if kind in _PICKLES:
         raise ScoresError(f"{path} may be a pickle, which can run code when it is read; save the scores as .npz.")
     check_file(path)
+    found: Scores | ListedScores
     if kind == ".npy":
-        return _from_npy(path, corpus, notice)
-    if kind == ".npz":
-        return _by_ids(path, read_npz(path), corpus, notice)
-    read = _from_parquet if kind == ".parquet" else read_run
-    found = read(path, corpus, partial=partial, queries=queries)
-    if isinstance(found, Scores):
-        return _by_ids(path, found, corpus, notice)
-    _tell_of_gaps(path, found, notice)
+        found = _from_npy(path, corpus, whole or corpus, notice)
+    elif kind == ".npz":
+        found = read_npz(path)
+    else:
+        read = _from_parquet if kind == ".parquet" else read_run
+        found = read(path, whole or corpus, partial=partial, queries=queries)
+    if isinstance(found, Scores) and kind != ".npy":
+        found = _by_ids(path, found, whole or corpus, notice)
+    if whole is not None:
+        found = cut_to(corpus, found, whole, path, notice)
+    if isinstance(found, ListedScores):
+        _tell_of_gaps(found, notice)
     return found
 
 
@@ -137,8 +148,11 @@ def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[floa
         progress((start + len(band)) / len(queries))
 
 
-def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
+def _from_npy(path: Path, corpus: Corpus, whole: Corpus, notice: Notice) -> Scores:
+    """The scores of a part of a corpus, or of the whole one where they are as many."""
     values = read_matrix(path)
+    if values.shape == (whole.captions.height, whole.clips.height):
+        corpus = whole
     captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
     if values.shape != (len(captions), len(clips)):
         turned = values.shape == (len(clips), len(captions))
@@ -150,7 +164,7 @@ def _from_npy(path: Path, corpus: Corpus, notice: Notice) -> Scores:
                 else "(a caption a row, a clip a column); choose its split, or save it with its ids as .npz."
             )
         )
-    notice(f"{path} names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
+    notice("The file names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
     return Scores(values, captions, clips)
 
 
@@ -334,26 +348,24 @@ def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Score
     ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
     if ahead and back:
         notice(
-            f"The ids of {path} are those of captions and of clips alike, so its names are taken at their word: a "
-            "caption a row, a clip a column."
+            "The ids are those of captions and of clips alike, so the file's names are taken at their word: a caption "
+            "a row, a clip a column."
         )
     elif back:
-        notice(f"{path} has a video a row, as its ids say; it is turned.")
+        notice("The file has a video a row, as its ids say; it is turned.")
         scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.uses)
     for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
         seen: set[str] = set()
         for one in ids:
             if one not in known:
-                raise ScoresError(
-                    f"{path} names {one!r}, which is no {what} of the corpus; check the corpus and its split."
-                )
+                raise ScoresError(f"{path} names {one!r}, which is no {what} of the corpus; {WHAT_WAS_SCORED}.")
             if one in seen:
                 raise ScoresError(f"{path} names the {what} {one!r} twice; every id is there once.")
             seen.add(one)
     return scores
 
 
-def _tell_of_gaps(path: Path, lists: ListedScores, notice: Notice) -> None:
+def _tell_of_gaps(lists: ListedScores, notice: Notice) -> None:
     """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
     if lists.complete:
         return
@@ -365,8 +377,8 @@ def _tell_of_gaps(path: Path, lists: ListedScores, notice: Notice) -> None:
     without = len(ids) - len(np.unique(places))
     share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
     notice(
-        f"{path} lists {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank behind "
-        "what is listed."
+        f"The file lists {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank "
+        "behind what is listed."
         + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
     )
 

@@ -16,14 +16,15 @@ from evenreel.report.words import (
     RELEVANCES,
     TIES,
     difference_sentence,
+    evaluation_notices,
     interval,
     intervals_sentence,
     main_sentence,
     number,
     p_value,
     percent,
+    said_once,
     signed,
-    uses_sentence,
 )
 from evenreel.types import Corpus
 
@@ -66,12 +67,7 @@ def _notices(evaluations: Mapping[str, Evaluation], comparison: Comparison | Non
         verdicts = [
             Text(difference_sentence(row, comparison.confidence)) for row in comparison.rows if row.metric == metric
         ]
-    several = len(evaluations) > 1
-    said = [
-        f"{name}: {sentence}" if several else sentence
-        for name, one in evaluations.items()
-        for sentence in (*([uses_sentence(one.uses)] if one.uses else []), *one.notices)
-    ]
+    said = said_once({name: evaluation_notices(one) for name, one in evaluations.items()})
     said += comparison.notices if comparison else ()
     return verdicts + [Text(sentence, "notice") for sentence in said]
 

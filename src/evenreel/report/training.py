@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from evenreel.report.figures import COLOURS, axes, plain
+from evenreel.evaluation.metrics import parse_metric
+from evenreel.report.figures import COLOURS, axes, panels, plain
 from evenreel.report.page import Chart, Page, Section, Text
+from evenreel.report.words import scale_of
 
 Curve = Sequence[tuple[float, float]]
 
+_VALIDATION = "validation/"
 _GROUPS = (
-    ("validation/", "On the validation split", "value"),
     ("loss/", "Loss of the latest batch, by its terms", "loss"),
     ("bias/kl", "Divergence of a word's bias from the prior", "nats"),
     ("bias/active_units", "Numbers of the bias that vary over words", "numbers"),
@@ -32,22 +34,48 @@ def training_page(name: str, lead: str, curves: Mapping[str, Curve], recipe: str
         recipe: in YAML.
     """
     sections = []
+    if measured := _named(curves, _VALIDATION):
+        figure = panel_figure(measured, lambda name: scale_of(parse_metric(name.split()[0])))
+        sections.append(Section("On the validation split", [Chart(figure)]))
     for prefix, title, unit in _GROUPS:
-        chosen = {key.removeprefix(prefix) or key: curve for key, curve in curves.items() if key.startswith(prefix)}
-        if chosen:
+        if chosen := _named(curves, prefix):
             sections.append(Section(title, [Chart(curve_figure(chosen, unit))]))
     return Page(f"Training of {name}", lead, [*sections, Section("Recipe", [Text(recipe, "code")])])
 
 
+def _named(curves: Mapping[str, Curve], prefix: str) -> dict[str, Curve]:
+    return {key.removeprefix(prefix) or key: curve for key, curve in curves.items() if key.startswith(prefix)}
+
+
 def curve_figure(curves: Mapping[str, Curve], unit: str) -> go.Figure:
     """A line a figure over the steps; one with few points shows them."""
-    figure = go.Figure(layout=axes("step", unit))
+    return go.Figure([_line(*curve, number) for number, curve in enumerate(curves.items())], axes("step", unit))
+
+
+def panel_figure(curves: Mapping[str, Curve], scale: Callable[[str], str]) -> go.Figure:
+    """The same, with a panel for each scale, so that a sum of recalls does not flatten a rank.
+
+    Args:
+        curves: by name.
+        scale: of a name: the title of the vertical axis, which names of one scale share.
+    """
+    scales: dict[str, list[str]] = {}
+    for name in curves:
+        scales.setdefault(scale(name), []).append(name)
+    titles = [", ".join(dict.fromkeys(name.split()[0] for name in names)) for names in scales.values()]
+    figure = go.Figure(layout=panels(titles, "step", list(scales)))
+    places = {name: place for place, names in enumerate(scales.values(), start=1) for name in names}
     for number, (name, points) in enumerate(curves.items()):
-        figure.add_scatter(
-            x=[step for step, _ in points],
-            y=[value for _, value in points],
-            mode="lines+markers" if len(points) <= 50 else "lines",
-            name=plain(name),
-            line_color=COLOURS[number % len(COLOURS)],
-        )
+        at = "" if places[name] == 1 else str(places[name])
+        figure.add_trace(_line(name, points, number).update(xaxis=f"x{at}", yaxis=f"y{at}"))
     return figure
+
+
+def _line(name: str, points: Curve, number: int) -> go.Scatter:
+    return go.Scatter(
+        x=[step for step, _ in points],
+        y=[value for _, value in points],
+        mode="lines+markers" if len(points) <= 50 else "lines",
+        name=plain(name),
+        line_color=COLOURS[number % len(COLOURS)],
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from evenreel.evaluation.comparison import Difference
 from evenreel.evaluation.metrics import Metric, parse_metric
 from evenreel.evaluation.results import Evaluation, Interval
@@ -25,6 +27,17 @@ TIES = {
     "optimistic": "of items with equal scores the more relevant come first",
     "pessimistic": "of items with equal scores the more relevant come last",
 }
+
+
+def scale_of(metric: Metric) -> str:
+    """The title of an axis for the metric: metrics of one scale can share it, others cannot.
+
+    >>> [scale_of(parse_metric(word)) for word in ("R@5", "mAP", "Rsum", "MedR")]
+    ['%', '%', 'sum of three, %', 'rank, less is better']
+    """
+    if not metric.higher_is_better:
+        return "rank, less is better"
+    return "sum of three, %" if metric.name == "Rsum" else "%"
 
 
 def number(value: float, metric: Metric) -> str:
@@ -123,6 +136,43 @@ def difference_sentence(row: Difference, confidence: float) -> str:
         f"{row.system} {verdict} in {row.metric} of {row.direction}: {signed(row.difference.value, metric)}"
         f"{f' ({ends})' if ends else ''}, p = {p_value(row.p_holm)} after Holm's correction."
     ).replace("p = <", "p < ")
+
+
+def evaluation_notices(evaluation: Evaluation) -> list[str]:
+    """Everything a reader must know of an evaluation, in sentences."""
+    return [*([uses_sentence(evaluation.uses)] if evaluation.uses else []), *evaluation.notices]
+
+
+def said_once(by_system: Mapping[str, Iterable[str]]) -> list[str]:
+    """Sentences about systems, each once, behind the names of the systems that it is true of.
+
+    Args:
+        by_system: sentences by the name of the system; of one system alone they are given as they are.
+
+    Returns:
+        The sentences in the order that they first come in.
+
+    >>> said_once({"a": ["Old."], "b": ["Old.", "Odd."], "c": ["Old."]})
+    ['All 3 systems: Old.', 'b: Odd.']
+    >>> said_once({"a": ["Old."], "b": ["Odd."], "c": ["Odd."]})
+    ['a: Old.', 'b and c: Odd.']
+    >>> said_once({"a": ["Old."]})
+    ['Old.']
+    """
+    systems: dict[str, list[str]] = {}
+    for name, sentences in by_system.items():
+        for sentence in dict.fromkeys(sentences):
+            systems.setdefault(sentence, []).append(name)
+    if len(by_system) == 1:
+        return list(systems)
+    return [f"{_systems(names, len(by_system))}: {sentence}" for sentence, names in systems.items()]
+
+
+def _systems(names: list[str], count: int) -> str:
+    if len(names) == count:
+        return "Both systems" if count == 2 else f"All {count} systems"
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def uses_sentence(uses: tuple[str, ...]) -> str:

@@ -231,7 +231,7 @@ class _Reader:
     def scores(self) -> dict[str, ScoreBlocks]:
         """Those of other systems; what they leave out is measured without."""
         return {
-            name: load_scores(path, self.test, partial=True, notice=self._notice(name))
+            name: load_scores(path, self.test, partial=True, whole=self.whole, notice=self._notice(name))
             for name, path in self._sources.scores.items()
         }
 

@@ -22,6 +22,8 @@ from evenreel.types import Corpus, ScoreBlocks
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from evenreel.audits.figures import Line
+
 _PICKED = (
     "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
     "count: look at the table of all of them."
@@ -237,10 +239,17 @@ def _sweep(found: Compared, comparison: Comparison, name: str, confidence: float
         ]
         for metric in comparison.drawn
     }
-    figure = sweep([Panel("", "%", lines)], name)
+    parts: dict[str, dict[str, Line]] = {}
+    for metric, line in lines.items():
+        parts.setdefault(_scale(metric), {})[metric] = line
+    figure = sweep([Panel("", scale, own) for scale, own in parts.items()], name)
     if 0 < _WIDE * min(rows) <= max(rows):
         figure.update_xaxes(type="log", dtick=1)
     return figure
+
+
+def _scale(metric: str) -> str:
+    return "sum of recalls, %" if metric.startswith("Rsum") else "%"
 
 
 def _bars(changes: Mapping[str, Mapping[str, Interval]], main: str) -> go.Figure:
