@@ -170,3 +170,26 @@ def test_an_address_that_cannot_be_had_is_one_sentence_and_leaves_nothing_open(
         assert "\n" not in str(caught.value)
     del caught
     gc.collect()  # a socket that was left open warns here, and warnings fail
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/library/x", "/nothing/at/all?q=1"])
+def test_an_address_of_nothing_is_a_page_to_browsers_and_a_sentence_to_programs(tmp_path: Path, path: str) -> None:
+    visitor = TestClient(make_app(tmp_path, ServeSettings(cache=tmp_path)), base_url="http://127.0.0.1")
+    page = visitor.get(path, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert '<a class="quiet" href="/">' in page.text
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    for accept in ("*/*", "application/json"):
+        told = visitor.get(path, headers={"accept": accept})
+        assert (told.status_code, told.headers["content-type"]) == (404, "application/json")
+        assert set(told.json()) == {"detail"}
+        assert "/api/openapi.json" in told.json()["detail"]
+    for answer in (page, told):
+        assert "accept" in answer.headers["vary"].lower()
+
+
+def test_the_api_answers_browsers_in_its_own_form(tmp_path: Path) -> None:
+    visitor = TestClient(make_app(tmp_path, ServeSettings(cache=tmp_path)), base_url="http://127.0.0.1")
+    assert set(visitor.get("/api/nothing", headers={"accept": "text/html"}).json()) == {"detail"}
+    wrong = visitor.post("/", headers={"accept": "text/html", "origin": "http://127.0.0.1"})
+    assert (wrong.status_code, set(wrong.json())) == (405, {"detail"})

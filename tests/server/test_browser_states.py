@@ -31,6 +31,22 @@ __all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_v
 
 WIDTHS = (320, 390, 1024, 1680)
 STAR = "/?q=a+red+star+on+a+beach"
+FAVOURED = "Clips of a camera are shown more often than chance would."
+
+
+def favouring(visits: Visits, look: Look) -> Page:
+    """A result with a sentence on what it favours; four clips are too few for a true one."""
+    page = visits.blank(look)
+
+    def favoured(route: Route) -> None:
+        found = route.fetch().json()
+        found["favours"]["sentences"].append(FAVOURED)
+        route.fulfill(json=found)
+
+    page.route("**/api/search?*", favoured)
+    page.goto(visits.address + STAR)
+    settled(page)
+    return page
 
 
 def start(visits: Visits, look: Look) -> Page:
@@ -40,8 +56,7 @@ def start(visits: Visits, look: Look) -> Page:
 
 
 def found(visits: Visits, look: Look) -> Page:
-    page = visits.open(STAR, look)
-    settled(page)
+    page = favouring(visits, look)
     page.get_by_role("button", name="Filters").click()
     page.locator(".card details summary").first.click()
     page.locator(".favours details:not([open]) summary, .favours details[open]").first.click()
@@ -283,10 +298,9 @@ def test_what_answers_is_told_from_what_is_only_near(rendered_visits: Visits) ->
 
 
 def test_a_result_is_compared_with_the_library(rendered_visits: Visits) -> None:
-    page = rendered_visits.open(STAR)
-    settled(page)
+    page = favouring(rendered_visits, Look())
     panel = page.locator(".favours")
-    expect(panel).to_contain_text("No difference beyond chance.")
+    expect(panel.locator(".findings li")).to_have_text([FAVOURED])
     if not panel.locator("details").get_attribute("open"):
         panel.locator("summary").click()
     expect(panel.locator(".bars dt").first).to_be_visible()

@@ -151,6 +151,7 @@ def _number(value: int | float | bool | None) -> MetadataValue:
 
 def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
     source = hit.metadata.get(SOURCE)
+    middle_s = (hit.duration_s or 0.0) / 2
     return FoundClip(
         clip_id=hit.clip_id,
         name=clean(PurePath(hit.path).name),
@@ -169,6 +170,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         none_read=hit.none_read,
         metadata=clean_metadata(hit.metadata),
         other_files=[clean(PurePath(other).name) for other in hit.other_paths],
+        still=still_address(hit.clip_id, hit.moments[0].time_s if hit.moments else middle_s),
     )
 
 

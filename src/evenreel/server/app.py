@@ -32,6 +32,8 @@ from evenreel.server.uploads import Uploads
 log = logging.getLogger("evenreel")
 
 PAGES = ("/", "/library")
+NO_PAGE = "There is nothing at this address; /api/openapi.json lists those of the API."
+VARIES = {"vary": "accept"}
 GRACE_S = 3
 """How long answers under way may take when the server is told to end."""
 STATUS: dict[type[EvenreelError], int] = {
@@ -217,11 +219,21 @@ def _add_errors(app: FastAPI) -> None:
     async def failed(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": "The server failed; what happened is in its log."}, 500)  # uvicorn logs it
 
+    app.add_exception_handler(404, _nothing_here)
     app.add_exception_handler(Exception, failed)
     app.add_exception_handler(EvenreelError, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(OSError, unreadable)
     app.add_exception_handler(ClientDisconnect, gone)
+
+
+async def _nothing_here(request: Request, error: Exception) -> Response:
+    """A page with a way back for a browser at an address of nothing, one sentence for a program."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and not request.url.path.startswith("/api/"):
+        page = resources.files("evenreel.server").joinpath("static", "nothing.html")
+        return FileResponse(str(page), 404, VARIES, media_type="text/html")
+    return JSONResponse({"detail": NO_PAGE}, 404, VARIES)
 
 
 def _sentence(problem: dict[str, Any]) -> str:

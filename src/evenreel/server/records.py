@@ -65,7 +65,8 @@ class FoundClip(BaseModel):
     that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's, where one ordered the clip anew;
     `parts` are what that is the mean of, where the matcher tells: similarity to what is `seen`, to what is read
     `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or nobody looked, and the part
-    `on_screen` is of what the matcher learned to put in its place.
+    `on_screen` is of what the matcher learned to put in its place. `still` is the address of its picture: of its best
+    moment, of the middle of the clip where no moment was found.
     """
 
     clip_id: str
@@ -85,6 +86,7 @@ class FoundClip(BaseModel):
     none_read: bool
     metadata: dict[str, MetadataValue]
     other_files: list[str]
+    still: str
 
 
 class GroupShare(BaseModel):

@@ -1,6 +1,6 @@
 // What is known of a clip, beside its video.
 
-import { element, marked, still } from "./dom.js";
+import { breakable, element, marked, still } from "./dom.js";
 import { clock, length, shown } from "./format.js";
 
 /**
@@ -57,7 +57,7 @@ function facts(clip) {
   const rows = [
     ...clip.files.map((file) => [
       file.state === "indexed" ? "File" : `File (${file.state.replace("_", " ")})`,
-      inFolder(file),
+      breakable(inFolder(file)),
     ]),
     ["Length", clip.duration_s === null ? "unknown" : length(clip.duration_s)],
     ["Picture", `${clip.width} × ${clip.height}${rate}`],

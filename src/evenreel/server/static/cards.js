@@ -1,6 +1,6 @@
 // The cards of a result: what was found, when, and why.
 
-import { element, icon, marked, still } from "./dom.js";
+import { breakable, element, icon, marked, still } from "./dom.js";
 import { clock, length } from "./format.js";
 
 const SIGNS_SHOWN = 3;
@@ -42,7 +42,7 @@ export function card(hit, actions) {
   return element(
     "li",
     { class: "card", "data-clip": hit.clip_id },
-    still(hit.moments[0]?.still ?? null, ...times(hit, time)),
+    still(hit.still, times(hit), wordsFound(hit)),
     element("h3", {}, link(hit, time, actions)),
     facts(hit),
     hit.on_screen.length ? signs(hit.on_screen) : null,
@@ -103,10 +103,16 @@ function neighbour(links, from, key) {
   return steps[key] ? links[at + steps[key]] : undefined;
 }
 
-function times(hit, time) {
+/** The words on screen that were found, which tell of a clip what its picture would. */
+function wordsFound({ on_screen: [sign] }) {
+  return sign ? element("span", {}, marked(sign.text, sign.marks)) : undefined;
+}
+
+function times(hit) {
   const said = (text) => element("span", { class: "unseen" }, text);
+  const best = hit.moments[0];
   return [
-    element("span", { class: "time" }, icon("play"), said("Best moment at "), clock(time)),
+    best ? element("span", { class: "time" }, icon("play"), said("Best moment at "), clock(best.time_s)) : null,
     hit.duration_s === null ? null : element("span", { class: "length" }, said("Length "), length(hit.duration_s)),
   ];
 }
@@ -120,7 +126,7 @@ function link(hit, time, actions) {
   return element(
     "a",
     { href: actions.address(hit.clip_id, time), title: hit.name, dir: "auto", onclick: open },
-    hit.name,
+    breakable(hit.name),
   );
 }
 

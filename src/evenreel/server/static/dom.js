@@ -73,17 +73,30 @@ export function marked(text, marks) {
 }
 
 /**
+ * A name of a file, which may break after a mark between its words, where text would go on or break anywhere.
+ *
+ * @param {string} name
+ * @returns {(string | HTMLElement)[]}
+ */
+export function breakable(name) {
+  return name.split(BETWEEN_WORDS).flatMap((part, number) => (number ? [element("wbr"), part] : [part]));
+}
+
+const BETWEEN_WORDS = /(?<=[_.+=,;~()[\]-])(?=[^_.+=,;~()[\]-])/u;
+
+/**
  * A still in a box whose shape is fixed, so that nothing moves when it arrives; words in its place when it does not.
  *
  * @param {string | null} address
- * @param {...Child} over what lies over the picture
+ * @param {Child[]} over what lies over the picture
+ * @param {Child | Child[]} instead what stands in the place of a picture that does not come
  * @returns {HTMLElement}
  */
-export function still(address, ...over) {
-  const box = element("div", { class: "still" }, ...over);
+export function still(address, over = [], instead = "No picture") {
+  const box = element("div", { class: "still" }, over);
   const missing = () => {
     box.classList.add("without");
-    box.prepend(element("span", { class: "placeholder" }, "No picture"));
+    box.prepend(element("span", { class: "placeholder", dir: "auto" }, instead));
   };
   if (!address) {
     missing();

@@ -11,19 +11,18 @@ const AUDITS = [];
 let opened = null; // what the reader chose; until then it is open where there is room beside the results
 
 /**
- * The panel of what a result favours.
+ * The panel of what a result favours; none where no difference is beyond chance.
  *
  * @param {object} favours a `Favours` record
- * @returns {HTMLElement}
+ * @returns {HTMLElement | null}
  */
 export function favoursPanel(favours) {
-  const found = favours.sentences.length
-    ? element(
-        "ul",
-        { class: "findings" },
-        favours.sentences.map((sentence) => element("li", {}, sentence)),
-      )
-    : element("p", { class: "calm" }, "No difference beyond chance.");
+  if (!favours.sentences.length) return null;
+  const found = element(
+    "ul",
+    { class: "findings" },
+    favours.sentences.map((sentence) => element("li", {}, sentence)),
+  );
   const title = element("h2", { id: "favours-title" }, "What this ranking favours");
   return element(
     "section",

@@ -1,7 +1,7 @@
 // The library view: what is indexed, what was set aside and why, and trying that again.
 
 import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
-import { announce, byId, element, fill, icon, still } from "./dom.js";
+import { announce, breakable, byId, element, fill, icon, still } from "./dom.js";
 import { count, length, number, span } from "./format.js";
 import { failure } from "./results.js";
 
@@ -109,7 +109,7 @@ export class LibraryView {
       "li",
       { class: "file" },
       still(file.still),
-      element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, file.folder) : null),
+      element("div", {}, this.#name(file), file.folder ? element("p", { class: "folder" }, breakable(file.folder)) : null),
       element("span", { class: `badge ${file.state}` }, STATES[file.state] ?? file.state),
       element("span", { class: "length" }, file.duration_s === null ? "" : length(file.duration_s)),
       file.sentence ? why(file) : null,
@@ -117,7 +117,7 @@ export class LibraryView {
   }
 
   #name({ name, clip_id: clipId, state }) {
-    if (!clipId || state !== "indexed") return element("h2", {}, name);
+    if (!clipId || state !== "indexed") return element("h2", { dir: "auto" }, breakable(name));
     const open = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
@@ -126,7 +126,7 @@ export class LibraryView {
     return element(
       "h2",
       { "data-clip": clipId, dir: "auto" },
-      element("a", { href: this.wishes.address(clipId), onclick: open }, name),
+      element("a", { href: this.wishes.address(clipId), onclick: open }, breakable(name)),
     );
   }
 

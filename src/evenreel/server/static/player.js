@@ -93,7 +93,7 @@ export class Player {
     this.clipId = clipId;
     this.clip = null;
     this.hit = hit;
-    byId("player-title").textContent = hit?.name ?? "Clip";
+    fill(byId("player-title"), breakable(hit?.name ?? "Clip"));
     fill(byId("about"));
     this.timeline.show(hit?.duration_s ?? 0, [], []);
     this.timeline.move(0);

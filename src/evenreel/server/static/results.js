@@ -1,7 +1,7 @@
 // The results of a search, in each of its states: nothing asked yet, loading, waiting for the model, found, nothing
 // that fits, nothing at all, and failed. What answers stands in the open, the nearest others are folded away.
 
-import { ApiError, patiently, search, searchImage, similar } from "./api.js";
+import { ApiError, patiently, pause, search, searchImage, similar } from "./api.js";
 import { FIRST_CLIPS, asks, searchKey } from "./address.js";
 import { card, skeletons, walkByArrows } from "./cards.js";
 import { compose } from "./conditions.js";
@@ -11,6 +11,8 @@ import { count, number, span } from "./format.js";
 import { pictureOf } from "./pictures.js";
 
 const MOST_CLIPS = 200;
+const SLOW_MS = 300;
+const TYPING_ENDS_S = 0.9;
 
 /**
  * @typedef {object} Wishes what the results ask of the page
@@ -93,10 +95,11 @@ export class Results {
 
   async #search(place) {
     const request = (this.request = new AbortController());
-    this.#showLoading();
+    this.#showLoading(place);
     try {
       const ask = () => this.#ask(place, request.signal);
       const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
+      if (this.typing && !answers(answer)) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
       if (request.signal.aborted) return;
       this.wishes.refusedFilter(null);
       this.#showAnswer(place, answer);
@@ -132,6 +135,7 @@ export class Results {
   }
 
   #clear(...children) {
+    clearTimeout(this.slow);
     this.root.removeAttribute("aria-busy");
     fill(this.root, ...children);
   }
@@ -165,11 +169,24 @@ export class Results {
     );
   }
 
-  #showLoading() {
+  #showLoading(place) {
+    clearTimeout(this.slow);
     this.root.setAttribute("aria-busy", "true");
-    if (this.answer?.hits.length) return; // the answer before stays, dimmed, until the next is there
+    if (this.answer?.hits.length) {
+      // The answer before stays, dimmed, until the next is there.
+      this.slow = setTimeout(() => this.#showSlow(place), SLOW_MS);
+      return;
+    }
     this.#clear(heading("Searching…"), element("ul", { class: "cards" }, skeletons(8)));
     this.root.setAttribute("aria-busy", "true");
+  }
+
+  /** Say over the answer before that another is under way. */
+  #showSlow(place) {
+    const sentence = `Searching for ${asked(place)}…`;
+    const under = element("header", { class: "under-way" }, heading(sentence));
+    this.root.querySelector(":scope > header")?.replaceWith(under);
+    announce(sentence);
   }
 
   #showWaiting(error) {
@@ -257,6 +274,9 @@ export class Results {
     );
   }
 }
+
+/** Whether an answer holds a clip that answers. */
+const answers = ({ state, hits }) => hits.length > 0 && state !== "nothing";
 
 /** How many clips answer: 1 clip fits, 3 may fit; how many there are where that is not measured. */
 function told({ state, fit, may_fit: mayFit, hits }) {
