@@ -28,6 +28,6 @@ def _pictures(seed: int, count: int, size: int) -> Iterator[Pixels]:
         yield picture
 
 
-def write_folder(folder: Path, count: int, seconds: float = 2.0) -> list[Path]:
-    """`clip_00.mp4` and so on."""
-    return [write_video(folder / f"clip_{number:02}.mp4", number, seconds) for number in range(count)]
+def write_folder(folder: Path, count: int, seconds: float = 2.0, first: int = 0) -> list[Path]:
+    """`clip_00.mp4` and so on, from the number `first`."""
+    return [write_video(folder / f"clip_{number:02}.mp4", number, seconds) for number in range(first, first + count)]

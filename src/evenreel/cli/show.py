@@ -65,6 +65,7 @@ def show_report(report: IndexReport, library: Path, as_json: bool) -> None:
         for number, what in (
             (report.unchanged, "unchanged"),
             (report.recognised, "recognised by content (moved, copied or touched)"),
+            (report.moved, "moved, now known by another name"),
             (report.missing, "marked as missing"),
         ):
             if number:

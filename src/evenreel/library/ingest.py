@@ -145,7 +145,9 @@ class IndexJob:
             self._report.recognised += 1
         self._read_all(plan.work)
         self._store.mark_missing(plan.gone)
-        self._report.missing = len(plan.gone)
+        moved = self._store.forget_moved()
+        self._report.moved = len(moved)
+        self._report.missing = len(set(plan.gone) - moved)
         self._report.metadata_changed = self._store.update_metadata()
         self._store.drop_replaced()
         self._update_null_scores()

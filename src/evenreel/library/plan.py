@@ -113,17 +113,26 @@ def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
 def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[str]) -> None:
     """Ask before a large part of a folder is marked as missing.
 
+    A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
+
     Raises:
         LibraryError: most likely a disk or a share is not connected.
     """
+    new = {_looks(file.stamp) for file in found.files if file.path not in known}
+    vanished = [path for path in gone if _looks(known[path].stamp) not in new]
     for root in found.roots:
         before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
-        lost = sum(_below(path, root) for path in gone)
+        lost = sum(_below(path, root) for path in vanished)
         if lost and (lost == before or (lost >= GONE_AT_ONCE and lost > GONE_SHARE * before)):
             raise LibraryError(
                 f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
                 "changed. If they are gone for good, run again with --accept-missing."
             )
+
+
+def _looks(stamp: FileStamp) -> tuple[int, int]:
+    """What stays of a stamp when a file is renamed."""
+    return stamp.size, stamp.mtime_ns
 
 
 def _below(path: str, folder: str) -> bool:

@@ -12,14 +12,16 @@ from evenreel.features.progress import SetAside
 class IndexReport:
     """What an index run did.
 
-    `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
-    run looked at.
+    `missing` counts files that are gone with their content, `moved` those whose content another file has, which are
+    known by that one alone. `set_aside` lists every unusable file of the folders, also those known before;
+    `newly_aside` counts those that this run looked at.
     """
 
     indexed: int = 0
     unchanged: int = 0
     recognised: int = 0
     missing: int = 0
+    moved: int = 0
     newly_aside: int = 0
     metadata_changed: int = 0
     frames: int = 0
@@ -33,7 +35,9 @@ class IndexReport:
     @property
     def did_nothing(self) -> bool:
         """Whether the library was up to date already."""
-        return not (self.indexed or self.recognised or self.missing or self.newly_aside or self.metadata_changed)
+        return not (
+            self.indexed or self.recognised or self.missing or self.moved or self.newly_aside or self.metadata_changed
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, the form that `--json` prints."""

@@ -37,6 +37,11 @@ from evenreel.library.vectors import ExactVectors
 from evenreel.types import Encoder, Metadata
 from evenreel.wording import printable
 
+_MOVED = (
+    "SELECT gone.path, gone.metadata, here.path, here.name, here.metadata FROM files AS gone"
+    " JOIN files AS here USING (clip_id) WHERE gone.state = 'missing' AND here.state = 'indexed'"
+    " ORDER BY gone.path, here.metadata != '{}', here.path"
+)
 _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
 )
@@ -176,6 +181,24 @@ class Store:
             for path in paths:
                 self.connection.execute("UPDATE files SET state = 'missing' WHERE path = ?", (stored_path(path),))
                 remove_about(self.connection, stored_path(path))
+
+    def forget_moved(self) -> set[str]:
+        """Drop the files that are gone where another file has their content; their paths.
+
+        What was said about one is said about the other, unless that has metadata of its own.
+        """
+        with self._lock, transaction(self.connection):
+            moved: set[str] = set()
+            for gone, said, here, name, own in self.connection.execute(_MOVED).fetchall():
+                if loaded_path(gone) in moved:
+                    continue
+                moved.add(loaded_path(gone))
+                self.connection.execute("DELETE FROM files WHERE path = ?", (gone,))
+                if own == "{}" and said != "{}":
+                    self.connection.execute("UPDATE files SET metadata = ? WHERE path = ?", (said, here))
+                    remove_about(self.connection, here)
+                    index_about(self.connection, here, name, caption_of(load_metadata(said)))
+        return moved
 
     def update_metadata(self) -> int:
         """Bring the metadata of known files up to date with the tables; returns how many changed."""
