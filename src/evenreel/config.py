@@ -50,6 +50,7 @@ class IndexSettings:
         limits: what one file may cost.
         retry: try files again that were set aside before.
         accept_missing: mark files as missing even if most of a folder is gone.
+        keep_stills: keep a small picture of each moment, so that a page need not decode it.
     """
 
     model: str | None = AUTO
@@ -61,6 +62,7 @@ class IndexSettings:
     limits: MediaLimits = MediaLimits()
     retry: bool = False
     accept_missing: bool = False
+    keep_stills: bool = True
 
     @property
     def worker_count(self) -> int:

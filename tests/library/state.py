@@ -30,7 +30,7 @@ META = ("schema_version", "model", "encoder_id", "weights_hash", "dimension", "r
 
 
 def state(library: Path) -> dict[str, Any]:
-    """Every table without its accidental numbers, every shard's bytes, and the vectors by clip."""
+    """Every table without its accidental numbers, every shard's and every still's bytes, and the vectors by clip."""
     connection = sqlite3.connect(f"{(library / 'catalog.sqlite').absolute().as_uri()}?mode=ro", uri=True)
     try:
         found: dict[str, Any] = {name: connection.execute(query).fetchall() for name, query in TABLES.items()}
@@ -39,6 +39,9 @@ def state(library: Path) -> dict[str, Any]:
         found["null_best"] = [round(value, 4) for value in json.loads(meta.get("null_best", "[]"))]
         found["shards"] = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("shards/*/*.safetensors")
+        }
+        found["stills"] = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in library.glob("stills/*/*.safetensors")
         }
         found["vectors"] = _vectors(library, connection, meta)
     finally:

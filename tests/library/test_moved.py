@@ -14,6 +14,7 @@ import pytest
 from evenreel.errors import LibraryError
 from evenreel.library import index_folders, open_library, verify
 from tests.in_process import run_here
+from tests.library.damage import write
 from tests.library.state import state
 from tests.library.videos import write_folder
 from tests.library.words_only import WORDS_ONLY, index
@@ -92,12 +93,11 @@ def test_a_copy_that_is_deleted_is_not_missed_and_the_last_one_is(videos: Path, 
 def test_an_older_library_loses_its_second_names(videos: Path, library: Path) -> None:
     """A library that an earlier version indexed has the old name as missing beside the new one."""
     index(videos, library)
-    with sqlite3.connect(library / "catalog.sqlite") as connection:
-        connection.execute(
-            "INSERT INTO files SELECT replace(path, 'clip_00', 'before'), 'before.mp4', root, size, mtime_ns, ctime_ns,"
-            " 'missing', clip_id, reason, sentence, metadata FROM files WHERE name = 'clip_00.mp4'"
-        )
-    connection.close()
+    write(
+        library,
+        "INSERT INTO files SELECT replace(path, 'clip_00', 'before'), 'before.mp4', root, size, mtime_ns, ctime_ns,"
+        " 'missing', clip_id, reason, sentence, metadata FROM files WHERE name = 'clip_00.mp4'",
+    )
     index(videos, library)
     assert "before.mp4" not in states(library)
 

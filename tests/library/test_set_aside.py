@@ -136,7 +136,7 @@ def test_hazard_27_a_reason_that_names_a_file_whose_name_is_no_text(
 ) -> None:
     os.rename(videos / "clip_01.mp4", os.path.join(videos, os.fsdecode(b"clip_\xff.mp4")))
 
-    def refuse(self: object, source: Any, wanted: object) -> object:
+    def refuse(self: object, source: Any, *_: object) -> object:
         raise MediaError("failed", f"reading it failed: FFmpeg: cannot open {source.path!s}")
 
     monkeypatch.setattr("evenreel.features.clip_reader.ClipReader.read", refuse)

@@ -353,14 +353,14 @@ def test_a_file_that_is_another_now_is_not_sent(client: TestClient, served: Serv
     content, before = path.read_bytes(), path.stat()
     path.write_bytes((served.videos / "star.mp4").read_bytes())
     try:
-        for address in ("media", "still?t=2.25", "preview"):
+        for address in ("media", "still?t=2.25&width=640", "preview"):
             refused = client.get(f"/api/clips/{clip_id}/{address}")
             assert refused.status_code == 404
             assert "has changed since it was indexed" in refused.json()["detail"]
     finally:
         path.write_bytes(content)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert client.get(f"/api/clips/{clip_id}/still?t=2.25").status_code == 200
+    assert client.get(f"/api/clips/{clip_id}/still?t=2.25&width=640").status_code == 200
 
 
 def test_hazard_30_a_file_that_has_gone_is_one_sentence(client: TestClient, served: Served, tmp_path: Path) -> None:

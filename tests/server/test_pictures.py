@@ -60,8 +60,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServeSettings:
 
 
 @pytest.fixture
-def pictures(settings: ServeSettings) -> Iterator[Pictures]:
-    made = Pictures(settings)
+def pictures(tmp_path: Path, settings: ServeSettings) -> Iterator[Pictures]:
+    made = Pictures(tmp_path, settings)
     made.start()
     yield made
     made.close()
@@ -157,7 +157,7 @@ def test_the_page_that_was_turned_to_last_is_made_first_from_its_top(
 
 
 def test_previews_leave_a_painter_to_the_stills(
-    settings: ServeSettings, video: Path, monkeypatch: pytest.MonkeyPatch
+    settings: ServeSettings, video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once: list[int] = []
     running = 0
@@ -171,7 +171,7 @@ def test_previews_leave_a_painter_to_the_stills(
         return b""
 
     monkeypatch.setattr(Pictures, "_paint_preview", slow)
-    pictures = Pictures(replace(settings, painters=2))
+    pictures = Pictures(tmp_path, replace(settings, painters=2))
     pictures.start()
 
     async def crowd() -> None:
@@ -239,7 +239,7 @@ def test_a_part_past_the_end_is_one_sentence_and_leaves_nothing(pictures: Pictur
 
 def test_a_cache_that_cannot_be_written_costs_only_speed(settings: ServeSettings, video: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    pictures = Pictures(replace(settings, cache=tmp_path / "file" / "cache"))
+    pictures = Pictures(tmp_path, replace(settings, cache=tmp_path / "file" / "cache"))
     pictures.start()
     try:
         assert second_of(np.asarray(still(pictures, video, 5.0))) == 5

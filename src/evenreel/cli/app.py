@@ -152,6 +152,9 @@ def index(
     accept_missing: Annotated[
         bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
     ] = False,
+    no_stills: Annotated[
+        bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
@@ -169,6 +172,7 @@ def index(
         limits=media_limits(timeout, memory, max_damage),
         retry=retry,
         accept_missing=accept_missing,
+        keep_stills=not no_stills,
     )
     place = library or default_library()
     with bars() as progress:

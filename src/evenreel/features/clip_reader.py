@@ -11,6 +11,7 @@ import numpy as np
 from evenreel.config import MediaLimits, usable_cores
 from evenreel.errors import EncoderError, MediaError
 from evenreel.features.shards import Shard
+from evenreel.features.stills import QUALITY, SIDE_PX, Stills
 from evenreel.media.content import FileStamp, changed_while_reading, stamp
 from evenreel.media.parts import WHOLE, Part
 from evenreel.media.workers import Worker
@@ -80,6 +81,7 @@ class Vision(Protocol):
 class _Reading:
     """What has come back from the worker so far."""
 
+    stills: Stills | None = None
     info: VideoInfo | None = None
     times_s: list[float] = field(default_factory=list)
     pending: list[Pixels] = field(default_factory=list)
@@ -114,7 +116,7 @@ class ClipReader:
         """End the worker; a file that is being read fails."""
         self._worker.close()
 
-    def read(self, source: Source, wanted: Wanted) -> Callable[[], Shard]:
+    def read(self, source: Source, wanted: Wanted, stills: Stills | None = None) -> Callable[[], Shard]:
         """Read one clip to its end; what is returned encodes its last frames and gives the shard.
 
         The two are apart so that the next clip is read meanwhile. At most one batch of frames waits in between.
@@ -122,13 +124,16 @@ class ClipReader:
         Args:
             source: the clip; the times of its frames and signs count from where it starts.
             wanted: stages to do; what is not wanted is None in the shard.
+            stills: takes a small picture of each frame; None where none are to be made.
 
         Raises:
             MediaError: (both) the clip is set aside with this reason; `bad_features` where the model makes no vectors
                 of unit length of it.
         """
-        reading, part = _Reading(), source.part
+        reading, part = _Reading(stills), source.part
         task = {"path": source.path, "part": [part.start_s, part.end_s], "frames": wanted.vision, "text": wanted.text}
+        if stills is not None:
+            task["still"] = {"side_px": SIDE_PX, "quality": QUALITY}
         for message, pixels in self._worker.run(task):
             self._take(reading, message, pixels)
         if stamp(source.path) != source.before:
@@ -142,6 +147,9 @@ class ClipReader:
             reading.info = VideoInfo(**{**fields, "notes": tuple(fields["notes"])})
         elif kind == "end":
             reading.end = message
+        elif kind == "still":
+            if reading.stills is not None and pixels is not None:
+                reading.stills.add(message["time_s"], pixels.tobytes())
         elif pixels is None:  # a tick: the text of a frame is read, or a frame was only counted
             if not reading.times_s or reading.times_s[-1] != message["time_s"]:
                 reading.times_s.append(message["time_s"])

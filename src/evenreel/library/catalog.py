@@ -30,6 +30,7 @@ SCHEMA_VERSION = 2
 
 CATALOG = "catalog.sqlite"
 SHARDS = "shards"
+STILLS = "stills"
 
 log = logging.getLogger("evenreel")
 

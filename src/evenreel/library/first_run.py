@@ -6,13 +6,14 @@ A run that is killed cannot tidy up; the empty library that it leaves says that 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import shard_files
-from evenreel.library.catalog import CATALOG, SHARDS
+from evenreel.library.catalog import CATALOG, SHARDS, STILLS
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
 
@@ -54,6 +55,7 @@ def _remove(library: Path, folder_is_new: bool) -> None:
     with contextlib.suppress(OSError):
         for journal in JOURNALS:
             (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+        shutil.rmtree(library / STILLS, ignore_errors=True)  # of a clip whose shard was not written any more
         for folder in (library / SHARDS).glob("*"):
             folder.rmdir()
         for name in (LOCK, HOLDER):

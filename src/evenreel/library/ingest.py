@@ -19,6 +19,7 @@ from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, So
 from evenreel.features.pool import ReaderPool
 from evenreel.features.progress import NoProgress, Progress, SetAside
 from evenreel.features.shards import Shard, tidy_shards
+from evenreel.features.stills import Stills
 from evenreel.library import catalog
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.first_run import taken_back_if_empty
@@ -129,6 +130,7 @@ class IndexJob:
         started = time.monotonic()
         self._report.set_aside += tables_aside
         shards = tidy_shards(self._store.library / catalog.SHARDS)
+        tidy_shards(self._store.library / catalog.STILLS)
         known = {row.path: row for row in known_files(self._store.connection, shards)}
         plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
         if not self._settings.accept_missing:
@@ -190,7 +192,7 @@ class IndexJob:
         return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
 
     def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
-        clip_id = None
+        clip_id, stills = None, Stills() if self._settings.keep_stills else None
         try:
             file = replace(file, stamp=stamp(file.path))
             clip_id = self._digest(file.path)
@@ -198,7 +200,7 @@ class IndexJob:
             if wanted is None:
                 return
             try:
-                shard = reader.read(Source(clip_id, file.path, file.stamp), wanted)
+                shard = reader.read(Source(clip_id, file.path, file.stamp), wanted, stills)
             except BaseException:
                 self._release(clip_id)
                 raise
@@ -206,19 +208,19 @@ class IndexJob:
             if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
                 self._set_aside(file, error, clip_id)
             return
-        self._pool.hand_over(partial(self._finish, file, clip_id, shard))
+        self._pool.hand_over(partial(self._finish, file, clip_id, shard, stills))
 
-    def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard]) -> None:
+    def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard], stills: Stills | None) -> None:
         try:
-            self._keep(file, clip_id, shard())
+            self._keep(file, clip_id, shard(), stills)
         except MediaError as error:
             self._set_aside(file, error, clip_id)
         finally:
             self._release(clip_id)
 
-    def _keep(self, file: FoundFile, clip_id: str, shard: Shard) -> None:
+    def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | None) -> None:
         try:
-            self._store.add_clip(shard)
+            self._store.add_clip(shard, stills)
             self._store.link(file, clip_id)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
             what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"

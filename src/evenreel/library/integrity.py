@@ -23,10 +23,11 @@ from evenreel.features.shards import (
     shard_path,
 )
 from evenreel.library import catalog, schema, seals
-from evenreel.library.catalog import SHARDS
+from evenreel.library.catalog import SHARDS, STILLS
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.fulltext import rebuild_full_text
 from evenreel.library.kept import FILE, changes_of, read_copy, state_of
+from evenreel.library.kept_stills import known_clips, trouble_with
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
 from evenreel.library.schema import FULL_TEXT
@@ -178,6 +179,7 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem
         )
     yield from _text_problems(connection, broken)
     yield from _element_problems(library, connection)
+    yield from _still_problems(library, connection)
 
 
 def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
@@ -275,6 +277,16 @@ def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator
         yield Problem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
     except LibraryError as error:
         yield Problem("scene elements", str(error).rstrip("."), AGAIN)
+
+
+def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    known = known_clips(connection)
+    for path in shard_files(library / STILLS):
+        try:
+            if what := trouble_with(path, known):
+                yield Problem(f"stills of {path.stem}", what, RUN_REPAIR)
+        except OSError as error:
+            yield Problem(f"stills of {path.stem}", f"they cannot be read ({error.strerror or error})", AGAIN)
 
 
 def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, name: str) -> str | None:

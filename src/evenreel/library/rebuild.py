@@ -35,6 +35,7 @@ from evenreel.library.elements import (
 from evenreel.library.fulltext import clear_full_text, fill_full_text
 from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
 from evenreel.library.kept import write_copy
+from evenreel.library.kept_stills import drop_useless
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
 from evenreel.library.salvage import Salvaged, salvage
@@ -101,6 +102,7 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
         path.unlink(missing_ok=True)
     with closing(catalog.open_for_reading(library)) as connection:
         write_copy(library, connection)
+        work.done += drop_useless(library, connection)
     return swapped + work.done
 
 

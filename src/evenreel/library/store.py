@@ -15,8 +15,10 @@ from evenreel.errors import LibraryError, MediaError
 from evenreel.features.clip_reader import Wanted, merge
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
+from evenreel.features.stills import Stills, write_stills
 from evenreel.library.catalog import (
     SHARDS,
+    STILLS,
     damaged,
     delete_clips,
     dump_metadata,
@@ -94,8 +96,8 @@ class Store:
                 log.warning("%s", error)
             return None
 
-    def add_clip(self, shard: Shard) -> None:
-        """Store a clip with what its shard adds to the stages done before; no file points to it yet.
+    def add_clip(self, shard: Shard, stills: Stills | None = None) -> None:
+        """Store a clip with what its shard adds to the stages done before, and its stills; no file points to it yet.
 
         The clip is noted first: a shard that a killed run leaves behind has no row yet, and its file may be gone by the
         time of the next run, which then drops it.
@@ -105,6 +107,8 @@ class Store:
         whole = merge(shard, stored) if stored else shard
         with self._lock, transaction(self.connection):
             self._note_unsettled(shard.clip_id)
+        if stills is not None:
+            write_stills(self.library / STILLS, shard.clip_id, stills)
         digest = write_shard(self.library / SHARDS, whole)
         with self._lock, transaction(self.connection):
             insert_clip(self.connection, whole, digest)
@@ -283,6 +287,7 @@ class Store:
                 gone = [clip_id for (clip_id,) in self.connection.execute(_UNSETTLED_WITHOUT_FILE)]
                 delete_clips(self.connection, gone)
             for clip_id in gone:
+                remove_shard(self.library / STILLS, clip_id)
                 remove_shard(self.library / SHARDS, clip_id)
             with transaction(self.connection):
                 self.connection.execute("DELETE FROM replaced")

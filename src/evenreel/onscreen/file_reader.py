@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from evenreel.config import MediaLimits
 from evenreel.media import Video, open_video, parse_rule
+from evenreel.media.jpeg import to_jpeg
 from evenreel.media.parts import Part
 from evenreel.media.workers import Message
 from evenreel.onscreen.reader import TextReader
@@ -17,6 +20,8 @@ from evenreel.types import Frame
 
 class FileReader:
     """Answers `{"path", "part", "frames", "text"}` with messages `info`, then `frame` or `tick` each, then `end`.
+
+    With `"still": {"side_px", "quality"}` in it, a message `still` with a JPEG comes before each of them.
 
     Args:
         rule: how frames are sampled.
@@ -34,9 +39,13 @@ class FileReader:
         """Read one clip; `part` is where it starts and ends in the file, `frames` and `text` what is wanted of it."""
         text = self._text if task["text"] else None
         words = text.new_video() if text else None
+        still = task.get("still")
         with open_video(task["path"], self._limits) as video:
             yield {"kind": "info", "info": asdict(video.info)}, None
             for frame in self._frames(video, Part(*task["part"])):
+                if still:
+                    jpeg = to_jpeg(frame.pixels, still["side_px"], still["side_px"], still["quality"])
+                    yield {"kind": "still", "time_s": frame.time_s}, np.frombuffer(jpeg, np.uint8)
                 if task["frames"]:
                     yield {"kind": "frame", "time_s": frame.time_s}, frame.pixels
                 if words is not None:

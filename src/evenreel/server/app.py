@@ -66,7 +66,7 @@ def make_app(library: Path, settings: ServeSettings | None = None) -> FastAPI:
         LibraryError: there is no library, or it is damaged or of another version.
     """
     settings = settings or ServeSettings()
-    desk, pictures, uploads = Desk(library, settings), Pictures(settings), Uploads(settings)
+    desk, pictures, uploads = Desk(library, settings), Pictures(library, settings), Uploads(settings)
     playback, retrier = Playback(desk, settings), Retrier(library)
 
     @contextlib.asynccontextmanager

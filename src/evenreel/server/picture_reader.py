@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ import numpy as np
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.media import open_video
+from evenreel.media.jpeg import to_jpeg
 from evenreel.media.parts import Part
 from evenreel.media.picture import BT709
 from evenreel.media.sampling import EverySeconds
 from evenreel.media.workers import Message
-from evenreel.types import Frame, Pixels
+from evenreel.types import Frame
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PREVIEW_SIDE_PX = 480
 PREVIEW_RATE = 30
-JPEG_QUALITY = 82
 LAST_S = 1e-3
 """So long before the end its last frame is still on screen."""
 LIMITED_RANGE = 1
@@ -74,7 +73,7 @@ class PictureReader:
             frame = next(video.frames(OneMoment(time_s)), None)
         if frame is None:
             raise MediaError("no_frames", "there is no picture at this time")
-        return _jpeg(frame.pixels, width)
+        return to_jpeg(frame.pixels, width, 4 * width)
 
     def _preview(self, task: dict[str, Any]) -> Iterator[Message]:
         import av
@@ -136,13 +135,3 @@ def _preview_size(height: int, width: int) -> tuple[int, int]:
     """Even width and height, the shorter of at most `PREVIEW_SIDE_PX`."""
     factor = min(1.0, PREVIEW_SIDE_PX / min(height, width))
     return max(2, round(width * factor / 2) * 2), max(2, round(height * factor / 2) * 2)
-
-
-def _jpeg(pixels: Pixels, width: int) -> bytes:
-    from PIL import Image
-
-    image = Image.fromarray(pixels)
-    image.thumbnail((width, width * 4))
-    made = io.BytesIO()
-    image.save(made, "JPEG", quality=JPEG_QUALITY, optimize=True)
-    return made.getvalue()

@@ -17,7 +17,9 @@ from queue import SimpleQueue
 
 from evenreel.errors import MediaError
 from evenreel.features.progress import TRANSIENT
+from evenreel.features.stills import SIDE_PX, read_still
 from evenreel.files import replacing
+from evenreel.library.catalog import STILLS
 from evenreel.library.contents import Located
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError
@@ -53,15 +55,18 @@ class _Job:
 class Pictures:
     """Makes stills and previews of files and keeps them; those of the page that was turned to last are made first.
 
+    The small stills that were kept when a clip was indexed are made no more.
+
     What is kept is named by the clip's id, which is a digest of its content, and only kept if the file was the one that
     was indexed before and after, so that it never goes stale.
 
     Args:
+        library: folder of the library.
         settings: processes, limits, the folder and how much of it may be filled.
     """
 
-    def __init__(self, settings: ServeSettings) -> None:
-        self._settings = settings
+    def __init__(self, library: Path, settings: ServeSettings) -> None:
+        self._stills, self._settings = library / STILLS, settings
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._workers: list[Worker] = []
         self._under_way: dict[Path, _Job] = {}
@@ -87,9 +92,14 @@ class Pictures:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     async def kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
-        """A still that was made before."""
+        """A still that was made before, here or when the clip was indexed; that one is of the nearest moment."""
+        return await asyncio.to_thread(self._kept_still, clip_id, time_s, width)
+
+    def _kept_still(self, clip_id: str, time_s: float, width: int) -> bytes | None:
+        if _round_up(width) == SIDE_PX and (still := read_still(self._stills, clip_id, time_s)) is not None:
+            return still
         with contextlib.suppress(OSError):
-            return await asyncio.to_thread(self._still_path(clip_id, time_s, width).read_bytes)
+            return self._still_path(clip_id, time_s, width).read_bytes()
         return None
 
     async def still(self, clip_id: str, file: Located, time_s: float, width: int) -> bytes:

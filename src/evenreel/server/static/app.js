@@ -12,7 +12,7 @@ import { Results } from "./results.js";
 
 const TYPING_MS = 300;
 const FEWEST_LETTERS = 2;
-const QUERY_PICTURE_PX = 160;
+const QUERY_PICTURE_PX = 320;
 const NO_QUESTION = { q: "", like: null, likeTime: null, picture: null, k: START.k, clip: null, time: null };
 
 let place = here();

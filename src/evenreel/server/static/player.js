@@ -2,7 +2,7 @@
 
 import { ApiError, clip as fetchClip } from "./api.js";
 import { about } from "./about.js";
-import { byId, fill, icon } from "./dom.js";
+import { breakable, byId, fill, icon } from "./dom.js";
 import { Playback } from "./playback.js";
 import { Timeline } from "./timeline.js";
 

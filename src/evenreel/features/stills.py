@@ -1,0 +1,98 @@
+"""One small picture of each moment of a clip, kept when it is read, so that nothing is decoded to show it.
+
+The stills of a clip are one file of `evenreel.features.sealed`, named as its shard is, in a folder of their own: the
+JPEGs one after the other, where each ends, a checksum of each, and their times. They are no part of the truth: without
+them a picture is decoded when it is asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from evenreel.features.sealed import Arrays, seal, unseal
+from evenreel.features.shards import shard_path
+from evenreel.files import write_durably
+
+SIDE_PX = 320
+"""Width and height that a still is at most."""
+
+QUALITY = 70
+MOST_BYTES = 48 * 2**20
+"""Of the stills of one clip; those of its last moments are left out where it would be more."""
+
+NEAR_S = 0.5
+"""How far from a time the moment may be whose still is shown for it."""
+
+
+@dataclass
+class Stills:
+    """The stills of a clip that is being read: JPEGs and the times of their moments in seconds, rising."""
+
+    times_s: list[float] = field(default_factory=list)
+    jpegs: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, time_s: float, jpeg: bytes) -> None:
+        """Keep one more, if there is room."""
+        if self.size_bytes + len(jpeg) <= MOST_BYTES:
+            self.times_s.append(time_s)
+            self.jpegs.append(jpeg)
+            self.size_bytes += len(jpeg)
+
+
+def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
+    """Write the stills of a clip in place of those that were there; equal ones give equal bytes.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    arrays: Arrays = {
+        "times_s": np.array(stills.times_s, np.float64),
+        "ends": np.array(list(itertools.accumulate(map(len, stills.jpegs))), np.int64),
+        "checksums": np.array([crc32(jpeg) for jpeg in stills.jpegs], np.uint32),
+        "jpegs": np.frombuffer(b"".join(stills.jpegs), np.uint8),
+    }
+    write_durably(shard_path(folder, clip_id), seal(arrays, {"clip_id": clip_id}))
+
+
+def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
+    """The JPEG of the moment nearest to a time, without a look at the others.
+
+    None where none is near, or the file is gone or damaged there.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(shard_path(folder, clip_id), "numpy") as held:
+            times_s = held.get_tensor("times_s")
+            nearest = int(np.abs(times_s - time_s).argmin())
+            start, end = _place(held.get_tensor("ends"), nearest)
+            jpeg: bytes = held.get_slice("jpegs")[start:end].tobytes()
+            whole = crc32(jpeg) == int(held.get_tensor("checksums")[nearest])
+    except Exception:  # a damaged file can fail in any way in the parser
+        return None
+    return jpeg if whole and abs(times_s[nearest] - time_s) <= NEAR_S else None
+
+
+def _place(ends: Sequence[int], number: int) -> tuple[int, int]:
+    return int(ends[number - 1]) if number else 0, int(ends[number])
+
+
+def are_whole(path: Path) -> bool:
+    """Whether a file of stills is what was written, and of the clip that it is named by.
+
+    Raises:
+        OSError: it cannot be read just now.
+    """
+    payload = path.read_bytes()
+    try:
+        _, record = unseal(payload)
+    except Exception:  # a damaged file can fail in any way in the parser
+        return False
+    return bool(record["clip_id"] == path.stem)

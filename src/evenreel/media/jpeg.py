@@ -1,0 +1,27 @@
+"""Small JPEG pictures of frames."""
+
+from __future__ import annotations
+
+import io
+
+from evenreel.types import Pixels
+
+QUALITY = 82
+
+
+def to_jpeg(pixels: Pixels, width: int, height: int, quality: int = QUALITY) -> bytes:
+    """The bytes of a JPEG of a picture, made smaller where it does not fit.
+
+    Args:
+        pixels: (H, W, 3) uint8 RGB.
+        width: at most so many pixels wide.
+        height: at most so many pixels high.
+        quality: 1 to 95, of Pillow's encoder; equal pixels give equal bytes.
+    """
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    image.thumbnail((width, height))
+    made = io.BytesIO()
+    image.save(made, "JPEG", quality=quality, optimize=True)
+    return made.getvalue()
