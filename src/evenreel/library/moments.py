@@ -41,7 +41,7 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[Mom
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
-    """At most three moments, none of which touches another's stretch: of what found the clip, then of what else did.
+    """At most three moments, no two of which share a time: of what found the clip, then of what else did.
 
     Args:
         found: by the channel that found the clip, best first.
@@ -49,9 +49,16 @@ def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -
     """
     chosen: list[MomentHit] = []
     for moment in (*found, *others):
-        if all(moment.end_s <= other.start_s or moment.start_s >= other.end_s for other in chosen):
+        if not any(_overlap(moment, other) for other in chosen):
             chosen.append(moment)
     return tuple(chosen[:MAX_MOMENTS])
+
+
+def _overlap(one: MomentHit, other: MomentHit) -> bool:
+    """Whether two stretches share a time; one that is read in a single frame may have no length."""
+    begins, ends = max(one.start_s, other.start_s), min(one.end_s, other.end_s)
+    has_point = one.start_s == one.end_s or other.start_s == other.end_s
+    return begins < ends or (begins == ends and has_point)
 
 
 def shown(sign: TextHit) -> MomentHit:
