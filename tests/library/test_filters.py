@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -251,6 +252,18 @@ def test_a_relative_path_that_is_not_utf_8_or_lies_at_the_top() -> None:
         return int(counted.fetchone()[0])
 
     assert (count("path = 'a.mp4'"), count("path = 'v/w/a.mp4'"), count("path like '%'")) == (1, 1, 2)
+
+
+def in_calls(depth: int, work: Callable[[], object]) -> object:
+    return work() if depth == 0 else in_calls(depth - 1, work)
+
+
+@pytest.mark.parametrize("casts", [100, 300, 500])
+def test_a_chain_of_casts_is_refused_however_little_of_the_stack_is_left(casts: int) -> None:
+    """The SQL of what is refused is written for the sentence; sqlglot then runs out of the stack in its own way."""
+    for depth in range(0, 600, 20):
+        with pytest.raises(UsageError):
+            in_calls(depth, lambda: parse_filter("::".join(["path"] * casts)))
 
 
 def test_hostile_filters_are_answered_or_refused_in_a_sentence() -> None:

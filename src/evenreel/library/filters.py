@@ -142,6 +142,8 @@ def parse_filter(
     """
     if len(text) > MAX_CHARACTERS:
         raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
+    from sqlglot.errors import SqlglotError
+
     columns = COLUMNS | ({ELEMENT: (_PHRASE, "text")} if elements else {})
     columns |= {"path": (_RELATIVE_PATH, "text")} if relative_paths else {}
     try:
@@ -149,7 +151,7 @@ def parse_filter(
         return _Walker(keys, columns).filter(_parse(text))
     except UnicodeEncodeError as error:
         raise UsageError("The filter holds bytes that are not text; write it in UTF-8.") from error
-    except RecursionError as error:
+    except (RecursionError, SqlglotError) as error:  # the latter where its tokenizer finds the stack used up
         raise _too_deep() from error
 
 
