@@ -26,11 +26,7 @@ CHECKED_BY_THE_LIBRARY = {
     "corpus equalise --width",
     "corpus mix --share",
     "audit --confidence",
-    "audit --resamples",
-    "audit --seed",
     "evaluate --confidence",
-    "evaluate --resamples",
-    "evaluate --seed",
     "fuse --weight",
     "planted --clips",
     "planted --long",
@@ -41,12 +37,6 @@ CHECKED_BY_THE_LIBRARY = {
     "search -k",
     "serve --rerank-depth",
     "study --confidence",
-    "study --frames",
-    "study --margin",
-    "study --resamples",
-    "study --seed",
-    "study --seeds",
-    "study --share",
 }
 """These are refused in a sentence of their own, to callers in Python too."""
 

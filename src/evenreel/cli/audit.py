@@ -13,7 +13,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place, system_names
-from evenreel.cli.options import ClusterOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
 
@@ -53,10 +53,10 @@ def audit(
         bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Samples and permutations; 0: no interval.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, max=MOST, help="Samples and permutations; 0: no interval.")] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     cluster: ClusterOption = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Ask of a ranking whether it favours clips for the wrong reason, such as being generated."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_ranked
-from evenreel.cli.options import ClusterOption, JsonOption
+from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def evaluate(
     rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
     bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Accept scores that leave captions or clips out.")] = False,
-    resamples: Annotated[int, typer.Option(min=0, help=RESAMPLES_HELP)] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, max=MOST, help=RESAMPLES_HELP)] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     cluster: ClusterOption = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
     html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
     per_query: Annotated[
         Path | None, typer.Option("--per-query", help="Also write a row a query, csv or parquet.")

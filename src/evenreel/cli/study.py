@@ -12,7 +12,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
-from evenreel.cli.options import DeviceOption, JsonOption, VideosOption
+from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, VideosOption
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,13 +94,17 @@ def study(
     recipe: Annotated[str | None, typer.Option(help=RECIPE_HELP)] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
     start: Annotated[str | None, typer.Option(help=START_HELP)] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings, or draws, of each kind.")] = 5,
-    share: Annotated[list[float] | None, typer.Option(help=SHARE_HELP)] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1_000, help="Trainings, or draws, of each kind.")] = 5,
+    share: Annotated[list[float] | None, typer.Option(min=0, max=1, help=SHARE_HELP)] = None,
     stage: Annotated[str, typer.Option(help=STAGE_HELP)] = "sampled",
-    frames: Annotated[int | None, typer.Option(min=1, help="Frames taken of each clip where order counts.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Samples and permutations; 0: no interval.")] = 1000,
+    frames: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="Frames taken of each clip where order counts.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=0, max=MOST, help="Samples and permutations; 0: no interval.")] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples, and of random orders of frames.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST_SEED, help="Of the samples, and of random orders of frames.")
+    ] = 0,
     action: Annotated[str | None, typer.Option("--class", help=CLASS_HELP)] = None,
     base: Annotated[list[str] | None, typer.Option(help=BASE_HELP)] = None,
     query: Annotated[list[str] | None, typer.Option(help=QUERY_HELP)] = None,
@@ -108,7 +112,7 @@ def study(
     tail_classes: Annotated[list[Path] | None, typer.Option(help=TAIL_HELP)] = None,
     other: Annotated[list[str] | None, typer.Option(help=OTHER_HELP)] = None,
     seen: Annotated[Path | None, typer.Option(help=SEEN_HELP)] = None,
-    margin: Annotated[float | None, typer.Option(help=MARGIN_HELP)] = None,
+    margin: Annotated[float | None, typer.Option(min=0, max=100, help=MARGIN_HELP)] = None,
     words: Annotated[str | None, typer.Option(help=WORDS_HELP)] = None,
     device: DeviceOption = "auto",
     list_all: Annotated[bool, typer.Option("--list", help="Name the studies and what they reproduce.")] = False,
