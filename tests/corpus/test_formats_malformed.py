@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import FORMATS
 from evenreel.corpus.given import Given, csv_rows, read_lines, stem
+from evenreel.corpus.names import cut_length_s
 from evenreel.errors import CorpusError
 from tests.corpus.test_formats_official import DIDEMO, EPIC, GRAPH, MSRVTT, textvr, vitevqa, write
 
@@ -272,3 +273,9 @@ def test_files_are_found_whatever_their_case_and_read_once(tmp_path: Path) -> No
 def test_a_stem_keeps_the_dots_of_the_name(suffix: str) -> None:
     name = "1012_Unbreakable_00.05.16.065-00.05.21.941"
     assert stem(f"movies\\x/{name}{suffix}") == name
+
+
+@pytest.mark.parametrize("digits", [10, 400, 5_000])
+def test_times_of_many_digits_in_a_name_are_none(digits: int) -> None:
+    assert cut_length_s(f"a_1_{'9' * digits}") is None
+    assert cut_length_s("a_1_" + "9" * 9) == 999_999_998.0

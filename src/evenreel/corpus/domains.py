@@ -23,6 +23,7 @@ from evenreel.corpus.summary import split_counts
 from evenreel.corpus.tables import CLASSES, make_corpus
 from evenreel.corpus.tgif import OFFICIAL
 from evenreel.errors import CorpusError
+from evenreel.parquet_files import read_table
 from evenreel.types import Corpus
 
 SOURCE, TARGET = "source", "target"
@@ -175,7 +176,7 @@ def _load(domain: str, corpus: Corpus, splits: Mapping[str, str], places: tuple[
     folder, videos = places
     names = folder / CLASS_NAMES
     try:
-        classes = pl.read_parquet(names) if names.is_file() else None
+        classes = read_table(names) if names.is_file() else None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"{names} cannot be read ({error}); run `evenreel corpus classes` again.") from error
     return Side(domain, corpus, splits, videos, load_texts(folder), classes, folder)

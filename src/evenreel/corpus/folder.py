@@ -12,6 +12,7 @@ from evenreel.arguments import as_path, check_corpus
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import make_folder, sync_file, sync_folder
+from evenreel.parquet_files import read_table
 from evenreel.types import Corpus
 
 CLIPS, CAPTIONS = "clips.parquet", "captions.parquet"
@@ -65,7 +66,7 @@ def load_corpus(folder: str | Path) -> Corpus:
                 f"The corpus in {folder} is half of one save and half of another ({CAPTIONS} is of other clips than "
                 f"{CLIPS}); import it again."
             )
-        clips, captions = pl.read_parquet(folder / CLIPS), pl.read_parquet(path)
+        clips, captions = read_table(folder / CLIPS), read_table(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"The corpus in {folder} cannot be read ({error}); import it again.") from error
     try:

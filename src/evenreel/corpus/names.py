@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_CUT = re.compile(r".+_(\d+)_(\d+)$")
+_CUT = re.compile(r".+_([0-9]{1,9})_([0-9]{1,9})$")
 _MOVIE = re.compile(r".*_(\d\d)\.(\d\d)\.(\d\d)\.(\d{3})-(\d\d)\.(\d\d)\.(\d\d)\.(\d{3})$")
 
 

@@ -15,6 +15,7 @@ from evenreel.arguments import as_path
 from evenreel.corpus.imported import table
 from evenreel.errors import CorpusError
 from evenreel.files import replacing
+from evenreel.parquet_files import read_table
 
 TEXTS = "texts.parquet"
 
@@ -65,7 +66,7 @@ def load_texts(folder: str | Path) -> pl.DataFrame | None:
     if not path.is_file():
         return None
     try:
-        return pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in TEXT_COLUMNS.items())
+        return read_table(path).select(pl.col(name).cast(kind) for name, kind in TEXT_COLUMNS.items())
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"{path} cannot be read as words on screen ({error}); import the corpus again.") from error
 

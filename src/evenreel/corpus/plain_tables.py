@@ -20,6 +20,7 @@ from evenreel.corpus.given import Given, csv_rows, parse_json, read_json, read_t
 from evenreel.corpus.imported import Imported, Notice, repeated, some, table
 from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, make_corpus
 from evenreel.errors import CorpusError
+from evenreel.parquet_files import scan_table
 
 CLIP_NAMES = ("clip_id", "video_id", "videoID", "clip_name", "video", "video_path", "path", "file_name")
 TEXT_NAMES = ("text", "caption", "sentence", "description", "captions", "sentences", "enCap")
@@ -173,8 +174,7 @@ def _kind(value: object) -> str | None:
 def _read_parquet(path: Path) -> pl.DataFrame:
     """Every column but stored videos, which are large and not needed."""
     try:
-        scan = pl.scan_parquet(path)
-        return select_light(scan).collect()
+        return select_light(scan_table(path)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise CorpusError(f"{path} cannot be read as parquet ({error}).") from error
 

@@ -22,6 +22,7 @@ from evenreel.evaluation.parts import cut_to
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
 from evenreel.evaluation.writing import replacing
+from evenreel.parquet_files import read_table
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 Notice = Callable[[str], object]
@@ -283,7 +284,7 @@ def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
 
 def _from_parquet(path: Path, corpus: Corpus, *, partial: bool, queries: Direction | None) -> Scores | ListedScores:
     try:
-        table = pl.read_parquet(path)
+        table = read_table(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
     if "caption_id" not in table.columns:

@@ -23,6 +23,7 @@ from evenreel.errors import EvenreelError, FeaturesError, UsageError
 from evenreel.features.folder import store
 from evenreel.features.sealed import seal, unseal
 from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.parquet_files import read_table
 from evenreel.types import Encoder, FloatArray, VideoFeatures
 
 Share = Callable[[float], None]
@@ -242,7 +243,7 @@ def load_dictionary(folder: Path) -> SceneDictionary:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         if record["format"] > FORMAT:
             raise FeaturesError(f"The dictionary in {folder} was made by a later version; update evenreel to read it.")
-        dictionary = _dictionary(pl.read_parquet(folder / TABLE), record)
+        dictionary = _dictionary(read_table(folder / TABLE), record)
         whole = dictionary.digest == record["digest"]
     except FeaturesError:
         raise

@@ -155,9 +155,11 @@ def _path_column(rows: list[dict[str, object]]) -> str | None:
 def _rows(table: Path) -> list[dict[str, object]]:
     import polars as pl
 
+    from evenreel.parquet_files import read_table
+
     try:
         if table.suffix == ".parquet":
-            frame = pl.read_parquet(table)
+            frame = read_table(table)
         elif table.suffix in {".jsonl", ".ndjson"}:
             frame = pl.read_ndjson(table)
         else:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evenreel.documents import whole_number
 from evenreel.errors import LibraryError
 from evenreel.features.shards import DamagedShardError, is_clip_id, read_shard, shard_files, shard_path
 from evenreel.library import catalog, seals
@@ -210,7 +211,7 @@ def _next_generation(library: Path, meta: Mapping[str, str]) -> str:
     """A number that no matrix has had: a reader may still look for one of an older catalog."""
     used = [path.name.split(".")[1] for path in library.glob("vectors.*.f16")]
     used.append(meta.get("vectors_generation", "0"))
-    return str(1 + max(int(number) for number in used if number.isdecimal()))
+    return str(1 + max(whole_number(number) or 0 for number in used))
 
 
 def _forget(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -1,0 +1,37 @@
+"""Parquet tables from outside: how many rows one claims is compared with its size before memory is taken for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+ALWAYS_READ = 10_000_000
+"""So many rows are read of a file of any size; a larger one may have as many as bytes, as every table of data has."""
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read a Parquet file.
+
+    Raises:
+        OSError: it cannot be read.
+        pl.exceptions.PolarsError: it is no Parquet, or see `scan_table`.
+    """
+    return scan_table(path).collect()
+
+
+def scan_table(path: Path) -> pl.LazyFrame:
+    """Open a Parquet file, of which only the columns that are asked for are read.
+
+    Raises:
+        OSError: it cannot be read.
+        pl.exceptions.ComputeError: it has more rows than bytes, and more than `ALWAYS_READ`: equal values, which are
+            packed to next to nothing, would fill the memory.
+    """
+    table = pl.scan_parquet(path, glob=False)
+    rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size
+    if rows > max(ALWAYS_READ, size_bytes):
+        raise pl.exceptions.ComputeError(
+            f"it has {rows:,} rows in {size_bytes:,} bytes, and at most {ALWAYS_READ:,} or a row for each byte are read"
+        )
+    return table
