@@ -81,7 +81,9 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_path: 
     with ArrayArchive(tmp_path / "a.npz") as read:
         assert "a" in read and "b" not in read
         for everything in (lambda: read["a"], read.read_all):
-            with pytest.raises(ValueError, match=r"would unpack from .* KiB to 3\.0 GiB, at most .* numpy\.savez"):
+            with pytest.raises(
+                ValueError, match=r"would unpack from .* KiB to 3\.0 GiB, at most .* without compression"
+            ):
                 everything()
 
 

@@ -51,8 +51,9 @@ def test_the_deepest_that_is_read(parse: Any) -> None:
 @pytest.mark.parametrize("parse", [parse_json, parse_yaml])
 @pytest.mark.parametrize("text", ["9" * 5_000, "[1, -" + "9" * 5_000 + "]"])
 def test_a_number_of_thousands_of_digits_is_refused(parse: Any, text: str) -> None:
-    with pytest.raises(ValueError, match="digits"):
+    with pytest.raises(ValueError, match="digits") as refused:
         parse(text)
+    assert "sys." not in str(refused.value)
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**64), 10**400], ids=["65 bits", "negative", "digits"])

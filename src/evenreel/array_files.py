@@ -119,7 +119,7 @@ def check_unpacked(told: str, packed: int, unpacked: int) -> None:
     if unpacked > most:
         raise ValueError(
             f"{told} would unpack from {_size(packed)} to {_size(unpacked)}, at most {_size(most)} are unpacked; save "
-            "unpacked, as numpy.savez does"
+            "it without compression"
         )
 
 

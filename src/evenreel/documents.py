@@ -40,6 +40,8 @@ def parse_json(text: str | bytes) -> Any:
         value = json.loads(text)
     except RecursionError as error:
         raise _too_deep() from error
+    except ValueError as error:
+        raise ValueError(_plainly(error)) from error
     _check_values(value)
     return value
 
@@ -58,8 +60,8 @@ def parse_yaml(text: str) -> Any:
     try:
         _check_events(yaml.parse(text, Loader=yaml.SafeLoader))
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(_plainly(error)) from error
 
 
 def whole_number(text: str) -> int | None:
@@ -126,6 +128,11 @@ def _check_events(events: Iterator[Event]) -> None:
         if before + size > MAX_YAML_VALUES:
             raise ValueError(f"it stands for more than {MAX_YAML_VALUES:,} values; do its aliases repeat each other?")
         open_nodes.append((anchor, before + size))
+
+
+def _plainly(error: Exception) -> str:
+    """What a parser says, in one line and without what Python advises to programmers."""
+    return " ".join(str(error).split()).partition("; use sys.")[0]
 
 
 def _too_deep() -> ValueError:

@@ -319,6 +319,7 @@ def test_a_pickle_of_torch_is_refused_with_what_converts_it(tmp_path: Path, monk
         ("zeros.npz", r"would unpack from .* to 3\.0 GiB"),
         ("claim.npz", r"claims 17,592,186,044,416 of float32, 64\.0 TiB"),
         ("claim.npy", r"claims 17,592,186,044,416 of float32, 64\.0 TiB"),
+        ("hollow.h5", r"would unpack from 0 bytes to 4\.0 TiB"),
         ("strangers.npz", "an array of none of the 4 clips of the corpus, the first of which is called 'P01_01_0'"),
     ],
 )
@@ -328,6 +329,8 @@ def test_places_that_are_none(place: str, sentence: str, corpus: Corpus, tmp_pat
     for name in ("page.npy", "page.npz", "page.h5"):
         (tmp_path / name).write_text("<html>not found</html>")
     endless_zeros(tmp_path / "zeros.npz", "b")
+    with h5py.File(tmp_path / "hollow.h5", "w") as file:
+        file.create_dataset("b", shape=(2**40,), dtype="f4", chunks=(2**20,))
     archive(tmp_path / "claim.npz", b=claiming((2**44,)))
     (tmp_path / "claim.npy").write_bytes(claiming((2**44,)))
     np.save(tmp_path / "number.npy", np.float32(3))
