@@ -63,6 +63,7 @@ BETWEEN_0_AND_1 = number("between 0 and 1", lambda value: 0 < value < 1)
 ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
 SHARE = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
 TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
+TEXT = Allowed("text", lambda value: isinstance(value, str) and bool(value))
 WORDS = Allowed(
     "a list of words, each once",
     lambda value: (

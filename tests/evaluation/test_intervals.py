@@ -84,8 +84,8 @@ def test_unequal_groups_have_fewer_degrees_of_freedom() -> None:
     """One group of 8 and two of 1 are as sure as 100 / 66 = 1.5 groups; less than one degree of freedom is one."""
     values, groups = np.array([*[1.0] * 8, 0.0, 0.5]), np.array([*[0] * 8, 1, 2])
     one = GroupedMean.of(values, groups)
-    parts = np.array([8 * (1 - 0.85), -0.85, 0.5 - 0.85]) / 10
-    reach = scipy.stats.t.ppf(0.975, 1) * np.sqrt((parts**2).sum() * 3 / 2)
+    without = [values[groups != group].mean() - 0.85 for group in range(3)]  # the jackknife, group by group
+    reach = scipy.stats.t.ppf(0.975, 1) * np.sqrt(2 / 3 * np.square(without).sum())
     assert ends(mean_interval(one, 0.95)) == pytest.approx((0.85 - reach, 0.85 + reach))
 
 

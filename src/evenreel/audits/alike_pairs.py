@@ -49,6 +49,7 @@ class AlikePairs:
     Attributes:
         known: pairs of which the property is known.
         alike: pairs that are alike in it.
+        drawn: how many of these are drawn apart: those of one video count once.
         win_rate: captions of these whose real clip stands above its mirror, ties half, in percent; None without any.
         p_value: two-sided, of the sign test over these pairs; None without any.
         real, generated: what is typical of each side, in words.
@@ -57,6 +58,7 @@ class AlikePairs:
 
     known: int
     alike: int
+    drawn: int
     win_rate: Interval | None
     p_value: float | None
     real: str = ""
@@ -168,10 +170,10 @@ class _Pairs:
         """How the pairs that are alike are ranked."""
         count = int(alike.sum())
         if not count:
-            return AlikePairs(known, 0, None, None)
+            return AlikePairs(known, 0, 0, None, None)
         kept = alike[self.pair]
         p_value = sign_test(*groups_won(self.wins[kept], self.drawn[kept]))
-        return AlikePairs(known, count, self.win_rate(alike), p_value)
+        return AlikePairs(known, count, len(np.unique(self.drawn[kept])), self.win_rate(alike), p_value)
 
 
 def _all_compared(paired: PairedScores, found: _Pairs, corpus: Corpus) -> list[tuple[Property, Compared]]:

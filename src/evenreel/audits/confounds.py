@@ -106,7 +106,7 @@ def _effect(main: ConfoundMeasures) -> Effect:
     if together is None or together.win_rate is None:
         return Effect(name, math.nan, neutral=NEUTRAL)
     rate = together.win_rate
-    enough = together.alike >= ENOUGH
+    enough = together.drawn >= ENOUGH
     return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value, enough, "captions")
 
 
@@ -123,7 +123,8 @@ def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
             f"({main.group}) is alike in {'it' if len(different) == 1 else 'them'}. {raw}; 50% is no preference."
         )
     effect = _effect(main)
-    few = "" if effect.enough else f"Too few pairs to conclude: {together.alike:,} alike. "
+    apart = "" if together.drawn == together.alike else f", of which {together.drawn:,} are drawn apart"
+    few = "" if effect.enough else f"Too few pairs to conclude: {together.alike:,} alike{apart}. "
     which = f"all {main.pairs:,}" if together.alike == main.pairs else f"the {together.alike:,} of {main.pairs:,}"
     alike = figure_words(together.win_rate, confidence, "%")
     return (

@@ -24,6 +24,7 @@ from evenreel.audits.result import ENOUGH, AuditSettings, Effect, checked_settin
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import clusters_of
+from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.types import Corpus, ScoreBlocks
@@ -150,7 +151,7 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     for number, depth in enumerate(rankings.depths):
         chance = shown[number].chance({name: of for name, (of, _) in _FIGURES.items()}, settings.seed)
         skew, uneven = (
-            _interval(of(counts[number]), influence[number], clusters, chance[name], settings.confidence)
+            _interval(of(counts[number]), influence[number], clusters, chance[name], settings.confidence, _ENDS[name])
             for (name, (of, _)), influence in zip(_FIGURES.items(), influences, strict=True)
         )
         means = chance["skewness"].mean, chance["gini"].mean
@@ -278,8 +279,13 @@ _FIGURES: dict[str, tuple[Figure, Callable[[Column], Column]]] = {
 }
 """Of (V,) counts, each with its derivative."""
 
+_ENDS = {"skewness": (-np.inf, np.inf), "gini": (0.0, 1.0)}
+"""Between which values each lies whatever is counted."""
 
-def _interval(value: float, influence: Column, clusters: Places, chance: Chance, confidence: float) -> Interval:
+
+def _interval(
+    value: float, influence: Column, clusters: Places, chance: Chance, confidence: float, ends: tuple[float, float]
+) -> Interval:
     """A figure that does not depend on the scale of the counts, from (Q,) what each query adds to it at the margin.
 
     Both figures are of that kind, so the influences of all queries sum to 0, and their squares, summed over clusters
@@ -292,4 +298,4 @@ def _interval(value: float, influence: Column, clusters: Places, chance: Chance,
     together = np.bincount(member, influence, count)
     variance = chance.corrected(value, float((together**2).sum() * count / (count - 1)))
     half = float(stdtrit(count - 1, (1 + confidence) / 2)) * variance**0.5
-    return Interval(value, value - half, value + half)
+    return around(value, value - half, value + half, ends)

@@ -128,7 +128,7 @@ def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effe
     if np.isnan(excess).all():
         return Effect(name, float("nan"), neutral=1.0)
     known = ~np.isnan(data.lengths)
-    enough = min(int((~np.isnan(excess)).sum()), int(known.sum())) >= ENOUGH
+    enough = min(int((~np.isnan(excess)).sum()), len(np.unique(data.cluster[known]))) >= ENOUGH
     sums = data.beyond_class.sums(first.pull[known], settings)
     drawn = widened(sums, 0.0, queries_part(first.own[:, 0], first.own[:, 1:], data.clip_groups))
     found = inverted_interval(drawn, settings)

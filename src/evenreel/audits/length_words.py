@@ -107,7 +107,9 @@ def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:
         return "No query is shown a clip of known length, so no length can be compared."
     depth = measured.first.depths[measured.first.main]
     clips = int((~np.isnan(measured.data.lengths)).sum())
-    few = "" if effect.enough else f"Too few to conclude: {captions:,} queries and {clips:,} clips. "
+    drawn = len(np.unique(measured.data.cluster[~np.isnan(measured.data.lengths)]))
+    apart = "" if drawn == clips else f", of which {drawn:,} are drawn apart"
+    few = "" if effect.enough else f"Too few to conclude: {captions:,} queries and {clips:,} clips{apart}. "
     return (
         f"{few}{_ratio_lead(effect)}: the first {depth} are {_figure(effect, confidence)} times as long as "
         f"{measured.data.others}, as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} clips)."

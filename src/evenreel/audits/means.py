@@ -12,6 +12,7 @@ from scipy.special import bdtr
 
 from evenreel.audits.result import AuditSettings
 from evenreel.evaluation.intervals import GroupedMean, t_interval
+from evenreel.evaluation.intervals import hits_interval as interval_of_hits
 from evenreel.evaluation.intervals import mean_interval as interval_of_mean
 from evenreel.evaluation.intervals import share_interval as interval_of_share
 from evenreel.evaluation.results import Interval
@@ -35,9 +36,15 @@ def mean_interval(values: Column, groups: Groups, settings: AuditSettings) -> In
     return interval_of_mean(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
-def mean_intervals(values: Column, groups: Groups, settings: AuditSettings) -> list[Interval]:
-    """The means of (C, Q) columns, of what is known (not NaN) in each; NaN where nothing is."""
-    return [mean_interval(column, groups, settings) for column in values]
+def hits_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+    """The mean of (Q,) differences of hits in percentage points, of those that are known (not NaN); NaN where none is.
+
+    The interval is `evenreel.evaluation.intervals.hits_interval`.
+    """
+    if np.isnan(values).all():
+        return Interval(float("nan"))
+    mean = GroupedMean.of(values, groups)
+    return interval_of_hits(mean, settings.confidence) if settings.resamples else Interval(mean.value)
 
 
 def ratio_intervals(above: Column, below: Column, groups: Groups, settings: AuditSettings) -> list[Interval]:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from evenreel.audits.means import mean_intervals
+from evenreel.audits.means import hits_interval, mean_interval
 from evenreel.audits.perturbed import AS_IS, Column, Perturbed, Places, Standings
 from evenreel.audits.perturbed_measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
@@ -181,16 +181,16 @@ def _share(one: Standings) -> float:
 def _shifts(columns: Mapping[str, Mapping[str, Column]], groups: Places, settings: AuditSettings) -> dict[str, Shift]:
     """Means of changes and of what is beyond the control, by edit, all on the same samples."""
     unknown = np.full(len(groups), np.nan)
-    rows: list[Column] = []
+
+    def mean(unit: str, values: Column) -> Interval:
+        return (hits_interval if unit == "first" else mean_interval)(values, groups, settings)
+
+    shifts = {}
     for edit, one in columns.items():
         control = columns.get(CONTROL) if edit != CONTROL else None
-        rows += [one[unit] for unit in _UNITS]
-        rows += [unknown if control is None else one[unit] - control[unit] for unit in _UNITS]
-    found = iter(mean_intervals(np.stack(rows), groups, settings))
-    shifts = {}
-    for edit in columns:
-        sd, places, first = (next(found) for _ in _UNITS)
-        shifts[edit] = Shift(sd, places, first, {unit: next(found) for unit in _UNITS})
+        beyond = {unit: unknown if control is None else one[unit] - control[unit] for unit in _UNITS}
+        sd, places, first = (mean(unit, one[unit]) for unit in _UNITS)
+        shifts[edit] = Shift(sd, places, first, {unit: mean(unit, values) for unit, values in beyond.items()})
     return shifts
 
 

@@ -60,13 +60,15 @@ class SourceMeasures:
         pairs: n, how many pairs the galleries hold.
         asked_for: how many of the pairs have a caption; the others only fill the galleries.
         captions: Q, how many look for them.
+        drawn: how many of the pairs asked for are drawn apart: those of one video count once.
         figures: by row (`real`, `generated`, `mixed real`, `mixed generated`), then by metric.
         deltas: by kind (`relative`, `location`, `normalized`), then by metric and `MixR`; above 0 favours real clips.
         swapped: (1 + B,) Normalized delta MixR as measured, and where pairs have changed places.
         p_value: two-sided, of the test by these samples that it is 0; None without samples.
         win_rate: captions whose real clip stands above its mirror, ties half; 50 is neutral.
         sign_p: two-sided, of the sign test that as many pairs are won by the real clip as by its mirror.
-        clips_won, clips_lost: pairs in which most captions put the real clip, or the mirror, above the other.
+        clips_won, clips_lost: pairs in which most captions put the real clip, or the mirror, above the other; those
+            that are drawn together count as one.
         auc: chance that the score of a caption and its real clip is above that of another with its mirror; 50 is
             neutral.
         even_win_rate: the win rate over captions for which both clips have the same rank in the galleries of their own
@@ -83,6 +85,7 @@ class SourceMeasures:
     pairs: int
     asked_for: int
     captions: int
+    drawn: int
     figures: dict[str, dict[str, Interval]]
     deltas: dict[str, dict[str, Interval]]
     swapped: Figures
@@ -149,6 +152,7 @@ def measure_source(
         len(paired.real),
         len(asked),
         len(paired.pair),
+        len(np.unique(paired.cluster[asked])),
         figures={row: _figures(one, paired.drawn_with, settings, galleries[row]) for row, one in columns.items()},
         deltas={kind: _shown(drawn, settings, _FURTHEST[kind]) for kind, drawn in deltas.items()},
         swapped=swapped,

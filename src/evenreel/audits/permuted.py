@@ -26,7 +26,9 @@ Places = NDArray[np.int64]
 
 PERMUTED_METHOD = (
     "Interval and p are over captions and clips: {what}, while every clip is shown as often as it is (Pitman 1937), so "
-    "that a few clips which crowd the rankings, whatever they are, are no preference. What captions favour each for "
+    "that a few clips which crowd the rankings, whatever they are, are no preference. Where clips of one video are "
+    "drawn together, the means of videos are permuted, and what clips have beyond these, and beyond the mean of their "
+    "class, changes its sign video by video. What captions favour each for "
     "itself, beyond what permuted clips give them, is added, captions of one clip as one. The interval is the measured "
     "figure less the quantiles of all this."
 )
@@ -45,12 +47,14 @@ _CHUNK_BYTES = 32 * 2**20
 class Property:
     """A property of V clips, and which of them may change it with one another.
 
-    Where clusters have several clips, their mean values change places among clusters, and what each clip's value has
-    beyond the mean among the clips of its cluster. Elsewhere values change places within strata.
+    Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its
+    stratum is permuted by cluster: the means of these change places among clusters, and what the clips of a cluster
+    have beyond that mean changes its sign, for all of them at once, since clips of one video may be liked alike
+    (Cameron, Gelbach and Miller 2008).
 
     Attributes:
         values: (V,) of each clip.
-        strata: (V,) numbers, equal for clips that may change places; of no account where clusters have several clips.
+        strata: (V,) numbers, equal for clips that may change places.
         cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
         order: (V,) places of the clips in an order of their own, so that the same clips are permuted in the same way
             wherever they stand in the scores.
@@ -73,10 +77,14 @@ class Property:
         return np.concatenate([*self.permuted(PROBES, seed)])
 
     def sums(self, weights: Column, settings: AuditSettings) -> Column:
-        """(1 + B,) the sum over clips of (V,) weights times values: as measured, then of B permutations."""
+        """(1 + B,) the sum over clips of (V,) weights times values: as measured, then of B permutations.
+
+        With one cluster B is 0.
+        """
         # Clusters differ in size, so what is permuted is how far a weight is from the mean weight.
         base, apart = weights.mean() * self.values.sum(), weights - weights.mean()
-        drawn = [base + values @ apart for values in self.permuted(settings.resamples, settings.seed)]
+        samples = settings.resamples if len(np.unique(self.cluster)) > 1 else 0
+        drawn = [base + values @ apart for values in self.permuted(samples, settings.seed)]
         return np.concatenate([[weights @ self.values], *drawn])
 
     def _drawn(self, samples: int, generator: np.random.Generator) -> Column:
@@ -87,9 +95,13 @@ class Property:
         if sizes.max(initial=1) == 1:
             found[:, self.order] = _within(values, self.strata[self.order], samples, generator)
             return found
-        means: Column = np.bincount(member, values) / sizes
+        kind = np.unique(self.strata[self.order], return_inverse=True)[1]
+        expected = (np.bincount(kind, values) / np.bincount(kind))[kind]
+        means: Column = np.bincount(member, values - expected) / sizes
         among = _within(means, np.zeros(len(means), np.int64), samples, generator)
-        found[:, self.order] = among[:, member] + _within(values - means[member], member, samples, generator)
+        signs = generator.choice([-1.0, 1.0], (samples, len(means)))
+        beyond = values - expected - means[member]
+        found[:, self.order] = expected + among[:, member] + signs[:, member] * beyond
         return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenreel.audits.exchanged_edits import DEPTHS, lost_recall
 from evenreel.audits.inversion import inverted_interval
-from evenreel.audits.means import mean_intervals
+from evenreel.audits.means import hits_interval, mean_interval
 from evenreel.audits.perturbed import AS_IS, CLIP_PLACINGS, Column, Perturbed, Places, Standings
 from evenreel.audits.result import ENOUGH, AuditSettings, Effect
 from evenreel.errors import UsageError
@@ -132,8 +132,10 @@ def measure_perturbed(
     key = main or first_edit(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)
-    intervals = mean_intervals(np.stack([*columns.values()]), perturbed.drawn_with, settings)
-    found = dict(zip(columns, intervals, strict=True))
+    found = {
+        key: (hits_interval if key[2] in _RECALLS else mean_interval)(values, perturbed.drawn_with, settings)
+        for key, values in columns.items()
+    }
     if placings is CLIP_PLACINGS:
         found |= _of_others(perturbed, found, settings)
     changes = {

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from evenreel.arguments import one_or_more
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.hubness import audit_hubness
 from evenreel.audits.length import audit_length
 from evenreel.audits.overlay import audit_overlay
+from evenreel.audits.permuted import BOTH
 from evenreel.audits.result import AuditResult, AuditSettings, checked_settings
 from evenreel.audits.source import audit_source
 from evenreel.audits.textual import audit_textual
 from evenreel.audits.visual import audit_visual
 from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.types import Corpus, ScoreBlocks
 
 Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
@@ -77,12 +80,20 @@ def audit(
     for name in names:
         if name not in AUDITS:
             raise UsageError(f"{name!r} is no audit; there are: {', '.join(AUDITS)}.")
-    results = []
+    drawn, results = clusters_of(corpus, settings.cluster), []
     for name in names:
         try:
-            results.append(AUDITS[name](scores, corpus, settings))
+            results.append(_drawn_by(AUDITS[name](scores, corpus, settings), drawn))
         except CorpusError as error:
             if not_made is None:
                 raise
             not_made(f"The audit {name} was not made. {error}")
     return results
+
+
+def _drawn_by(result: AuditResult, drawn: Clusters) -> AuditResult:
+    """With what is drawn in the place of clips named in what the interval is over."""
+    over = {"captions": f"captions by {drawn.word}", BOTH: f"captions and {drawn.word}"}.get(result.effect.over)
+    if over is None or drawn.by_clip:
+        return result
+    return replace(result, effect=replace(result.effect, over=over))

@@ -83,8 +83,9 @@ class Effect:
         neutral: the value of a ranking without preference.
         p_value: two-sided, of a test that it is neutral; None where none was made.
         over: what interval and test are over, other samples of which would give another figure: `captions`, asked of
-            this very gallery, `captions and clips`, or `classes`.
-        enough: whether there are as many clips as it takes to conclude anything (`ENOUGH`).
+            this very gallery, `captions and clips`, either with videos in the place of clips where videos are drawn,
+            or `classes of captions`.
+        enough: whether there are as many clips, or whatever is drawn, as it takes to conclude anything (`ENOUGH`).
     """
 
     name: str

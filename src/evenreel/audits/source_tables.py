@@ -36,7 +36,8 @@ def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
         "Sign test over pairs",
         ("group", "pairs won by the real clip", "by its mirror", "p"),
         tuple((one.group, one.clips_won, one.clips_lost, one.sign_p) for one in measured),
-        "A pair is won by the clip that most of its captions put first; the others do not count.",
+        "A pair is won by the clip that most of its captions put first; the others do not count. Pairs that are drawn "
+        "together, such as those of one video, count as one.",
         digits=4,
     )
     yield AuditTable(

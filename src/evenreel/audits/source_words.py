@@ -15,13 +15,13 @@ from evenreel.audits.words import figure_words
 def paired_effect(measured: SourceMeasures) -> Effect:
     """The Normalized delta MixR of a group."""
     delta = measured.deltas["normalized"][MIX_R]
-    name, enough = f"Normalized Δ MixR ({measured.group})", measured.asked_for >= ENOUGH
+    name, enough = f"Normalized Δ MixR ({measured.group})", measured.drawn >= ENOUGH
     return Effect(name, delta.value, delta.low, delta.high, p_value=measured.p_value, enough=enough, over=BOTH)
 
 
 def unpaired_effect(preference: Preference) -> Effect:
     """How often a real clip beats a generated one where neither answers."""
-    share, enough = preference.share, min(preference.real, preference.generated) >= ENOUGH
+    share, enough = preference.share, min(preference.real, preference.generated, preference.drawn) >= ENOUGH
     name = "real clip above a generated one, neither known to answer, %"
     return Effect(name, share.value, share.low, share.high, NEUTRAL, preference.p_value, enough, BOTH)
 
@@ -41,7 +41,7 @@ def paired_sentence(measured: SourceMeasures, confidence: float) -> str:
 def unpaired_sentence(preference: Preference, exposure: Exposure, confidence: float) -> str:
     """The effect without pairs and who is shown first, plainly; that there are too few clips comes first."""
     effect = unpaired_effect(preference)
-    lead = "" if effect.enough else _few(preference.real, preference.generated)
+    lead = "" if effect.enough else _few(preference.real, preference.generated, preference.drawn)
     if isnan(preference.share.value):
         return f"{lead}No caption has both a real and a generated clip that do not answer it, so none can be compared."
     return (
@@ -68,14 +68,15 @@ def _shown_first(exposure: Exposure, confidence: float, *, enough: bool) -> str:
     return f"{said}, less than {gallery}: they answer fewer of these queries, or real clips are favoured."
 
 
-def _few(real: int, generated: int) -> str:
-    return f"Too few clips to conclude: {real:,} real and {generated:,} generated. "
+def _few(real: int, generated: int, drawn: int) -> str:
+    together = "" if drawn >= min(real, generated) else f", of which {drawn:,} are drawn apart"
+    return f"Too few clips to conclude: {real:,} real and {generated:,} generated{together}. "
 
 
 def _few_pairs(measured: SourceMeasures) -> str:
     if measured.asked_for < measured.pairs:
         return f"Too few clips to conclude: {measured.asked_for:,} of {measured.pairs:,} pairs have a caption. "
-    return _few(measured.pairs, measured.pairs)
+    return _few(measured.pairs, measured.pairs, measured.drawn)
 
 
 def _direction(effect: Effect) -> str:

@@ -36,8 +36,12 @@ _DEPTHS = {str(one): one.cutoff for one in LOCATION_METRICS if isinstance(one.cu
 
 
 def drawn_flips(clusters: int, settings: AuditSettings) -> Flips:
-    """(1 + B, G) which clusters of pairs change places: none in the first row, each by a coin in the others."""
-    flips = np.random.default_rng(settings.seed).random((1 + settings.resamples, clusters)) < 0.5
+    """(1 + B, G) which clusters of pairs change places: none in the first row, each by a coin in the others.
+
+    With one cluster B is 0.
+    """
+    samples = settings.resamples if clusters > 1 else 0
+    flips = np.random.default_rng(settings.seed).random((1 + samples, clusters)) < 0.5
     flips[0] = False
     return flips
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.gallery import EVERY_GROUP, Gallery
-from evenreel.audits.inversion import exchange_test, inverted_interval
+from evenreel.audits.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.ordered_rows import Marks, OrderedRows
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.permuted import Property, queries_part, widened
@@ -37,6 +37,7 @@ class Preference:
     Attributes:
         real, generated: how many clips there are of each kind.
         captions: how many were asked of which both kinds have a clip that is not relevant.
+        drawn: how many clips of the rarer kind are drawn apart: those of one video count once.
         share: meetings that the real clip wins, in percent; 50 is neutral. NaN where no caption could be asked.
         p_value: two-sided, that it is 50; None where there is no interval.
     """
@@ -44,6 +45,7 @@ class Preference:
     real: int
     generated: int
     captions: int
+    drawn: int
     share: Interval
     p_value: float | None
 
@@ -139,13 +141,15 @@ class _Tally:
     def preference(self) -> Preference:
         """What was seen in all."""
         asked = ~np.isnan(self._own[:, 0])
-        counts = int(self._gallery.real.sum()), int(self._generated.sum()), int(asked.sum())
+        drawn = min(len(np.unique(self._gallery.clip_drawn[kind])) for kind in (self._gallery.real, self._generated))
+        counts = int(self._gallery.real.sum()), int(self._generated.sum()), int(asked.sum()), drawn
         if not asked.any():
             return Preference(*counts, Interval(float("nan")), None)
         sums = NEUTRAL + self._real.sums(self._pull / asked.sum(), self._settings)
-        drawn = widened(sums, NEUTRAL, queries_part(self._own[:, 0], self._own[:, 1:], self._gallery.caption_drawn))
-        share = inverted_interval(drawn, self._settings, NEUTRAL, (0.0, 100.0))
-        return Preference(*counts, share, exchange_test(drawn, NEUTRAL))
+        part = queries_part(self._own[:, 0], self._own[:, 1:], self._gallery.caption_drawn)
+        samples = widened(sums, NEUTRAL, part)
+        share = inverted_interval(samples, self._settings, NEUTRAL, (0.0, 100.0))
+        return Preference(*counts, share, exchange_test(samples, NEUTRAL))
 
 
 class _ExposureTally:
@@ -178,7 +182,7 @@ class _ExposureTally:
             if asked:
                 sums = self._generated.sums(places / asked, self._settings)
                 drawn = widened(sums, share, queries_part(own[:, 0], own[:, 1:], self._gallery.caption_drawn))
-                found[depth] = inverted_interval(drawn, self._settings, share, (0.0, 100.0))
+                found[depth] = inverted_share(drawn, self._settings, share)
         return Exposure(share, found, self._own.shape[1])
 
 

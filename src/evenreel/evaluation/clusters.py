@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -35,6 +36,7 @@ class Clusters:
         word: what a cluster is, in the plural: `clips`, `videos`, or `values of participant`.
         clips: how many clips there are.
         column: the column that says so; empty for clips by themselves.
+        alone: how many clips the column says nothing of; each is a cluster by itself.
         chosen: whether the corpus was looked at to choose the rule.
     """
 
@@ -42,22 +44,29 @@ class Clusters:
     word: str
     clips: int
     column: str = ""
+    alone: int = 0
     chosen: bool = False
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many clusters there are."""
         return len(set(self.number.values()))
 
     @property
+    def by_clip(self) -> bool:
+        """Whether each clip is drawn by itself."""
+        return self.word == _PLURALS[CLIP]
+
+    @property
     def notice(self) -> str:
-        """A sentence for the reader where videos were chosen without being asked for; empty elsewhere."""
-        if not self.chosen or self.word == _PLURALS[CLIP]:
+        """A sentence on what is drawn where it is not clips; empty elsewhere."""
+        if self.by_clip:
             return ""
-        return (
-            f"The {self.clips:,} clips are cut from {self.count:,} videos (column {self.column!r}), so intervals and "
-            f"tests draw {self.word}, not clips; to draw clips, say so (--cluster {CLIP})."
-        )
+        of = f"The {self.clips - self.alone:,} clips{' that say so' if self.alone else ''} are of "
+        rest = f"; {self.alone:,} say nothing there, and each stands for itself" if self.alone else ""
+        drawn = f"{of}{self.count - self.alone:,} {self.word} (column {self.column!r}){rest}. Intervals and tests draw "
+        otherwise = f" To draw clips, say so (--cluster {CLIP})." if self.chosen else ""
+        return f"{drawn}these, not clips.{otherwise}"
 
     def of(self, clips: Sequence[str]) -> NDArray[np.int64]:
         """(n,) numbers of the clusters of clips; one that the corpus does not have is a cluster by itself.
@@ -66,7 +75,7 @@ class Clusters:
         [1, 0, 0, 2]
         """
         strangers = dict.fromkeys(clip for clip in clips if clip not in self.number)
-        known = self.number | {clip: self.count + place for place, clip in enumerate(strangers)}
+        known = self.number | {clip: place for place, clip in enumerate(strangers, self.count)}
         return np.array([known[clip] for clip in clips], dtype=np.int64)
 
 
@@ -76,7 +85,10 @@ def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
     Args:
         corpus: the part that is meant, such as one split.
         cluster: `auto`, `clip`, `video`, or the name of a column of the clips or of the captions, whose value must be
-            the same for all captions of a clip. A clip without a value is a cluster by itself.
+            the same for all captions of a clip. A clip without a value, or with an empty one, is a cluster by itself.
+
+    Returns:
+        With numbers in the order of the values, whatever the order of the corpus.
 
     Raises:
         CorpusError: there is no such column, no column says which video a clip is of, or captions of a clip differ.
@@ -84,30 +96,29 @@ def clusters_of(corpus: Corpus, cluster: str = AUTO) -> Clusters:
     clips = corpus.clips["clip_id"].to_list()
     video = next((name for name in VIDEO_COLUMNS if _filled(corpus, name)), None)
     if cluster == CLIP or (cluster == AUTO and video is None):
-        return Clusters({clip: place for place, clip in enumerate(clips)}, _PLURALS[CLIP], len(clips))
+        return Clusters({clip: place for place, clip in enumerate(sorted(clips))}, _PLURALS[CLIP], len(clips))
     if cluster == VIDEO and video is None:
         raise CorpusError(
             f"No clip says which video it is cut from (columns {' and '.join(VIDEO_COLUMNS)}); name another column of "
             f"the clips, or draw clips (--cluster {CLIP})."
         )
     column = video if video is not None and cluster in (AUTO, VIDEO) else cluster
-    number: dict[object, int] = {}
-    found = {
-        clip: number.setdefault(("alone", clip) if value is None else value, len(number))
-        for clip, value in zip(clips, _values(corpus, column), strict=True)
-    }
+    values = _values(corpus, column)
+    named = {clip: (not value, value or clip) for clip, value in zip(clips, values, strict=True)}
+    number = {one: place for place, one in enumerate(sorted(set(named.values())))}
     word = _PLURALS[VIDEO] if cluster in (AUTO, VIDEO) else f"values of {column}"
     if cluster == AUTO and len(number) == len(clips):
         word = _PLURALS[CLIP]
-    return Clusters(found, word, len(clips), column, cluster == AUTO)
+    found = {clip: number[one] for clip, one in named.items()}
+    return Clusters(found, word, len(clips), column, values.count(""), cluster == AUTO)
 
 
 def _filled(corpus: Corpus, column: str) -> bool:
-    return column in corpus.clips.columns and corpus.clips[column].null_count() < corpus.clips.height
+    return column in corpus.clips.columns and any(_values(corpus, column))
 
 
-def _values(corpus: Corpus, column: str) -> list[object]:
-    """A value for each clip, None where there is none."""
+def _values(corpus: Corpus, column: str) -> list[str]:
+    """A value for each clip, empty where there is none."""
     if column in corpus.clips.columns:
         values = corpus.clips[column]
     elif column in corpus.captions.columns:
@@ -117,7 +128,8 @@ def _values(corpus: Corpus, column: str) -> list[object]:
             f"Neither clips nor captions have a column {column!r} to draw by; clips have: "
             f"{', '.join(corpus.clips.columns)}."
         )
-    return [None if value is None else str(value) for value in values.to_list()]
+    known = values.fill_nan(None) if values.dtype.is_float() else values
+    return ["" if value is None else str(value) for value in known.to_list()]
 
 
 def _of_captions(corpus: Corpus, column: str) -> pl.Series:

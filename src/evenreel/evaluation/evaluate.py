@@ -93,7 +93,7 @@ def evaluate(
     checked = CheckedScores(scores)
     notices = _misfits(checked, corpus, settings)
     clusters = clusters_of(corpus, settings.cluster)
-    notices += [clusters.notice] if clusters.notice and settings.resamples else []
+    notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
     case = _Case(checked, _relevance_of(relevance, corpus, checked), _clips_of(corpus, checked), clusters, settings)
     directions: dict[Direction, DirectionResult] = {}
     for number, direction in enumerate(settings.directions):

@@ -3,17 +3,20 @@
 A figure is a mean over queries, or made of such means, so its variance follows from what each group of queries adds to
 it (linearisation), and the ends from a form that fits what the queries' values are:
 
-- counts of hits: the score interval of Wilson 1927, with the degrees of freedom that the groups have;
-- graded values (MRR, nDCG, mAP, R@k of several captions a group): the transformation of Hall 1992, which allows for
-  skewness, cut to the range; where all values are equal, Wilson's with as many queries as there are groups;
-- the mean rank: Hall's, its upper end from the queries and one more that is half as bad again as the worst group;
+- hits: the score interval of Wilson 1927, of as many queries as would have the same variance, were they independent;
+  of several queries a group the wider of this and Hall's, at either end;
+- graded values (MRR, nDCG, mAP): the transformation of Hall 1992, which allows for skewness, cut to the range; where
+  all values are equal, Wilson's with as many queries as there are groups;
+- the mean rank: Hall's, its upper end from the groups and one more that is half as bad again as the worst;
 - the median: percentiles of bootstrap samples (Efron 1979);
 - a geometric mean of recalls: geometric means of their ends;
-- differences of two systems: Student's t over groups, those of hits with one more query for and one against
-  (Bonett and Price 2012), so that systems which never differ still have an interval.
+- differences of two systems: Student's t over groups, those of hits with one more group for and one against (for single
+  queries that is Bonett and Price 2012), so that systems which never differ still have an interval.
 
-Groups of unequal size count as fewer: the degrees of freedom are one less than the effective number of groups,
-(sum of sizes)^2 / sum of squared sizes. What all of this covers, `benchmarks/coverage.py` prints.
+A group draws the mean to itself, the more the larger it is, so what it adds is divided by the share that it does not
+make (the jackknife of Tukey 1958, cluster by cluster). Groups of unequal size count as fewer: the degrees of freedom
+are one less than the effective number of groups, (sum of sizes)^2 / sum of squared sizes. What all of this covers,
+`benchmarks/coverage.py` prints.
 """
 
 from __future__ import annotations
@@ -46,29 +49,25 @@ class GroupedMean:
         value: the mean.
         sums: (G,) sums of the values of each group's queries.
         sizes: (G,) how many queries each group has.
-        counts: whether each group is one query and each value 0 or the largest there can be.
     """
 
     value: float
     sums: Vector
     sizes: Vector
-    counts: bool = False
 
     @classmethod
-    def of(cls, values: Vector, groups: NDArray[np.int64], most: float = 100.0) -> GroupedMean:
+    def of(cls, values: Vector, groups: NDArray[np.int64]) -> GroupedMean:
         """The mean of (n,) values, of those that are known (not NaN).
 
         Args:
             values: of the queries; at least one is known.
             groups: (n,) whole numbers, equal for queries that are drawn together.
-            most: the largest value there can be, of hits.
         """
         known = ~np.isnan(values)
         values = values[known]
         member, count = numbered(groups[known])
         sums = np.bincount(member, values, count).astype(np.float64)
-        whole = bool(((values == 0) | (values == most)).all()) and count == len(values)
-        return cls(float(values.mean()), sums, np.bincount(member, minlength=count).astype(np.float64), whole)
+        return cls(float(values.mean()), sums, np.bincount(member, minlength=count).astype(np.float64))
 
     @property
     def parts(self) -> Vector:
@@ -78,13 +77,18 @@ class GroupedMean:
     @property
     def variance(self) -> float:
         """Of the mean, from what the groups add; there are at least two."""
-        return _error(self.parts) ** 2
+        return _error(self.parts, self.sizes) ** 2
 
-    def with_one_more(self, value: float, times: int = 1) -> GroupedMean:
-        """The same with another group of average size, `times` of them, whose queries have that value."""
-        size = self.sizes.mean()
-        sums = np.append(self.sums, [value * size] * times)
-        sizes = np.append(self.sizes, [size] * times)
+    @property
+    def effective(self) -> float:
+        """How many groups of equal size have a mean as sure as these, which may be of unequal size."""
+        return effective(self.sizes)
+
+    def with_more(self, *values: float, size: float | None = None) -> GroupedMean:
+        """The same with another group for each value, of average size or of a size that is given."""
+        size = float(self.sizes.mean()) if size is None else size
+        sums = np.append(self.sums, np.array(values) * size)
+        sizes = np.append(self.sizes, [size] * len(values))
         return GroupedMean(float(sums.sum() / sizes.sum()), sums, sizes)
 
 
@@ -111,8 +115,11 @@ def figure_intervals(
 
 def _sampled(metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings) -> Interval:
     """Percentiles of the figure over samples of groups."""
-    (drawn,) = sampled_figures([metric], [Columns(per_query, groups)], settings)[str(metric)]
-    return Interval(float(metric.summary(per_query)[0]), *percentile_ends(drawn, settings.confidence))
+    value, columns = float(metric.summary(per_query)[0]), Columns(per_query, groups)
+    if columns.count < 2:
+        return Interval(value)
+    (drawn,) = sampled_figures([metric], [columns], settings)[str(metric)]
+    return around(value, *percentile_ends(drawn, settings.confidence))
 
 
 def figure_interval(
@@ -140,26 +147,28 @@ def figure_interval(
     if metric.columns == (FIRST_RANK,):
         return _rank_interval(first, confidence, float(gallery_size))
     if not others:
-        return share_interval(first, confidence)
+        return share_interval(first, confidence) if metric.name == "R" else _graded(first, confidence, 100.0)
     if metric.name == "GeoR":
         return _geometric(value, [share_interval(mean, confidence) for mean in means])
-    parts = np.sum([mean.parts for mean in means], axis=0)
-    return _graded(value, parts, first.sizes, confidence, 100.0 * len(means))
+    together = GroupedMean(value, np.sum([mean.sums for mean in means], axis=0), first.sizes)
+    return _graded(together, confidence, 100.0 * len(means))
 
 
 def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
     """Geometric means of the ends: the recalls of one ranking rise and fall together, so their ends do."""
-    low, high = (float(np.cbrt(np.prod([getattr(one, end) for one in recalls]))) for end in ("low", "high"))
-    return Interval(value, min(low, value), max(high, value))
+    low, high = (float(np.cbrt(np.prod(ends))) for ends in zip(*map(_ends, recalls), strict=True))
+    return around(value, low, high)
 
 
-def share_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
-    """The mean of values from 0 to `most` with its interval, which stays within that range; no ends for one group."""
+def share_interval(mean: GroupedMean, confidence: float) -> Interval:
+    """The mean of percentages that are hits or chances of a hit, within 0 to 100; without ends for one group."""
     if len(mean.sizes) < 2:
         return Interval(mean.value)
-    if mean.counts:
-        return _wilson(mean.value, mean.parts, mean.sizes, confidence, most)
-    return _graded(mean.value, mean.parts, mean.sizes, confidence, most)
+    found = _wilson(mean, confidence, 100.0)
+    if mean.sizes.max() == 1:
+        return found
+    (low, high), (other_low, other_high) = _ends(found), _ends(_graded(mean, confidence, 100.0))
+    return around(mean.value, min(low, other_low), max(high, other_high))
 
 
 def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
@@ -184,7 +193,7 @@ def t_interval(value: float, parts: Vector, sizes: Vector, confidence: float) ->
     """
     if len(parts) < 2:
         return Interval(value)
-    reach = _quantile(sizes, confidence) * _error(parts)
+    reach = _quantile(sizes, confidence) * _error(parts, sizes)
     return Interval(value, value - reach, value + reach)
 
 
@@ -212,19 +221,30 @@ def difference_interval(
         sums = np.sum([mean.sums for mean in sides[1]], axis=0) - np.sum([mean.sums for mean in sides[0]], axis=0)
         mean = GroupedMean(float(sums.sum() / sizes.sum()), sums, sizes)
         if metric.name in ("R", "Rsum"):
-            mean = _with_one_each_way(mean)
+            return hits_interval(mean, confidence, 100.0 * len(metric.columns))
         found = mean_interval(mean, confidence)
-    low, high = found.low, found.high
-    if metric.higher_is_better and low is not None and high is not None:
-        most = 100.0 * len(metric.columns) if metric.name == "Rsum" else 100.0
-        low, high = max(low, -most), min(high, most)
-    return Interval(
-        difference, low if low is None else min(low, difference), high if high is None else max(high, difference)
-    )
+    most = 100.0 if metric.higher_is_better else np.inf
+    return around(difference, found.low, found.high, (-most, most))
 
 
-def _with_one_each_way(mean: GroupedMean) -> GroupedMean:
-    return mean.with_one_more(100.0).with_one_more(-100.0)
+def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> Interval:
+    """A difference of hits, in percentage points, with its interval; without ends for one group.
+
+    Two groups more, one for and one against, differ as much as those that differ do (root mean square), or wholly
+    where none does: so few that differ say little of how many more would.
+
+    Args:
+        mean: of the differences of n queries.
+        confidence: of the interval.
+        most: how far the figures can be apart.
+    """
+    if len(mean.sizes) < 2:
+        return Interval(mean.value)
+    apart = mean.sums / mean.sizes
+    apart = apart[apart != 0]
+    far = float(np.sqrt((apart**2).mean())) if len(apart) else 100.0
+    found = mean_interval(mean.with_more(far, -far), confidence)
+    return around(mean.value, found.low, found.high, (-most, most))
 
 
 def _geometric_difference(sides: Sequence[Sequence[GroupedMean]], confidence: float) -> Interval:
@@ -234,41 +254,91 @@ def _geometric_difference(sides: Sequence[Sequence[GroupedMean]], confidence: fl
     """
     values, parts = [], []
     for means in sides:
-        more = [mean.with_one_more(100.0).with_one_more(0.0) for mean in means]
+        more = [mean.with_more(100.0, 0.0, size=1.0) for mean in means]
         values.append(float(np.cbrt(np.prod([mean.value for mean in more]))))
         parts.append(values[-1] / len(more) * np.sum([mean.parts / mean.value for mean in more], axis=0))
     return t_interval(values[1] - values[0], parts[1] - parts[0], more[0].sizes, confidence)
 
 
-def _rank_interval(mean: GroupedMean, confidence: float, worst: float) -> Interval:
-    """A mean rank: a few queries that fail badly make most of it, and those drawn may lack them."""
-    low, _ = _hall(mean.value, mean.parts, mean.sizes, confidence)
-    next_one = mean.with_one_more(min(_WORSE * float((mean.sums / mean.sizes).max()), worst))
-    highs = [_hall(one.value, one.parts, one.sizes, confidence)[1] for one in (mean, next_one)]
-    return Interval(mean.value, max(1.0, low), min(max(highs), worst))
+def around(
+    value: float, low: float | None, high: float | None, ends: tuple[float, float] = (-np.inf, np.inf)
+) -> Interval:
+    """A figure between its ends, which lie in the range that it has and never leave it out.
+
+    >>> around(99.0, 102.0, 104.0, (0.0, 100.0))
+    Interval(value=99.0, low=99.0, high=100.0)
+    """
+    if low is None or high is None:
+        return Interval(value)
+    return Interval(value, min(max(low, ends[0]), value), max(min(high, ends[1]), value))
 
 
-def _graded(value: float, parts: Vector, sizes: Vector, confidence: float, most: float) -> Interval:
-    if _error(parts) <= _FLAT * most:
-        return _wilson(value, parts, sizes, confidence, most)
-    low, high = _hall(value, parts, sizes, confidence)
-    return Interval(value, max(0.0, low), min(high, most))
+def effective(sizes: Vector) -> float:
+    """How many groups of equal size have a mean as sure as those of (G,) unequal sizes (Kish 1965).
+
+    >>> effective(np.array([1.0, 1.0, 2.0]))
+    2.6666666666666665
+    """
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
-def _wilson(value: float, parts: Vector, sizes: Vector, confidence: float, most: float) -> Interval:
-    """Wilson's interval of a share of as many queries as would have the same variance, were they independent."""
-    share, error, reach = value / most, _error(parts) / most, _quantile(sizes, confidence)
-    queries = share * (1 - share) / error**2 if error > _FLAT else _effective(sizes)
-    spread = reach**2 / queries
+def wilson(value: float, queries: float, reach: float, most: float = 100.0) -> Interval:
+    """A share with its score interval (Wilson 1927).
+
+    Args:
+        value: from 0 to `most`.
+        queries: of how many independent queries it is.
+        reach: how many standard errors the interval has either way.
+        most: the whole.
+
+    >>> found = wilson(0.0, 100, 1.96)
+    >>> round(found.low, 2), round(found.high, 2)
+    (0.0, 3.7)
+    """
+    share, spread = value / most, reach**2 / queries
     centre = (share + spread / 2) / (1 + spread)
     half = float(np.sqrt(spread * share * (1 - share) + spread**2 / 4)) / (1 + spread)
-    return Interval(value, most * max(0.0, min(centre - half, share)), most * min(1.0, max(centre + half, share)))
+    return around(value, most * (centre - half), most * (centre + half), (0.0, most))
 
 
-def _hall(value: float, parts: Vector, sizes: Vector, confidence: float) -> tuple[float, float]:
+def _rank_interval(mean: GroupedMean, confidence: float, worst: float) -> Interval:
+    """A mean rank: a few queries that fail badly make most of it, and those drawn may lack them."""
+    low, _ = _hall(mean, confidence)
+    next_one = mean.with_more(min(_WORSE * float((mean.sums / mean.sizes).max()), worst))
+    highs = [_hall(one, confidence)[1] for one in (mean, next_one)]
+    return around(mean.value, low, max(highs), (1.0, worst))
+
+
+def _graded(mean: GroupedMean, confidence: float, most: float) -> Interval:
+    if _error(mean.parts, mean.sizes) <= _FLAT * most:
+        return _wilson(mean, confidence, most)
+    return around(mean.value, *_hall(mean, confidence), (0.0, most))
+
+
+def _ends(found: Interval) -> tuple[float, float]:
+    assert found.low is not None and found.high is not None
+    return found.low, found.high
+
+
+def _wilson(mean: GroupedMean, confidence: float, most: float) -> Interval:
+    """Wilson's interval of a share of as many queries as would have the same variance, were they independent.
+
+    Of queries that hit by halves, as where scores tie, the variance says too little: there are no more than are
+    known, and no more than groups where there is not one hit in all, or but one miss.
+    """
+    share, error = mean.value / most, _error(mean.parts, mean.sizes) / most
+    reach, queries = _quantile(mean.sizes, confidence), float(mean.sizes.sum())
+    if error <= _FLAT or min(share, 1 - share) * queries < 1:
+        queries = mean.effective
+    if error > _FLAT:
+        queries = min(queries, share * (1 - share) / error**2)
+    return wilson(mean.value, queries, reach, most)
+
+
+def _hall(mean: GroupedMean, confidence: float) -> tuple[float, float]:
     """Ends by Hall's cubic transformation of the studentised mean, which takes its skewness out."""
-    groups, error = len(parts), _error(parts)
-    reach = _quantile(sizes, confidence) / groups**0.5
+    parts, groups, error = _levered(mean.parts, mean.sizes), len(mean.sizes), _error(mean.parts, mean.sizes)
+    value, reach = mean.value, _quantile(mean.sizes, confidence) / groups**0.5
     if error == 0:
         return value, value
     skewness = float((parts**3).mean() / (parts**2).mean() ** 1.5)
@@ -279,15 +349,15 @@ def _hall(value: float, parts: Vector, sizes: Vector, confidence: float) -> tupl
     return low, high
 
 
-def _error(parts: Vector) -> float:
+def _levered(parts: Vector, sizes: Vector) -> Vector:
+    """(G,) parts as far as each would be from the mean of the others; parts of groups of equal size stay."""
+    return np.asarray(parts * (1 - 1 / len(sizes)) / (1 - sizes / sizes.sum()))
+
+
+def _error(parts: Vector, sizes: Vector) -> float:
     """Standard error from what each group adds."""
-    return float(np.sqrt((parts**2).sum() * len(parts) / (len(parts) - 1)))
+    return float(np.sqrt((_levered(parts, sizes) ** 2).sum() * len(parts) / (len(parts) - 1)))
 
 
 def _quantile(sizes: Vector, confidence: float) -> float:
-    return float(stdtrit(max(_effective(sizes) - 1, 1.0), (1 + confidence) / 2))
-
-
-def _effective(sizes: Vector) -> float:
-    """How many groups of equal size have a mean as sure as those of unequal size."""
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
+    return float(stdtrit(max(effective(sizes) - 1, 1.0), (1 + confidence) / 2))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.intervals import effective
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.results import DirectionResult
 
@@ -42,14 +45,16 @@ def too_few(result: DirectionResult) -> list[str]:
     """Say that intervals are over fewer clips, or videos, than they were measured to hold for.
 
     Returns:
-        One sentence, or none from `FEWEST` on.
+        One sentence, or none from `FEWEST` on; those of unequal size count as `intervals.effective` says.
     """
-    if result.drawn >= FEWEST:
+    told = f"{result.direction}: the {result.drawn_by} that the queries are of"
+    rule = f"intervals hold from about {FEWEST} on, so do not rely on these."
+    if result.drawn < FEWEST:
+        return [f"{told} are too few ({result.drawn}); {rule}"]
+    as_many = effective(np.unique(result.groups, return_counts=True)[1].astype(np.float64))
+    if as_many >= FEWEST:
         return []
-    return [
-        f"{result.direction}: the queries are of {result.drawn} {result.drawn_by} only; intervals hold from about "
-        f"{FEWEST} on, so do not rely on these."
-    ]
+    return [f"{told} differ so much in size that the {result.drawn:,} are as sure as {as_many:.1f} of one size; {rule}"]
 
 
 def infinite_scores(scores: CheckedScores) -> list[str]:

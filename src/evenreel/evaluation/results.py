@@ -18,6 +18,7 @@ from evenreel.settings_checks import (
     BETWEEN_0_AND_1,
     MOST_BITS,
     MOST_LAYERS,
+    TEXT,
     TRUE_OR_FALSE,
     Allowed,
     check_settings,
@@ -35,8 +36,9 @@ RESAMPLING: dict[str, Allowed] = {
     "seed": whole(0, MOST_BITS),
     "confidence": BETWEEN_0_AND_1,
     "band_bytes": whole(0, MOST_BITS),
+    "cluster": TEXT,
 }
-"""What the settings of intervals and of reading may be; those of an audit have them too."""
+"""What the settings of intervals, of what is drawn and of reading may be; those of an audit have them too."""
 
 
 @dataclass(frozen=True)

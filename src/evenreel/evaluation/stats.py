@@ -22,7 +22,7 @@ from evenreel.evaluation.results import EvaluationSettings
 Vector = NDArray[np.float64]
 
 _CHUNK_BYTES = 32 * 2**20
-_ROUNDING = 1e-9
+_ROUNDING, _DECIMALS = 1e-9, 9
 """Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
 
 _EXACT = 100
@@ -194,6 +194,7 @@ def wilcoxon_test(differences: Vector, groups: NDArray[np.int64]) -> float:
         return 1.0
     member, count = numbered(groups[known])
     means = np.bincount(member, differences[known], count) / np.bincount(member, minlength=count)
+    means = np.round(means, _DECIMALS)  # what is equal but for rounding is equal
     means = means[means != 0]
     if not len(means):
         return 1.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evenreel.audits.means import mean_interval
+from evenreel.audits.means import hits_interval, share_interval
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell, Effect
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import CorpusError, UsageError
@@ -154,7 +154,7 @@ def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSe
         depths = {0: AtDepth(ceiling.summary, Interval(0.0), _loss(ceiling, whole, settings), None)}
         for length in lengths:
             there = _evaluated(TwoStage(first, dear, length, settings.seed), model.part.corpus, settings)
-            inside = mean_interval(ceiling.hit_chance(length), ceiling.groups, settings)
+            inside = share_interval(ceiling.hit_chance(length), ceiling.groups, settings)
             inside = Interval(100.0, 100.0, 100.0) if length == gallery else inside
             depths[length] = AtDepth(there.summary, inside, _loss(there, whole, settings), times[length])
         found[Stage(model.name, name)] = depths
@@ -182,7 +182,7 @@ def _evaluated(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> 
 
 
 def _loss(there: DirectionResult, whole: DirectionResult, settings: AuditSettings) -> Interval:
-    return mean_interval(there.per_query["R@1"] - whole.per_query["R@1"], whole.groups, settings)
+    return hits_interval(there.per_query["R@1"] - whole.per_query["R@1"], whole.groups, settings)
 
 
 def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, lengths: list[int]) -> dict[int, float]:

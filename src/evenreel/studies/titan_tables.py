@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.means import mean_intervals
+from evenreel.audits.means import hits_interval
 from evenreel.audits.result import ENOUGH, AuditFigure, AuditSettings, AuditTable, Cell
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
@@ -91,7 +91,8 @@ class Compared:
         found = {}
         for row in self.outcomes:
             if row != self.against:
-                intervals = mean_intervals(self._hits(row) - before, self.target.groups, settings)
+                changed = self._hits(row) - before
+                intervals = [hits_interval(column, self.target.groups, settings) for column in changed]
                 found[row] = dict(zip(RECALLS, intervals, strict=True))
         return found
 
