@@ -357,7 +357,7 @@ def test_intervals_over_videos_are_chosen_and_told(place: Path, tmp_path: Path) 
         return done.stdout.splitlines()
 
     over = "asked of this very gallery."
-    assert any(line.startswith("The 30 clips are cut from 10 videos (column 'path')") for line in asked())
+    assert any(line.startswith("The 30 clips are of 10 videos (column 'path')") for line in asked())
     for how, what in (((), "10 videos"), (("--cluster", "clip"), "30 clips"), (("--cluster", "kitchen"), "3 values")):
         (line,) = [one for one in asked(*how) if one.endswith(over)]
         assert line.startswith(f"Intervals and tests are over {what}")

@@ -90,7 +90,7 @@ def test_the_first_words_say_who_is_favoured(shift: float, lead: str) -> None:
 )
 def test_who_takes_the_first_places_is_compared_with_the_gallery(first: Interval, words: str) -> None:
     """Clips that answer nothing may stand alike while all first places go to one kind; both are said."""
-    alike = Preference(40, 40, 20, Interval(50.0, 48.0, 52.0), 1.0)
+    alike = Preference(40, 40, 20, 40, Interval(50.0, 48.0, 52.0), 1.0)
     sentence = unpaired_sentence(alike, Exposure(50.0, {1: first}, 20), 0.95)
     assert sentence.startswith("No preference between real and generated clips can be told")
     assert words in sentence

@@ -258,6 +258,46 @@ def test_hubs_are_no_preference(spread: float) -> None:
     assert alarms["share"] >= 1, alarms
 
 
+def of_videos(seed: int) -> tuple[Corpus, Scores]:
+    """6 videos of 8 real clips, each with its mirror; the real ones of a video are liked alike, the others too."""
+    random, names = np.random.default_rng(seed), [f"r{n}" for n in range(48)]
+    made, video = [f"s{name}" for name in names], [f"v{n // 8}" for n in range(48)]
+    clips = pl.DataFrame(
+        {
+            "clip_id": names + made, "source": ["camera"] * 48 + ["sora"] * 48, "pair_id": [None] * 48 + names,
+            "video_id": video + [None] * 48,
+        }
+    )  # fmt: skip
+    captions = pl.DataFrame({"caption_id": [f"c{n}" for n in range(48)], "clip_id": names, "text": ["x"] * 48})
+    liked = random.normal(size=(2, 6)).repeat(8, axis=1).ravel()
+    values = liked + random.normal(size=(48, 96))
+    return make_corpus(clips, captions), Scores(values, captions["caption_id"].to_list(), names + made)
+
+
+def test_clips_of_a_video_are_one_piece_of_evidence() -> None:
+    """By themselves, clips of such videos report a preference in every other world."""
+    told = {"auto": 0, "clip": 0}
+    for world in range(60):
+        corpus, scores = of_videos(world)
+        for cluster in told:
+            found = measure_unpaired(scores, corpus, AuditSettings(resamples=150, seed=world, cluster=cluster))
+            share = found.preferences[EVERY_GROUP].share
+            told[cluster] += not share.low <= 50 <= share.high  # type: ignore[operator]
+            assert found.preferences[EVERY_GROUP].drawn == (6 if cluster == "auto" else 48)
+    assert told["auto"] <= 8
+    assert told["clip"] >= 20
+
+
+def test_one_clip_that_takes_all_first_places_is_one_clip() -> None:
+    corpus, scores = hubs(0, 60, 0.0)
+    values = np.array(scores.values)
+    values[:, corpus.clips["source"].to_list().index("sora")] += 100
+    found = measure_unpaired(Scores(values, scores.caption_ids, scores.video_ids), corpus)
+    first = found.exposure.shown[1]
+    assert first.value == first.high == 100
+    assert first.low is not None and first.low < found.exposure.gallery
+
+
 def test_the_p_value_goes_with_the_interval() -> None:
     corpus, values = unlike(0, 60, 50, 40)
     names = [f"q{n}" for n in range(60)], corpus.clips["clip_id"].to_list()

@@ -176,7 +176,42 @@ def test_a_difference_of_means_is_scipy_s_and_one_of_hits_has_two_queries_more()
     )
 
 
+def test_a_small_gain_of_many_captions_a_clip_is_seen() -> None:
+    """28 of 2,000 captions, each of another clip than the last, are won: far more than one clip by chance."""
+    before = {"R@1": np.zeros(2000)}
+    after = {"R@1": np.where(np.arange(2000) % 70 == 0, 100.0, 0.0)}
+    groups = np.arange(2000) // 20
+    one = difference_interval(parse_metric("R@1"), before, after, groups, 0.95)
+    shares = after["R@1"].reshape(100, 20).mean(axis=1)
+    theirs = scipy.stats.ttest_1samp(shares, 0).confidence_interval()
+    assert ends(one) == pytest.approx((theirs.low, theirs.high), abs=0.25)
+    assert one.low is not None and one.low > 0
+    alike = difference_interval(parse_metric("R@1"), before, before, groups, 0.95)
+    assert ends(alike) == pytest.approx((-alike.high, alike.high))  # type: ignore[operator]
+    assert 2 < ends(alike)[1] < 4  # of 100 clips none differs, so up to 3 in 100 may
+
+
+@pytest.mark.parametrize("values", [[0.0] * 99 + [1.0], [0.0] * 50 + [0.1] * 50, [100.0] * 99 + [99.0]])
+def test_a_tie_among_no_hits_is_no_knowledge(values: list[float]) -> None:
+    """No hit of 100 may be 3.7 % (Wilson); one query that hits in one of 100 orders says hardly more than none."""
+    for groups in (np.arange(100), np.arange(100) // 2):
+        one = share_interval(GroupedMean.of(np.array(values), groups), 0.95)
+        assert max(one.high - one.value, one.value - one.low) > 3  # type: ignore[operator]
+
+
+def test_a_group_that_makes_most_of_a_mean_is_not_taken_at_its_word() -> None:
+    """One video has 300 of 600 clips: those of 100 worlds that hold the truth, with videos that differ by 20 points."""
+    held, rng = 0, np.random.default_rng(3)
+    groups = np.concatenate([np.zeros(300, int), 1 + np.arange(300) // 5])
+    for _ in range(100):
+        chance = np.clip(0.4 + 0.2 * rng.normal(size=61), 0, 1)[groups]
+        one = share_interval(GroupedMean.of(100.0 * (rng.random(600) < chance), groups), 0.95)
+        held += one.low <= 40 <= one.high  # type: ignore[operator]
+    assert held >= 90
+
+
 def test_one_group_has_no_interval() -> None:
+    assert found("MedR", np.array([1, 2]), np.array([4, 4])) == Interval(1.5)
     assert found("R@1", np.array([1, 2]), np.array([4, 4])) == Interval(50.0)
     assert t_interval(1.0, np.zeros(1), np.ones(1), 0.95) == Interval(1.0)
     assert share_interval(GroupedMean.of(np.array([50.0]), np.array([0])), 0.95) == Interval(50.0)

@@ -270,7 +270,7 @@ def around(
     """
     if low is None or high is None:
         return Interval(value)
-    return Interval(value, min(max(low, ends[0]), value), max(min(high, ends[1]), value))
+    return Interval(value, float(min(max(low, ends[0]), value)), float(max(min(high, ends[1]), value)))
 
 
 def effective(sizes: Vector) -> float:
