@@ -1,12 +1,14 @@
 """How often an interval of `evenreel evaluate` holds the truth, by how many clips there are and how they are drawn.
 
-    python -m benchmarks.coverage [--worlds 1000] [--data FOLDER] [--tables plain clips videos differences]
+    python -m benchmarks.coverage [--worlds 1000] [--data FOLDER] [--tables plain ties clips videos differences]
 
 Ranks are drawn anew in every world: the logarithm of a rank is normal, so a few queries fail badly and make most of a
-mean rank, and its centre is set so that R@1 is about 62, 17 or 1 %. Beside each interval stands the middle of 1,000
-bootstrap samples of the same groups (Efron 1979), which is what most programs print. Tables: one caption a clip; many
-captions a clip that go together; clips cut from the videos of EPIC-KITCHENS-100 and YouCook2, as many as these have,
-with a correlation within a video; and differences of two systems, alike and unlike.
+mean rank, and its centre is set so that R@1 is about 62, 17 or 1 %. Beside each interval stands the middle of 200
+bootstrap samples of the same groups (Efron 1979), which is what most programs print, in a quarter of the worlds.
+
+Tables: one caption a clip; few hits where half of the other queries tie; many captions a clip that go together; clips
+cut from the videos of EPIC-KITCHENS-100 and YouCook2, as many as these have, with a correlation within a video, and
+from videos of very unequal size; and differences of two systems, alike and unlike, of one caption a clip and of many.
 """
 
 from __future__ import annotations
@@ -53,10 +55,12 @@ class Draw:
 
     def ranks(self, random: np.random.Generator) -> Any:
         """(n,) ranks."""
+        return ranked(self.centre + SPREAD * self.noise(random))
+
+    def noise(self, random: np.random.Generator) -> Any:
+        """(n,) standard normal, with the correlation `shared` within a group."""
         own = random.normal(size=len(self.groups)) * (1 - self.shared) ** 0.5
-        return ranked(
-            self.centre + SPREAD * (own + self.shared**0.5 * random.normal(size=len(self.sizes))[self.groups])
-        )
+        return own + self.shared**0.5 * random.normal(size=len(self.sizes))[self.groups]
 
 
 def ranked(logs: Any) -> Any:
@@ -117,6 +121,26 @@ def plain(worlds: int, data: Path) -> list[float]:
     return show("One caption a clip", rows)  # type: ignore[arg-type]
 
 
+def ties(worlds: int, data: Path) -> list[float]:
+    """R@1 of few hits where half of the other queries tie over the whole gallery, as words without a match do."""
+    rows = {}
+    for hits in (1, 3):
+        truth = hits + (100 - hits) / 2 / GALLERY
+        for count in (20, 50, 100, 300):
+            held = np.zeros(2)
+            asked = EvaluationSettings(metrics=(parse_metric("R@1"),), resamples=200)
+            for world in range(worlds):
+                random, groups = np.random.default_rng(world), np.arange(count)
+                tied = np.where(random.random(count) < 0.5, 100 / GALLERY, 0.0)
+                columns = {"R@1": np.where(random.random(count) < hits / 100, 100.0, tied)}
+                held[0] += inside(figure_intervals(columns, groups, asked, GALLERY)["R@1"], truth)
+                if world < worlds // 4:
+                    (drawn,) = sampled_figures(asked.metrics, [Columns(columns, groups)], asked)["R@1"]
+                    held[1] += inside(Interval(0.0, *percentile_ends(drawn, 0.95)), truth)
+            rows[f"{hits} % hit, {count} clips"] = {"R@1": (100 * held[0] / worlds, 100 * held[1] / (worlds // 4))}
+    return show("Few hits, half of the others tied", rows)
+
+
 def clips(worlds: int, data: Path) -> list[float]:
     """5 to 79 captions a clip that go together, as those of MSVD."""
     rows = {}
@@ -134,7 +158,10 @@ def videos(worlds: int, data: Path) -> list[float]:
     epic = pl.read_csv(data / "epic_kitchens_100" / "rulstm_validation.csv", has_header=False).to_series(1)
     cook = pl.read_csv(data / "youcook2" / "validation_youcook.csv", infer_schema_length=0)["video_id"]
     rows, found = {}, []
-    for name, column, shared in (("EK-100", epic, 0.02), ("EK-100", epic, 0.1), ("YouCook2", cook, 0.05)):
+    unequal = pl.Series(np.repeat(np.arange(50), np.ceil(500 / np.arange(1, 51)).astype(int)))
+    for name, column, shared in (
+        ("EK-100", epic, 0.02), ("EK-100", epic, 0.1), ("YouCook2", cook, 0.05), ("unequal", unequal, 0.1),
+    ):  # fmt: skip
         sizes = column.value_counts(sort=True)["count"].to_numpy()
         draw = Draw(sizes, CENTRES[17], shared)
         for by, groups in (("video", draw.groups), ("clip", np.arange(len(draw.groups)))):
@@ -154,32 +181,31 @@ def differences(worlds: int, data: Path) -> list[float]:
     metrics = [parse_metric(word) for word in WORDS if word != "MedR"]
     for better in (0.0, 0.5):
         for share in (17, 1):
-            for count in (6, 10, 20, 50, 300):
-                rows[f"{'alike' if not better else 'one better'}, R@1 {share} %, {count} clips"] = missed(
-                    CENTRES[share], better, count, worlds, metrics
-                )
+            for count, captions in ((6, 1), (10, 1), (20, 1), (50, 1), (300, 1), (20, 20), (100, 20), (138, 70)):
+                head = f"{'one better' if better else 'alike'}, R@1 {share} %, {count} x {captions}"
+                draw = Draw(np.full(count, captions), CENTRES[share], 0.3 * (captions > 1))
+                rows[head] = missed(draw, better, worlds, metrics)
     show("Differences of two systems: percent of worlds in which the interval leaves out the true one", rows)
     return []
 
 
-def missed(
-    centre: float, better: float, count: int, worlds: int, metrics: list[Metric]
-) -> dict[str, tuple[float, float]]:
+def missed(draw: Draw, better: float, worlds: int, metrics: list[Metric]) -> dict[str, tuple[float, float]]:
     """Of two systems whose logarithms of ranks correlate by 0.6."""
 
-    def two(random: np.random.Generator, queries: int) -> list[Columns_]:
-        both = random.normal(size=queries)
-        own = [0.6**0.5 * both + 0.4**0.5 * random.normal(size=queries) for _ in range(2)]
-        return [columns_of(ranked(at + SPREAD * one)) for at, one in zip((centre, centre - better), own, strict=True)]
+    def two(random: np.random.Generator, drawn: Draw) -> list[Columns_]:
+        both = drawn.noise(random)
+        own = [0.6**0.5 * both + 0.4**0.5 * drawn.noise(random) for _ in range(2)]
+        centres = draw.centre, draw.centre - better
+        return [columns_of(ranked(at + SPREAD * one)) for at, one in zip(centres, own, strict=True)]
 
-    long_run = two(np.random.default_rng(98), 1_000_000)
+    long_run = two(np.random.default_rng(98), Draw(np.ones(1_000_000, np.int64), draw.centre))
     truth = [
         float(metric.summary(long_run[1])[0] - metric.summary(long_run[0])[0]) if better else 0.0 for metric in metrics
     ]
-    out, groups = np.zeros((2, len(metrics))), np.arange(count)
+    out, groups = np.zeros((2, len(metrics))), draw.groups
     asked = EvaluationSettings(metrics=tuple(metrics), resamples=200)
     for world in range(worlds):
-        first, second = two(np.random.default_rng(world), count)
+        first, second = two(np.random.default_rng(world), draw)
         for place, metric in enumerate(metrics):
             out[0, place] += not inside(difference_interval(metric, first, second, groups, 0.95), truth[place])
         if world < worlds // 4:
@@ -194,7 +220,7 @@ def missed(
 
 
 TABLES: dict[str, Callable[[int, Path], list[float]]] = {
-    "plain": plain, "clips": clips, "videos": videos, "differences": differences,
+    "plain": plain, "ties": ties, "clips": clips, "videos": videos, "differences": differences,
 }  # fmt: skip
 
 

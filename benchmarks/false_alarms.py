@@ -160,6 +160,38 @@ def lengths(world: World) -> Told:
     yield "length of training", ends_of(found.effect), 0.0
 
 
+def videos(world: World) -> Told:
+    """Five pairs cut from each video, whose real clips are liked alike, and its generated ones too; so are its lengths.
+
+    Clips drawn by themselves would take the videos for a preference.
+    """
+    random, count = np.random.default_rng(world.seed), world.clips
+    real, made, video = ids("r", count), ids("s", count), np.arange(count) // 5
+    liked = world.spread * random.normal(size=(2, video[-1] + 1))[:, video].ravel()
+    values = World(count, world.captions, 0.0, world.seed).values(random, 2 * count) + liked
+    rows = np.arange(len(values))
+    values[rows, world.own] += 2.5
+    values[rows, count + world.own] += 2.5
+    values[:, count:] += world.planted
+    logs = random.normal(5, 0.5, 2 * (video[-1] + 1)).reshape(2, -1)[:, video].ravel() + random.normal(
+        0, 0.5, 2 * count
+    )
+    table = {
+        "clip_id": real + made, "source": ["camera"] * count + [GROUP] * count, "pair_id": [None] * count + real,
+        "fps": [25.0] * 2 * count, "frame_count": np.rint(np.exp(logs)).astype(int) + 1,
+        "video_id": [f"v{one}" for one in video] + [None] * count,
+    }  # fmt: skip
+    corpus, scores = corpus_of(world, table), scores_of(values, real + made)
+    found = measure_source(scores, corpus, GROUP, world.settings())
+    yield "videos win rate", found.win_rate, 50.0
+    yield "videos normalized MixR", found.deltas["normalized"]["MixR"], 0.0
+    yield "videos AUC", found.auc, 50.0
+    yield from unpaired(corpus, scores, world, "of videos")
+    own = pl.DataFrame(table).with_columns(video_id=pl.Series([f"{kind}{one}" for kind in "rs" for one in video]))
+    (told,) = audit("length", scores, corpus_of(world, own.to_dict(as_series=False)), world.settings())
+    yield "videos length ratio", ends_of(told.effect), 1.0
+
+
 def hubness(world: World) -> Told:
     """Only without hubs is there nothing to report."""
     random, clips = np.random.default_rng(world.seed), ids("v", world.clips)
@@ -206,6 +238,7 @@ AUDITED: dict[str, Callable[[World], Told]] = {
     "without_pairs": without_pairs,
     "confounds": confounds,
     "lengths": lengths,
+    "videos": videos,
     "hubness": hubness,
     "edits": edits,
 }
