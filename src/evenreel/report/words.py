@@ -110,8 +110,9 @@ def main_sentence(evaluation: Evaluation) -> str:
 
 
 INTERVAL_METHOD = (
-    "R@k of one query each by the score method of Wilson (1927); other shares and mean ranks by the transformation of "
-    "Hall (1992), mean ranks with room for one more query half as bad again as the worst."
+    "R@k by the score method of Wilson (1927), where several queries are drawn together the wider of it and the next; "
+    "other shares and mean ranks by the transformation of Hall (1992), mean ranks with room for one more clip half as "
+    "bad again as the worst."
 )
 
 
