@@ -155,8 +155,10 @@ def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSe
         for length in lengths:
             there = _evaluated(TwoStage(first, dear, length, settings.seed), model.part.corpus, settings)
             inside = share_interval(ceiling.hit_chance(length), ceiling.groups, settings)
-            inside = Interval(100.0, 100.0, 100.0) if length == gallery else inside
-            depths[length] = AtDepth(there.summary, inside, _loss(there, whole, settings), times[length])
+            loss = _loss(there, whole, settings)
+            if length == gallery:  # whatever is asked, these are all clips in the order of the matcher itself
+                inside, loss = Interval(100.0, 100.0, 100.0), Interval(0.0, 0.0, 0.0)
+            depths[length] = AtDepth(there.summary, inside, loss, times[length])
         found[Stage(model.name, name)] = depths
     return found
 
