@@ -18,7 +18,7 @@ PACKAGE = Path(evenreel.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"errors", "types", "config", "files", "documents"},
-    {"arguments", "array_files", "parquet_files", "settings_checks", "wording"},
+    {"arguments", "array_files", "parquet_files", "provenance", "settings_checks", "wording"},
     {"media", "language", "corpus"},
     {"onscreen", "encoders", "features"},
     {"losses", "similarity"},

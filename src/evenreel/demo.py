@@ -197,11 +197,12 @@ def _audit(library: Library, count: int, report: Path) -> AuditResult:
     """Which sources the search of the library favours, with a page of figures."""
     from evenreel.audits import audit_source
     from evenreel.audits.page import audit_page
+    from evenreel.provenance import provenance_of
     from evenreel.report import write_page
 
     corpus, scores = library.audit_inputs(audit_sentences(count))
     found = audit_source(scores, corpus)
-    write_page(audit_page([found]), report)
+    write_page(audit_page([found]), report, provenance_of({"library": library.path}))
     return found
 
 

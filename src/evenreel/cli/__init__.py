@@ -31,11 +31,13 @@ def main() -> None:
     from evenreel.cli.app import app
     from evenreel.cli.output import open_output
     from evenreel.errors import EvenreelError, UsageError
+    from evenreel.provenance import typed
 
     open_output()
     _listen_to_signals()
     try:
-        app(standalone_mode=True)
+        with typed(sys.argv[1:]):
+            app(standalone_mode=True)
     except UsageError as error:
         _fail(error.args, EXIT_USAGE)
     except EvenreelError as error:

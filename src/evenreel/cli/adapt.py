@@ -12,10 +12,12 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption
 from evenreel.errors import CheckpointError, UsageError
+from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.cli.adapt_inputs import Given
+    from evenreel.cli.adapt_results import Outcome
 
 CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training and learns from here on."
 CORPUS_HELP = "Folder of a corpus, of which the captions are read as queries; which clip they describe is not."
@@ -103,29 +105,38 @@ def adapt(
     _check_source(corpus, library, queries, {name for name, value in of_corpus.items() if value is not None})
     from evenreel.adaptation.settings_files import load_settings
     from evenreel.cli.adapt_inputs import CorpusSource, matcher_named, read_corpus, read_library
+    from evenreel.cli.adapt_results import write
+    from evenreel.cli.show_adapt import show
 
     how = load_settings(settings, changes or ())
     _check_places(checkpoint, results)
     named = matcher_named(checkpoint, features, device)
+    read = {
+        "matcher": checkpoint, "corpus": corpus, "features": [features, seen], "library": library, "queries": queries,
+        "settings": settings, "confounders": confounders,
+    }  # fmt: skip
+    made = provenance_of(read)
     if library is not None and queries is not None:
         given = read_library(named, library, queries, device)
     else:
         assert corpus is not None and features is not None
         given = read_corpus(named, CorpusSource(corpus, features, split, seen), how, device)
-    _run(given, how, confounders, results, as_json)
+    outcome = _adapted(given, how, confounders, made, keep=results.scores is not None)
+    show(outcome, write(outcome, results), as_json)
     if given.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-def _run(given: Given, settings: AdaptSettings, confounders: Path | None, results: Results, as_json: bool) -> None:
-    """Adapt, write and tell."""
+def _adapted(
+    given: Given, settings: AdaptSettings, confounders: Path | None, made: Provenance, *, keep: bool
+) -> Outcome:
+    """What was learned, with the scores where they are kept."""
     from evenreel.adaptation.adapted import TestTimeMatcher
     from evenreel.adaptation.aids import aids_of
     from evenreel.adaptation.changes import changes_of
     from evenreel.adaptation.confounders import read_confounders
     from evenreel.adaptation.run import adapt as adapt_stream
-    from evenreel.cli.adapt_results import Outcome, write
-    from evenreel.cli.show_adapt import show
+    from evenreel.cli.adapt_results import Outcome
     from evenreel.cli.waiting import share_bar
     from evenreel.language import load_tagger
 
@@ -134,10 +145,9 @@ def _run(given: Given, settings: AdaptSettings, confounders: Path | None, result
     aids = aids_of(given.prepared, given.stream.videos, settings, given.encode, tagger, confounders=read)
     model = TestTimeMatcher(given.pretrained.matcher, given.stream.videos, settings, aids)
     with share_bar("adapting") as progress:
-        found = adapt_stream(model, given.stream, progress, keep=results.scores is not None, tagger=aids.tagger)
+        found = adapt_stream(model, given.stream, progress, keep=keep, tagger=aids.tagger)
     changes = found.changes or changes_of(model, given.stream, aids.tagger)
-    outcome = Outcome(given, settings, found, changes)
-    show(outcome, write(outcome, results), as_json)
+    return Outcome(given, settings, found, changes, made)
 
 
 def _check_source(corpus: Path | None, library: Path | None, queries: Path | None, of_corpus: set[str]) -> None:

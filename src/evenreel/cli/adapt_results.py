@@ -12,6 +12,7 @@ from evenreel.adaptation.keeping import save_adapted
 from evenreel.checkpoint import Pretrained
 from evenreel.cli.adapt_inputs import Given
 from evenreel.cli.probes import Labelled
+from evenreel.provenance import Provenance
 from evenreel.report.adaptation import adaptation_page
 from evenreel.report.page import Page, render, write_page
 from evenreel.training.recipe_files import settings_text
@@ -40,6 +41,7 @@ class Outcome:
     settings: AdaptSettings
     found: Adaptation
     changes: Changes
+    made: Provenance
 
     @property
     def kept(self) -> bool:
@@ -77,7 +79,8 @@ class Outcome:
         stream = self.given.stream
         learned = {"of": self.given.of, "queries": len(stream.sentences), "clips": len(stream.videos.ids)}
         found = record(self.found.report, self.changes, self.settings, self.given.names)
-        return {"learned_from": learned, **found, "notices": list(self.given.notices)}
+        said = {"notices": list(self.given.notices), "provenance": self.made.to_json()}
+        return {"learned_from": learned, **found, **said}
 
     def page(self) -> Page:
         """The page of the report, with pictures of the clips that examples name where these can be had."""
@@ -101,11 +104,14 @@ def write(outcome: Outcome, results: Results) -> Written:
         place = None
     page = None if place is None and results.report is None else outcome.page()
     if page is not None and results.report is not None:
-        write_page(page, results.report)
+        write_page(page, results.report, outcome.made)
     if results.scores is not None:
         _write_scores(outcome, results.scores)
     if page is not None and place is not None:
-        records = {JSON: json.dumps(outcome.record(), indent=2, allow_nan=False) + "\n", PAGE: render(page)}
+        records = {
+            JSON: json.dumps(outcome.record(), indent=2, allow_nan=False) + "\n",
+            PAGE: render(page, outcome.made),
+        }
         save_adapted(place, outcome.pretrained, records, source=given.folder, in_place=results.in_place)
     return Written(place, results.scores, results.report)
 

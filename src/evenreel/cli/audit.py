@@ -16,6 +16,7 @@ from evenreel.cli.evaluation_files import check_place, system_names
 from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, UsageError
+from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +88,14 @@ def audit(
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
         raise CorpusError(*not_made)
-    show_audits(results, report, as_json, not_made)
+    read = {
+        "scores": scores, "scores after an edit": _edited_paths(edited or ()), "corpus": corpus,
+        "few training clips": tail_classes, "library": library, "queries": queries,
+    }  # fmt: skip
+    made = provenance_of(read) if as_json or report else None
+    show_audits(results, report, as_json, not_made, made)
     if report:
-        _write(report, results, not_made)
+        _write(report, results, not_made, made)
     if not_made:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -157,6 +163,10 @@ def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Pa
         raise UsageError(
             f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
         )
+
+
+def _edited_paths(words: Sequence[str]) -> list[str]:
+    return [word.partition("=")[2] for word in words]
 
 
 def _edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
@@ -321,8 +331,8 @@ class Watched:
         return values
 
 
-def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str]) -> None:
+def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str], made: Provenance | None) -> None:
     from evenreel.audits.page import audit_page
     from evenreel.report import write_page
 
-    write_page(audit_page(results, notices), path)
+    write_page(audit_page(results, notices), path, made)

@@ -13,6 +13,7 @@ from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.library_elements import check_forget, check_library_alone, tell_library
 from evenreel.cli.options import MOST, DeviceOption, JsonOption
 from evenreel.errors import FeaturesError, UsageError
+from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.audits.result import AuditResult
@@ -125,7 +126,11 @@ def elements(
     clips = _look(looked_at, embedded, top or KAPPA, place) if looked_at and embedded else None
     made = Made(place, found, embedded, clips, _audited(found, read, clips))
     if report is not None and made.audit is not None:
-        write_page(audit_page([made.audit]), report)
+        inputs = {
+            "corpus": corpus, "features": features, "captions": text, "phrases": [entities, activities],
+            "dictionary": dictionary, "synonyms": synonyms,
+        }  # fmt: skip
+        write_page(audit_page([made.audit]), report, provenance_of(inputs))
     show_elements(made, report, as_json)
     if clips is not None and clips.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)

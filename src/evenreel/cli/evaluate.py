@@ -12,6 +12,7 @@ import typer
 from evenreel.cli.evaluation_files import Files, system_names, write_html, write_per_query, write_ranked
 from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
 from evenreel.errors import UsageError
+from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
@@ -94,9 +95,11 @@ def evaluate(
     job = _Job(_Part(whole, part), settings, relevance, rescore, bank, asked=bool(direction))
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = _compared(evaluations, settings)
-    show_evaluation(evaluations, comparison, as_json)
+    inputs = {"scores": paths.values(), "bank": bank, "corpus": corpus}
+    made = provenance_of(inputs) if as_json or html else None
+    show_evaluation(evaluations, comparison, as_json, made)
     if html:
-        write_html(html, evaluations, part, comparison, settings)
+        write_html(html, evaluations, part, comparison, settings, made)
     if per_query:
         write_per_query(per_query, evaluations)
     if run or qrels or save_scores:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.comparison import Comparison
     from evenreel.evaluation.results import Direction
+    from evenreel.provenance import Provenance
     from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -88,11 +89,12 @@ def write_html(
     corpus: Corpus,
     comparison: Comparison | None,
     settings: EvaluationSettings,
+    made: Provenance | None,
 ) -> None:
     """The page with figures."""
     from evenreel.report import evaluation_page, write_page
 
-    write_page(evaluation_page(evaluations, corpus, comparison, settings), path)
+    write_page(evaluation_page(evaluations, corpus, comparison, settings), path, made)
 
 
 def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:

@@ -21,6 +21,7 @@ from evenreel.cli.options import (
     VideosOption,
     media_limits,
 )
+from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +70,10 @@ def overview_corpus(
     if keep_facts:
         save_corpus(with_facts(corpus, facts), folder)
     found = overview(corpus, facts, cosines, notices=notices)
+    made = provenance_of({"corpus": folder, "features": features}) if as_json or report else None
     if report:
-        _write(found, report)
-    _show(found, facts.set_aside, report, as_json)
+        _write(found, report, made)
+    _show(found, facts.set_aside, report, made if as_json else None)
     if facts.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -88,22 +90,23 @@ def _similarities(corpus: Corpus, features: Path, rule: str | None) -> tuple[NDA
     return similarities(videos, counterparts(corpus)), () if found.made.rule == PAPER_RULE else (other,)
 
 
-def _write(found: Overview, report: Path) -> None:
+def _write(found: Overview, report: Path, made: Provenance | None) -> None:
     from evenreel.audits.overview_page import overview_page
     from evenreel.report.page import write_page
 
-    write_page(overview_page(found), report)
+    write_page(overview_page(found), report, made)
 
 
-def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, as_json: bool) -> None:
+def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, origin: Provenance | None) -> None:
+    """Words; or JSON, where the origin is given."""
     from dataclasses import asdict
 
     from evenreel.audits.overview_page import overview_sentence
     from evenreel.cli.show import console, list_clips_aside, print_json, safe
 
-    if as_json:
-        aside = [asdict(one) for one in set_aside]
-        print_json(found.to_json() | {"set_aside": aside, "report": str(report) if report else None})
+    if origin is not None:
+        told = {"set_aside": [asdict(one) for one in set_aside], "report": str(report) if report else None}
+        print_json(found.to_json() | told | {"provenance": origin.to_json()})
         return
     out = console()
     out.print(safe(overview_sentence(found)))

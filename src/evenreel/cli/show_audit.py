@@ -16,6 +16,7 @@ from evenreel.audits.page import notices_of, words_columns
 from evenreel.audits.result import AuditResult, AuditTable, Cell
 from evenreel.audits.words import cells, effect_words
 from evenreel.cli.show import console, print_json, safe
+from evenreel.provenance import Provenance
 
 MANY_ROWS = 40
 """Rows of a table in a terminal; the page and JSON have more."""
@@ -28,12 +29,25 @@ WIDEST = 10_000
 
 
 def show_audits(
-    results: Sequence[AuditResult], report: Path | None, as_json: bool, not_made: Sequence[str] = ()
+    results: Sequence[AuditResult],
+    report: Path | None,
+    as_json: bool,
+    not_made: Sequence[str] = (),
+    made: Provenance | None = None,
 ) -> None:
-    """Every result, which audits could not be made and why, and where the page goes."""
+    """Every result, which audits could not be made and why, and where the page goes.
+
+    Args:
+        results: of all systems.
+        report: where the page goes; None for nowhere.
+        as_json: print JSON.
+        not_made: sentences on audits that could not be made.
+        made: what the results are made of, for JSON.
+    """
     if as_json:
-        found = [result.to_json() for result in results]
-        print_json({"audits": found, "not_made": list(not_made), "report": str(report) if report else None})
+        found = {"audits": [result.to_json() for result in results], "not_made": list(not_made)}
+        origin = made.to_json() if made else None
+        print_json(found | {"report": str(report) if report else None, "provenance": origin})
         return
     out = console()
     for sentence in not_made:

@@ -10,6 +10,7 @@ from rich.table import Table
 from evenreel.cli.show import console, print_json, safe
 from evenreel.evaluation import Evaluation, parse_metric
 from evenreel.evaluation.comparison import Comparison, Difference
+from evenreel.provenance import Provenance
 from evenreel.report.words import (
     PROTOCOLS,
     RELEVANCES,
@@ -29,11 +30,24 @@ from evenreel.report.words import (
 _NARROWEST = 100
 
 
-def show_evaluation(evaluations: Mapping[str, Evaluation], comparison: Comparison | None, as_json: bool) -> None:
-    """Figures of every system, the first of which is the baseline, and the differences from it."""
+def show_evaluation(
+    evaluations: Mapping[str, Evaluation],
+    comparison: Comparison | None,
+    as_json: bool,
+    made: Provenance | None = None,
+) -> None:
+    """Figures of every system, the first of which is the baseline, and the differences from it.
+
+    Args:
+        evaluations: by the systems' names.
+        comparison: of the others with the first.
+        as_json: print JSON.
+        made: what the figures are made of, for JSON.
+    """
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}
-        print_json(found | {"comparison": comparison.to_json() if comparison else None})
+        differences = {"comparison": comparison.to_json() if comparison else None}
+        print_json(found | differences | {"provenance": made.to_json() if made else None})
         return
     out = console()
     if not out.is_terminal:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,6 +14,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluation_files import check_place
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, VideosOption
 from evenreel.errors import UsageError
+from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
@@ -169,8 +170,9 @@ def study(
     for file in (REPORT, RESULTS):
         check_place(out / file)
     material, result = _made(name, sources, settings)
-    _write(result, out)
-    _show(result, out, material, as_json)
+    made = provenance_of(_inputs(sources, recipe, tail_classes or ()))
+    _write(result, out, made)
+    _show(result, out, material, made.to_json() if as_json else None)
     if material.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -283,25 +285,39 @@ def _list(as_json: bool) -> None:
         console().print(f"{name:{width}}  {one.about}; needs {NEEDS[one.needs]}")
 
 
-def _write(result: AuditResult, out: Path) -> None:
+def _inputs(sources: Sources, recipe: str | None, tail: Sequence[Path]) -> dict[str, Sequence[str | Path | None]]:
+    """Everything a study is made of, by its part in it."""
+    others = sources.others.values()
+    return {
+        "corpus": [sources.corpus, *(one.corpus for one in others)],
+        "features": [sources.features, *(one.features for one in others), sources.seen],
+        "matcher": [*sources.matchers.values(), sources.start],
+        "scores": list(sources.scores.values()),
+        "recipe": [recipe],
+        "few training clips": tail,
+    }
+
+
+def _write(result: AuditResult, out: Path, made: Provenance) -> None:
     from evenreel.audits.page import audit_page
     from evenreel.files import write_durably
     from evenreel.report import write_page
 
-    write_page(audit_page([result]), out / REPORT)
-    write_durably(out / RESULTS, (json.dumps(result.to_json(), indent=2, allow_nan=False) + "\n").encode())
+    write_page(audit_page([result]), out / REPORT, made)
+    found = result.to_json() | {"provenance": made.to_json()}
+    write_durably(out / RESULTS, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
 
 
-def _show(result: AuditResult, out: Path, material: StudyMaterial, as_json: bool) -> None:
-    """The sentence and the first table; the others are on the page."""
+def _show(result: AuditResult, out: Path, material: StudyMaterial, origin: dict[str, Any] | None) -> None:
+    """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
     from dataclasses import asdict
 
     from evenreel.cli.show import console, list_clips_aside, print_json
     from evenreel.cli.show_audit import show_audits
 
-    if as_json:
+    if origin is not None:
         aside = [asdict(one) for one in material.set_aside]
-        print_json(result.to_json() | {"report": str(out / REPORT), "set_aside": aside})
+        print_json(result.to_json() | {"report": str(out / REPORT), "set_aside": aside, "provenance": origin})
         return
-    show_audits([replace(result, tables=result.tables[:1])], out / REPORT, as_json)
+    show_audits([replace(result, tables=result.tables[:1])], out / REPORT, as_json=False)
     list_clips_aside(console(), material.set_aside)

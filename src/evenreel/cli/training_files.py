@@ -14,6 +14,7 @@ from evenreel.corpus.cells import as_cell
 from evenreel.features import ClipAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
+from evenreel.provenance import provenance_of
 from evenreel.report.page import write_page
 from evenreel.report.training import training_page
 from evenreel.training.changed_words import changes_of
@@ -62,7 +63,8 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
     towers = trained.towers.towers if trained.towers is not None and trained.towers.learns else None
     pretrained = Pretrained(trained.matcher, trained.spec, _about(recipe, loaded, trained))
     about = save_pretrained(folder / CHECKPOINT, pretrained, towers).about
-    write_page(training_page(recipe.name, _lead(recipe, trained), _curves(folder), recipe_text(recipe)), folder / PAGE)
+    page = training_page(recipe.name, _lead(recipe, trained), _curves(folder), recipe_text(recipe))
+    write_page(page, folder / PAGE, provenance_of(_inputs(recipe)))
     if loaded.set_aside:
         table = io.StringIO()
         rows = csv.writer(table)
@@ -88,6 +90,19 @@ def clips_note(loaded: Loaded, trained: Trained) -> tuple[str, ...]:
     if trained.spec.name == "per_stratum":
         return left_out + tuple(f"Head {one.number} learned from {one}." for one in trained.strata)
     return left_out + tuple(f"It learned from stratum {one.number} alone: {one}." for one in trained.strata)
+
+
+def _inputs(recipe: Recipe) -> dict[str, str | None]:
+    """Everything that training reads, by its part in it."""
+    data = recipe.data
+    return {
+        "corpus": data.corpus,
+        "features": data.features,
+        "features before training": data.seen,
+        "on-screen text": data.on_screen,
+        "model": None if recipe.backbone is None else recipe.backbone.model,
+        "matcher to begin with": recipe.start,
+    }
 
 
 def _curves(folder: Path) -> dict[str, list[tuple[float, float]]]:

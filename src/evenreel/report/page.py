@@ -12,6 +12,8 @@ from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.evaluation.writing import replacing
+from evenreel.provenance import Provenance, provenance_of
+from evenreel.wording import printable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -82,18 +84,23 @@ class Page:
     sections: Sequence[Section] = field(default=())
 
 
-def write_page(page: Page, path: Path) -> None:
+def write_page(page: Page, path: Path, made: Provenance | None = None) -> None:
     """Write the page; a file that is there is replaced whole.
+
+    Args:
+        page: what it says.
+        path: of the file.
+        made: what the page was made of, told at its end; None: made now, of nothing that is named.
 
     Raises:
         ScoresError: the file cannot be written.
     """
     with replacing(path) as part:
-        part.write_text(render(page), encoding="utf-8", errors="backslashreplace")
+        part.write_text(render(page, made), encoding="utf-8", errors="backslashreplace")
 
 
-def render(page: Page) -> str:
-    """The page as HTML."""
+def render(page: Page, made: Provenance | None = None) -> str:
+    """The page as HTML; see `write_page`."""
     charts: list[str] = []
     body = "\n".join(
         f"<section>\n<h2>{escape(section.title)}</h2>\n"
@@ -102,8 +109,24 @@ def render(page: Page) -> str:
         for section in page.sections
     )
     return Template(_file("page.html")).substitute(
-        title=escape(page.title), lead=_lead(page.lead), style=_file("page.css"), body=body, scripts=_scripts(charts)
+        title=escape(page.title),
+        lead=_lead(page.lead),
+        style=_file("page.css"),
+        body=body,
+        footer=_origin(made or provenance_of()),
+        scripts=_scripts(charts),
     )
+
+
+def _origin(made: Provenance) -> str:
+    """The foot of the page: when it was made, by which version and command, and of what."""
+    parts: list[Text | Table] = [Text(f"{made.made}, by evenreel {made.version}.")]
+    if made.command:
+        parts.append(Text(printable(made.command), "code"))
+    if made.inputs:
+        rows = [[one.what, printable(one.place), one.digest or "\N{EN DASH}"] for one in made.inputs]
+        parts.append(Table(("made of", "place", "SHA-256 begins with"), rows, left=3))
+    return "\n".join(["<footer>", "<h2>Where this is from</h2>", *(_part(part, []) for part in parts), "</footer>"])
 
 
 def _lead(lines: str) -> str:
