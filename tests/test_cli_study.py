@@ -109,6 +109,20 @@ def test_a_table_with_everything_that_is_written(place: Place, tmp_path: Path) -
     assert "Real clips and sora text" in page and "Preference by setting: MixR" in page
 
 
+def test_what_is_true_of_several_systems_is_said_once(place: Place, tmp_path: Path) -> None:
+    test = select(load_corpus(place.corpus), split="test")
+    for seed, name in enumerate(("a", "b")):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(seed).random((test.captions.height, test.clips.height)))
+    scores = [word for name in ("a", "b") for word in ("--scores", f"{name}={tmp_path / name}.npy")]
+    done = place.study("ghost/t2", tmp_path / "out", *scores, "--resamples", "50", "--json")
+    found = json.loads(done.stdout)
+    (said,) = [one for one in found["notices"] if "names no ids" in one]
+    assert said.startswith("Both systems: The file names no ids: its rows and columns are taken")
+    kept = json.loads((tmp_path / "out" / "results.json").read_text())["provenance"]
+    assert kept == found["provenance"]
+    assert [one["what"] for one in kept["inputs"]] == ["corpus", "scores", "scores"]
+
+
 def test_what_the_files_are(place: Place, tmp_path: Path) -> None:
     done = place.study("ghost/t1", tmp_path / "out", "--features", place.features, "--json")
     assert done.exit_code == 3, done.output

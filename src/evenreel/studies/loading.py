@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from evenreel.features.graphs import with_graphs
 from evenreel.features.pictures import ClipPictures
 from evenreel.features.settings import Words
 from evenreel.matchers import MATCHERS, Matcher
+from evenreel.report.words import said_once
 from evenreel.studies.caption_bank import CaptionBank, caption_bank
 from evenreel.studies.material import Looking, Model, Part, Progress, StudyMaterial, groups_in, part_of
 from evenreel.studies.on_screen import on_screen_of
@@ -145,7 +146,7 @@ def load_study_material(study: Study, sources: Sources, progress: Progress = lam
         others={name: reader.other(name, one) for name, one in sources.others.items()},
         bank=bank,
         set_aside=tuple(dict.fromkeys(reader.set_aside)),
-        notices=tuple(dict.fromkeys(reader.notices)),
+        notices=tuple(dict.fromkeys((*reader.notices, *said_once(reader.of_systems)))),
     )
 
 
@@ -157,6 +158,7 @@ class _Reader:
         self.test = select(whole, split=sources.split)
         self.set_aside: list[ClipAside] = []
         self.notices: list[str] = []
+        self.of_systems: dict[str, list[str]] = {}
         self.rule = ""
         self.start: Pretrained | None = None
         self.streams: dict[str, int] = {}
@@ -231,9 +233,13 @@ class _Reader:
     def scores(self) -> dict[str, ScoreBlocks]:
         """Those of other systems; what they leave out is measured without."""
         return {
-            name: load_scores(path, self.test, partial=True, whole=self.whole, notice=self._notice(name))
+            name: load_scores(path, self.test, partial=True, whole=self.whole, notice=self._said_of(name).append)
             for name, path in self._sources.scores.items()
         }
+
+    def _said_of(self, name: str) -> list[str]:
+        """The sentences that are gathered about a system."""
+        return self.of_systems.setdefault(name, [])
 
     def facts(self, progress: Progress) -> ClipFacts:
         """What the headers of all files say; kept beside the corpus for the next time."""
@@ -291,7 +297,7 @@ class _Reader:
         pretrained = _pretrained(place, folder, self._sources.device, self._adapts)
         loaded = load_features_for(pretrained, folder, self.test, seen=self._seen_for(pretrained))
         self._put_aside(loaded.set_aside)
-        self.notices += [f"{name}: {notice}." for notice in loaded.notices]
+        self._said_of(name).extend(f"{notice}." for notice in loaded.notices)
         self.notices += [f"{name} is scored with {use}, as it was trained." for use in loaded.uses]
         if self._says_words and loaded.videos.windows is not None:
             self.notices.append(f"The on-screen text that {name} reads is {_WORDS[loaded.found.made.words]}.")
@@ -341,9 +347,6 @@ class _Reader:
                 f"Clips of a split that had been set aside when features were computed: {len(clips):,}; neither they "
                 "nor the clips that go with them are measured."
             )
-
-    def _notice(self, name: str) -> Callable[[str], None]:
-        return lambda sentence: self.notices.append(f"{name}: {sentence}")
 
 
 def words_read(found: FoundClips | StoredClips) -> list[str]:
