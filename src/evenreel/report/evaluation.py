@@ -170,8 +170,8 @@ def _method(
             Text(
                 "p: paired randomisation test, which exchanges the systems' answers to all queries that are drawn "
                 "together; p (Holm) is adjusted for the number of systems in the table; p (Wilcoxon): signed ranks of "
-                "the mean differences of these. Intervals of differences are Student's, those of R@k with one more "
-                "query won and one lost (Bonett and Price 2012). Wins, ties and losses are queries."
+                "the mean differences of these. Intervals of differences are Student's, those of R@k with one more of "
+                "what is drawn won and one lost (Bonett and Price 2012). Wins, ties and losses are queries."
             )
         )
     said.append(Table(["metric", "meaning"], [[str(one), one.explanation] for one in first.metrics]))
