@@ -95,9 +95,11 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(place: Path, tmp_path: 
         ("--remove", "background"): "Say in words what backgrounds are",
         ("--remove", "motion", "--place", "kitchen"): "leave the phrases for places out",
         ("--remove", "entity", "--share", "2"): "is above 0 and at most 1",
-        ("--remove", "motion", "--fps", "0"): "give a number above 0",
         ("--remove", "motion", "--tagger", "nltk"): "There is no tagger 'nltk'",
     }.items():
         done = CliRunner().invoke(app, ["corpus", "edit", str(place), "--out", str(tmp_path / "new"), *words])
         assert isinstance(done.exception, UsageError) and sentence in str(done.exception)
+    never = ["corpus", "edit", str(place), "--out", str(tmp_path / "new"), "--remove", "motion", "--fps", "0"]
+    done = CliRunner().invoke(app, never)
+    assert done.exit_code == 2 and "Invalid value for '--fps'" in done.output
     assert not (tmp_path / "new").exists()

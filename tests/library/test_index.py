@@ -652,7 +652,7 @@ def test_a_full_disk_stops_cleanly_and_loses_nothing(
     with pytest.raises(LibraryError, match="full|No space left"):
         index(videos, library)
     monkeypatch.undo()
-    left: dict[str, object] = {"shards": None, "unsettled": None}
+    left: dict[str, object] = {"shards": None, "stills": None, "unsettled": None}
     assert state(library) | left == before | left
     with open_library(library) as opened:
         assert len(opened.search("clip").hits) == 4
