@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from evenreel.documents import brief
 
-ALWAYS_UNPACKED_BYTES = 256 * 2**20
-"""So much is unpacked whatever it was packed to."""
+ALWAYS_UNPACKED_BYTES = 2**30
+"""So much is unpacked whatever it was packed to, such as a mask of one value."""
 MOST_TIMES_PACKED = 100
 """Beyond that, so many times the packed size; features and scores of real data are packed three or four times."""
 MAX_ARRAYS = 2_000_000

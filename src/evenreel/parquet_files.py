@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-ALWAYS_READ = 10_000_000
+ALWAYS_READ = 30_000_000
 """So many rows are read of a file of any size; a larger one may have as many as bytes, as every table of data has."""
 
 
@@ -32,6 +32,7 @@ def scan_table(path: Path) -> pl.LazyFrame:
     rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size
     if rows > max(ALWAYS_READ, size_bytes):
         raise pl.exceptions.ComputeError(
-            f"it has {rows:,} rows in {size_bytes:,} bytes, and at most {ALWAYS_READ:,} or a row for each byte are read"
+            f"it has {rows:,} rows in {size_bytes:,} bytes, and at most {ALWAYS_READ:,} or a row for each byte are read; "
+            "write it without compression and dictionaries if it is meant"
         )
     return table
