@@ -32,7 +32,7 @@ def scan_table(path: Path) -> pl.LazyFrame:
     rows, size_bytes = table.select(pl.len()).collect().item(), path.stat().st_size
     if rows > max(ALWAYS_READ, size_bytes):
         raise pl.exceptions.ComputeError(
-            f"it has {rows:,} rows in {size_bytes:,} bytes, and at most {ALWAYS_READ:,} or a row for each byte are read; "
-            "write it without compression and dictionaries if it is meant"
+            f"it has {rows:,} rows in {size_bytes:,} bytes, and at most {ALWAYS_READ:,} or a row for each byte are "
+            "read; write it without compression and dictionaries if it is meant"
         )
     return table
