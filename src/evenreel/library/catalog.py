@@ -29,6 +29,25 @@ SCHEMA_VERSION = 2
 """
 
 CATALOG = "catalog.sqlite"
+SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes
+
+PASSING = (
+    "database is locked",
+    "database table is locked",
+    "database schema is locked",
+    "database schema has changed",
+    "locking protocol",
+    "unable to open database",
+    "attempt to write a readonly database",
+    "database or disk is full",
+    "disk I/O error",
+    "interrupted",
+    "query aborted",
+    "callback requested query abort",
+    "access permission denied",
+    "large file support is disabled",
+)
+"""How SQLite begins what it says of a lock, a disk or a permission, where the code of the error is not known."""
 SHARDS = "shards"
 STILLS = "stills"
 
@@ -68,7 +87,8 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
             what was written: a run that goes on from that would make it the truth.
     """
     if _is_gone(library):
-        (library / kept.FILE).unlink(missing_ok=True)  # of a library that was here before
+        with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
+            (library / kept.FILE).unlink(missing_ok=True)  # of a library that was here before
     connection = open_for_repair(library, CATALOG)
     try:
         with readable(library):
@@ -236,8 +256,9 @@ def is_damage(error: BaseException | None) -> bool:
     """Whether the data are to blame; a lock, a full disk, a permission or an I/O error says nothing about them."""
     if isinstance(error, sqlite3.OperationalError):
         # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
-        of_statement = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-        return of_statement or str(error).startswith("Could not decode")
+        # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
+        code = getattr(error, "sqlite_errorcode", None)
+        return not str(error).startswith(PASSING) if code is None else code == SQLITE_ERROR
     return isinstance(error, sqlite3.DatabaseError)
 
 
@@ -274,10 +295,10 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
     if "meta" not in tables:
         raise sqlite3.DatabaseError("it has no table 'meta'")
     (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
-    # Format 1 alone has no seals; in every later one the entries of `meta` are sealed as they are here.
+    # In every format but the first, which has no seals, the entries of `meta` are sealed as they are here.
     changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
     number = None if version is None or changed else whole_number(version)
-    if number is None or (version != "1" and not seals.is_sealed(connection)):
+    if number is None:
         raise sqlite3.DatabaseError("its format is not what was written")
     if number > SCHEMA_VERSION:
         raise LibraryError(

@@ -1,8 +1,11 @@
-"""What the disk under a library is."""
+"""What the disk under a library is, and names for what is put aside there."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+BROKEN = ".broken"
+"""Ends the name of a file that was put aside."""
 
 NETWORK_FILESYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "9p", "ncpfs", "ceph", "lustre", "gpfs", "beegfs")
@@ -26,3 +29,11 @@ def filesystem_type(path: Path) -> str:
         if place == part.mountpoint or place.startswith(part.mountpoint.rstrip("/") + "/")
     ]
     return max(mounts, default=(0, ""))[1]
+
+
+def free_name(path: Path) -> Path:
+    """The first name beside a path, with `BROKEN` and a number, that nothing has."""
+    number = 1
+    while (name := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
+        number += 1
+    return name

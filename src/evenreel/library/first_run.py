@@ -14,6 +14,7 @@ from pathlib import Path
 from evenreel.features.lock import HOLDER, LOCK
 from evenreel.features.shards import shard_files
 from evenreel.library.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.kept import FILE
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
 
@@ -55,6 +56,7 @@ def _remove(library: Path, folder_is_new: bool) -> None:
     with contextlib.suppress(OSError):
         for journal in JOURNALS:
             (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+        (library / FILE).unlink(missing_ok=True)
         shutil.rmtree(library / STILLS, ignore_errors=True)  # of a clip whose shard was not written any more
         for folder in (library / SHARDS).glob("*"):
             folder.rmdir()

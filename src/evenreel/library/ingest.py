@@ -23,7 +23,7 @@ from evenreel.features.stills import Stills
 from evenreel.library import catalog
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
 from evenreel.library.first_run import taken_back_if_empty
-from evenreel.library.kept import write_copy
+from evenreel.library.kept import copied
 from evenreel.library.lock import library_lock
 from evenreel.library.metadata import read_tables, tables_beside
 from evenreel.library.model import ModelInUse
@@ -74,11 +74,10 @@ def index_folders(
     with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
         connection = catalog.open_for_writing(library)
         try:
-            store = Store(library, connection, known.rows)
-            job = IndexJob(store, settings, progress or NoProgress())
-            report = job.run(found, known.set_aside)
-            write_copy(library, connection)
-            return report
+            with copied(library, connection):
+                store = Store(library, connection, known.rows)
+                job = IndexJob(store, settings, progress or NoProgress())
+                return job.run(found, known.set_aside)
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:

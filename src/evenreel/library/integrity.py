@@ -26,7 +26,7 @@ from evenreel.library import catalog, schema, seals
 from evenreel.library.catalog import SHARDS, STILLS
 from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
 from evenreel.library.fulltext import rebuild_full_text
-from evenreel.library.kept import FILE, changes_of, read_copy, state_of
+from evenreel.library.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
 from evenreel.library.kept_stills import known_clips, trouble_with
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import rows_of, stored_rows
@@ -157,7 +157,12 @@ def _changed(parts: list[str]) -> str:
 
 def _copy_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
     """The second copy by itself, and whether the catalog is as the last run left it."""
-    copy = read_copy(library)
+    try:
+        copy = read_copy(library)
+    except LibraryError as error:
+        remedy = f"check the permissions, or {RUN_REPAIR}" if isinstance(error, UnreadableCopyError) else UPDATE
+        yield Problem(FILE, str(error).rstrip("."), remedy)
+        return
     if copy is None:
         return
     if copy.lost:

@@ -1,17 +1,19 @@
 """A second copy of what the catalog alone knows: folders, files, their metadata, what the library is made with.
 
 No shard says these, and to find them out again every file would have to be read. The copy is a file of lines, each with
-a checksum of its own, so that damage costs single lines. It is written when an index run ends, and says which state of
-the catalog it is of: a run that was killed leaves a copy that is behind, and a catalog that is behind its copy, or is
-of the same state and has other seals, is not what was written.
+a checksum of its own, so that damage costs single lines. It is written when an index run ends, whether it succeeds or
+not, and says which state of the catalog it is of: a run that was killed leaves a copy that is behind, and a catalog
+that is behind its copy, or is of the same state and has other seals, is not what was written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +22,21 @@ from zlib import crc32
 from evenreel.errors import LibraryError
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
 from evenreel.library import seals
+from evenreel.library.filesystem import free_name
 from evenreel.library.schema import NOT_KEPT, kept_tables, tables
 
 FILE = "kept.jsonl"
 FORMAT = 1
 
+log = logging.getLogger("evenreel")
+
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 """Table -> its rows, by the names of their columns; text that is not UTF-8 is bytes."""
+
+
+class UnreadableCopyError(LibraryError):
+    """The second copy is there and cannot be read: a permission, a failing disk, or no file at all."""
 
 
 class CatalogState(NamedTuple):
@@ -58,8 +67,35 @@ def changes_of(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
+@contextmanager
+def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """Write the copy when the block ends, also where it is broken off: then only of what is as it was written.
+
+    Raises:
+        LibraryError: the copy cannot be written; an error of the block itself is raised as it is.
+    """
+    try:
+        yield
+    except BaseException:
+        try:
+            if not connection.in_transaction and not _is_spoilt(connection):
+                write_copy(library, connection)
+        except Exception as error:  # what broke the block off is what is to be told
+            log.info("the second copy was not written: %s", error)
+        raise
+    write_copy(library, connection)
+
+
+def _is_spoilt(connection: sqlite3.Connection) -> bool:
+    """Whether what the copy has is not what was written; it would take the place of what is."""
+    broken = seals.broken(connection, kept_tables())
+    return any(scope != "meta" or part not in NOT_KEPT for scope, part in broken)
+
+
 def write_copy(library: Path, connection: sqlite3.Connection) -> None:
     """Write the copy, unless it is of this very state; the caller holds the library and its transaction has ended.
+
+    What lies in its place and cannot be read is put aside first.
 
     Raises:
         LibraryError: the disk is full or cannot be written; the old copy is still there.
@@ -73,16 +109,34 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
     try:
         for left in library.glob(f".{FILE}.*{TEMPORARY_SUFFIX}"):  # by a run that was killed
             left.unlink(missing_ok=True)
+        put_aside_unreadable(library)
         write_durably(library / FILE, payload)
     except OSError as error:
         raise LibraryError(f"Cannot write {library / FILE} ({error.strerror or error}).") from error
+
+
+def put_aside_unreadable(library: Path) -> Path | None:
+    """Rename a copy that cannot be read, so that nothing of it is lost; its new path, None where there was no need.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    path = library / FILE
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return path.rename(free_name(path))
+    return None
 
 
 def read_copy(library: Path) -> SecondCopy | None:
     """The copy of a library; None where there is none, or nothing of it can be used.
 
     Raises:
-        LibraryError: it cannot be read just now, or was written by a later version.
+        UnreadableCopyError: it is there and cannot be read.
+        LibraryError: it was written by a later version.
     """
     path = library / FILE
     try:
@@ -90,7 +144,9 @@ def read_copy(library: Path) -> SecondCopy | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LibraryError(f"{path} cannot be read ({error.strerror or error}); check the disk.") from error
+        raise UnreadableCopyError(
+            f"{path} cannot be read ({error.strerror or error}); check the disk and the permissions."
+        ) from error
     about, records = _record(head), [record for record in map(_record, lines) if record is not None]
     if about is None:
         about = {"changes": 0, "seals": "", "lines": len(records) + 1}

@@ -65,17 +65,20 @@ class ModelInUse:
         settings = self._settings
         encoder = load_encoder(settings.model or "", device=settings.device, precision=settings.precision)
         meta = self._store.meta()
-        if "weights_hash" not in meta:
-            tie = {
-                "model": encoder.encoder_id,
-                "asked_model": settings.model or "",
-                "encoder_id": encoder.encoder_id,
-                "weights_hash": encoder.weights_hash,
-                "dimension": str(encoder.dimension),
-            }
+        tie = {
+            "model": encoder.encoder_id,
+            "asked_model": settings.model or "",
+            "encoder_id": encoder.encoder_id,
+            "weights_hash": encoder.weights_hash,
+            "dimension": str(encoder.dimension),
+        }
+        if "weights_hash" in meta:
+            if meta["weights_hash"] != encoder.weights_hash:
+                made_with = meta.get("encoder_id", meta.get("model", "?"))
+                raise LibraryError(other_model(self._store.library, made_with, encoder.encoder_id))
+            tie = {name: value for name, value in tie.items() if name not in meta}  # lost, and no shard said it
+        if tie:
             self._store.begin((), tie)
-        elif meta["weights_hash"] != encoder.weights_hash:
-            raise LibraryError(other_model(self._store.library, meta["encoder_id"], encoder.encoder_id))
         return encoder
 
 

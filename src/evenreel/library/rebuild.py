@@ -33,9 +33,10 @@ from evenreel.library.elements import (
     read_elements,
     update_elements,
 )
+from evenreel.library.filesystem import BROKEN, free_name
 from evenreel.library.fulltext import clear_full_text, fill_full_text
 from evenreel.library.integrity import SET_AGAIN, broken_metadata, foreign, unreadable_parts
-from evenreel.library.kept import write_copy
+from evenreel.library.kept import put_aside_unreadable, write_copy
 from evenreel.library.kept_stills import drop_useless
 from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
@@ -45,8 +46,8 @@ from evenreel.library.store import closing_error, open_vectors, vectors_path
 from evenreel.library.vectors import ExactVectors
 from evenreel.wording import count
 
-BROKEN = ".broken"
-"""Ends the name of a shard that was put aside."""
+MODEL = ("encoder_id", "weights_hash", "dimension")
+"""The entries of `meta` about the model that a shard with frames says, too."""
 
 REBUILT = f"{catalog.CATALOG}.rebuilt"
 """Name of a new catalog until it is whole."""
@@ -102,6 +103,8 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
     for path in (*work.forgotten, *{*library.glob("vectors.*.f16"), *library.glob(FILES)} - derived):
         path.unlink(missing_ok=True)
     with closing(catalog.open_for_reading(library)) as connection:
+        if aside := put_aside_unreadable(library):
+            work.done.append(f"wrote a new second copy, as the old one could not be read; kept that as {aside.name}")
         write_copy(library, connection)
         work.done += drop_useless(library, connection)
     return swapped + work.done
@@ -130,18 +133,11 @@ def _damage(library: Path) -> str | None:
 def _put_in_place(library: Path, damage: str) -> str:
     """Give the new catalog its name; what was there is kept."""
     path = library / catalog.CATALOG
-    kept = _free_name(path)
+    kept = free_name(path)
     _move_catalog(path, kept)  # also a log whose catalog is gone: it would be taken for that of the new one
     _move_catalog(library / REBUILT, path)
     as_what = f"kept it as {kept.name} and " if kept.exists() else ""
     return f"the catalog was {damage}: {as_what}made a new one"
-
-
-def _free_name(path: Path) -> Path:
-    number = 1
-    while (kept := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
-        number += 1
-    return kept
 
 
 def _move_catalog(path: Path, target: Path) -> None:
@@ -237,13 +233,34 @@ def _mend_metadata(connection: sqlite3.Connection, work: _Work) -> None:
 def _adopt_model(library: Path, connection: sqlite3.Connection, known: Salvaged) -> None:
     """Take the sampling rule and the model that most shards have, where nothing else says surely what they are.
 
-    Every shard says what it was made by, so one changed entry of a catalog without seals is outvoted.
+    Every shard says what it was made by, so one changed entry of a catalog without seals is outvoted; one that was lost
+    from a catalog with seals is the shards' to say.
     """
     meta = catalog.get_meta(connection)
-    if known.sealed and "rule" in meta and "model" in meta:
+    needed = {"rule", "model", *(MODEL if meta.get("model") else ())}
+    if known.sealed and needed <= meta.keys():
         return
+    rules, models = _votes(library)
+    found = {}
+    if rules:
+        found["rule"] = max(rules, key=lambda rule: (rules[rule], rule == meta.get("rule")))
+        if not models and not meta.keys() & {"model", *MODEL}:
+            found["model"] = ""  # words alone
+    if known.sealed:  # the entries that are left are what was written
+        models = Counter({made: n for made, n in models.items() if all(meta.get(k, v) == v for k, v in made)})
+    if models:
+        ranked = sorted((n, sum(meta.get(k) == v for k, v in made), made) for made, n in models.items())
+        best = dict(ranked[-1][-1])
+        found |= best
+        if "model" not in meta or any(meta.get(k) != best[k] for k in ("encoder_id", "weights_hash")):
+            found["model"] = best["encoder_id"]
+    catalog.set_meta(connection, found | meta if known.sealed else found)
+
+
+def _votes(library: Path) -> tuple[Counter[str], Counter[tuple[tuple[str, str], ...]]]:
+    """How many shards say which rule, and which entries of `MODEL`."""
     rules: Counter[str] = Counter()
-    models: Counter[tuple[str | None, str | None, int]] = Counter()
+    models: Counter[tuple[tuple[str, str], ...]] = Counter()
     for path in shard_files(library / SHARDS):
         try:
             shard = read_shard(path)
@@ -251,17 +268,9 @@ def _adopt_model(library: Path, connection: sqlite3.Connection, known: Salvaged)
             continue
         rules[shard.rule] += 1
         if shard.frames is not None:
-            models[shard.encoder_id, shard.weights_hash, shard.frames.shape[1]] += 1
-    found = {}
-    if rules:
-        found["rule"] = max(rules, key=lambda rule: (rules[rule], rule == meta.get("rule")))
-    if models:
-        said = meta.get("encoder_id"), meta.get("weights_hash")
-        encoder_id, weights_hash, dimension = max(models, key=lambda model: (models[model], model[:2] == said))
-        found |= {"encoder_id": encoder_id or "", "weights_hash": weights_hash or "", "dimension": str(dimension)}
-        if said != (encoder_id, weights_hash) or "model" not in meta:
-            found["model"] = encoder_id or ""
-    catalog.set_meta(connection, found if not known.sealed else found | meta)
+            said = shard.encoder_id or "", shard.weights_hash or "", str(shard.frames.shape[1])
+            models[tuple(zip(MODEL, said, strict=True))] += 1
+    return rules, models
 
 
 def _restore_clips(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from evenreel.library import seals
 from evenreel.library.catalog import is_damage
-from evenreel.library.kept import Row, Rows, SecondCopy, changes_of, read_copy
+from evenreel.library.kept import FILE, Row, Rows, SecondCopy, UnreadableCopyError, changes_of, read_copy
 from evenreel.library.schema import NOT_KEPT, kept_tables, tables
 
 Parts = dict[str, list[Row]]
@@ -62,6 +62,11 @@ class _Held:
         keys = {key for key in written.keys() | self.found.keys() if key[0] == table}
         return {key[1] for key in keys if written.get(key, 0) != self.found.get(key, 0)}
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether all rows are what was written."""
+        return self.totals is not None and not any(map(self.damaged, kept_tables()))
+
 
 def salvage(library: Path, catalog: Path) -> Salvaged:
     """Read what is left of a catalog, and take from its second copy what is not.
@@ -71,10 +76,16 @@ def salvage(library: Path, catalog: Path) -> Salvaged:
         catalog: the file; it need not be there.
 
     Raises:
-        LibraryError: the copy cannot be read just now, or was written by a later version.
+        LibraryError: the copy was written by a later version, or cannot be read although it is needed.
         sqlite3.Error: the catalog cannot be read just now.
     """
-    held, copy = _read(catalog), read_copy(library)
+    held = _read(catalog)
+    try:
+        copy = read_copy(library)
+    except UnreadableCopyError:
+        if not held.is_sound and not (library / FILE).is_dir():
+            raise
+        copy = None
     salvaged = Salvaged(changes=max(held.changes, copy.state.changes if copy else 0))
     salvaged.sealed = held.totals is not None or copy is not None
     for table in kept_tables():

@@ -35,6 +35,7 @@ NOT_KEPT = BOOKKEEPING | MEASURED - {"null_bank", "null_vectors"}
 """Entries that need no second copy; the bank of nonsense, once it is encoded, could be had from the model alone."""
 
 _CREATE = re.compile(r"^CREATE ((?:VIRTUAL )?TABLE|INDEX) ", re.MULTILINE)
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\w+|[^\w\s]""", re.DOTALL)
 
 
 class Column(NamedTuple):
@@ -68,15 +69,24 @@ def kept_tables() -> tuple[str, ...]:
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:
-    """Names of tables and indexes that are not as the schema has them: other, missing, or not of it."""
+    """Names of tables and indexes that are not as the schema has them: other, missing, or not of it.
+
+    SQLite keeps a definition as it was written once; comments and spaces, which another version has others of, say
+    nothing.
+    """
     with closing(_empty()) as empty:
         wanted, found = _definitions(empty), _definitions(connection)
     return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
 
 
-def _definitions(connection: sqlite3.Connection) -> dict[str, tuple[str, str, str | None]]:
+def _definitions(connection: sqlite3.Connection) -> dict[str, tuple[str, str, tuple[str, ...]]]:
     rows = connection.execute("SELECT name, type, tbl_name, sql FROM main.sqlite_master").fetchall()
-    return {name: tuple(rest) for name, *rest in rows}
+    return {name: (kind, table, _tokens(sql or "")) for name, kind, table, sql in rows}
+
+
+def _tokens(sql: str) -> tuple[str, ...]:
+    """What a statement says: its words, numbers, quoted texts and signs."""
+    return tuple(token for token in _TOKEN.findall(sql) if not token.startswith(("--", "/*")))
 
 
 def _empty() -> sqlite3.Connection:

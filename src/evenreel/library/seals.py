@@ -94,10 +94,18 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """Whether a catalog has seals; one of format 1 has none."""
-    if not connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone():
-        return False
-    return connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone() is not None
+    """Whether a catalog has seals; one of format 1 has none.
+
+    Raises:
+        sqlite3.DatabaseError: it is of a later format and has none: they are gone, perhaps since it was opened.
+    """
+    there = connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone()
+    if there and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
+        return True
+    version = connection.execute("SELECT CAST(value AS BLOB) FROM main.meta WHERE key = 'schema_version'").fetchone()
+    if version not in {None, (b"1",)}:
+        raise sqlite3.DatabaseError("its seals are gone")
+    return False
 
 
 def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals | None:

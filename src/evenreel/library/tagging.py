@@ -14,7 +14,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import catalog
 from evenreel.library.elements import FILES, drop_elements, name_elements, update_elements, write_elements
-from evenreel.library.kept import write_copy
+from evenreel.library.kept import copied
 from evenreel.library.lock import library_lock
 from evenreel.library.model import other_model
 from evenreel.library.schema import lay_down
@@ -114,8 +114,8 @@ def _writing(library: Path) -> Iterator[Store]:
     catalog.open_for_reading(library).close()  # refuses what is no library; opened for writing it would be made one
     with library_lock(library), closing(catalog.open_for_writing(library)) as connection:
         try:
-            yield Store(library, connection, {})
-            write_copy(library, connection)
+            with copied(library, connection):
+                yield Store(library, connection, {})
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
 
