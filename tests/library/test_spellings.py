@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
-from evenreel.library.fulltext import rebuild_full_text
+from evenreel.library.fulltext import padded, rebuild_full_text
 from evenreel.library.marks import marks
 from evenreel.library.query import Query, Typed
 from evenreel.library.search import Searcher
+from evenreel.library.spellings import ON_SIGNS, spellings
 from evenreel.types import SearchResult
 
-from .fakes import Library
+from .fakes import Library, empty_catalog
 
 SIGNS = {
     "hyundai": "HYUNDAI", "misread": "HYUNDRI", "cup": "WINTER CUP 2024", "joined": "WINTERCUP",
@@ -36,12 +41,19 @@ NAMES = {
 
 def searched(folder: Path, query: str, *, typing: bool = False) -> SearchResult:
     """A search by words in a library of `SIGNS` and `NAMES`; the clips are named by their keys."""
+    return search(folder, query, SIGNS, NAMES, typing=typing)
+
+
+def search(
+    folder: Path, query: str, signs: Mapping[str, str], names: Mapping[str, tuple[str, str]], *, typing: bool = False
+) -> SearchResult:
+    """A search by words in a library of some signs, and of some names with captions."""
     library = Library(folder)
-    for clip_id, sign in SIGNS.items():
+    for clip_id, sign in signs.items():
         library.add_clip(f"sign {clip_id}")
         library.add_track(f"sign {clip_id}", sign)
         library.add_file(f"/{clip_id}/x.mp4", f"sign {clip_id}")
-    for clip_id, (name, caption) in NAMES.items():
+    for clip_id, (name, caption) in names.items():
         library.add_clip(f"name {clip_id}")
         library.add_file(f"/{clip_id}/{name}", f"name {clip_id}", {"caption": caption})
     rebuild_full_text(library.connection)
@@ -166,3 +178,73 @@ def test_what_is_typed_so_far_is_marked(tmp_path: Path) -> None:
     (hit,) = searched(tmp_path, "pha", typing=True).hits
     (sign,) = hit.on_screen
     assert marks(sign.text, sign.matched, sign.found) == ((0, 3),)
+
+
+SERIES = [
+    *(f"basketball game {letter}" for letter in ("alpha", "beta", "gamma", "delta", "omega", "sigma")),
+    *(f"gate {number}" for number in (1, 2, 3, 4)), *(f"lecture part {number}" for number in (1, 2, 3)),
+    "a dog sleeps", "skateboarding", "telecommunicationstowe", "boat", "INVOICE 10452", "PLATFORM57",
+]  # fmt: skip
+"""Texts that are written on one clip each."""
+
+RUNS = [
+    ("basketball dog", ["a dog sleeps"], "the run 'basketballdog' is not BASKETBALL misread: there is no dog"),
+    ("dog basketball", ["a dog sleeps"], "the same"),
+    ("skateboarding bird", [], "half of it is not there, and the rarer half"),
+    ("skateboarding birds", [], "no base form of a run makes it shorter"),
+    ("gate 7", [], "numbers are not guessed"),
+    ("gate 2", ["gate 2", "lecture part 2"], "nor where the number is there; the other has the rarer half"),
+    ("lecture part 9", [], "nor in three words"),
+    ("gate7", [], "nor as one word"),
+    ("invoice 10453", [], "however long"),
+    ("platform 5", [], "a number is not the beginning of another one"),
+    ("platform 57", ["PLATFORM57"], "a lost space"),
+    ("telecommunications tower", ["telecommunicationstowe"], "each word long enough for a misread letter"),
+    ("boat red boat", [], "'boatred' has no base form, and 'boatr' would be boat"),
+]
+"""What is asked for, which texts answer it, and why no other does."""
+
+
+@pytest.mark.parametrize("source", ["signs", "names"])
+@pytest.mark.parametrize(("query", "answering", "why"), RUNS, ids=[query for query, *_ in RUNS])
+def test_a_word_alone_is_not_the_run_of_two(
+    tmp_path: Path, source: str, query: str, answering: list[str], why: str
+) -> None:
+    texts = {text: text for text in SERIES}
+    result = (
+        search(tmp_path, query, texts, {})
+        if source == "signs"
+        else search(tmp_path, query, {}, {text: ("x.mp4", text) for text in texts})
+    )
+    states = {hit.clip_id.partition(" ")[2]: hit.state for hit in result.hits}
+    assert {text for text, state in states.items() if state != "nothing"} == set(answering), why
+
+
+def test_a_sign_with_one_word_of_two_matches_that_word_alone(tmp_path: Path) -> None:
+    (hit,) = search(tmp_path, "basketball dog", {"": "BASKETBALL"}, {}).hits
+    assert [(sign.matched, sign.found) for sign in hit.on_screen] == [(("basketball",), ("basketball",))]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.text("ab1", min_size=1, max_size=18), min_size=2, max_size=3), st.data())
+def test_what_stands_for_a_run_has_each_of_its_words(run: list[str], data: st.DataObject) -> None:
+    """Derived another way: some cut of the spelling gives every word of the run with its own allowed errors."""
+    joined = "".join(run)
+    cut = data.draw(st.integers(0, len(joined)))
+    written = {*run, joined[:cut], joined[cut:], joined[:cut] + joined[cut + 1 :], joined[:cut] + "b" + joined[cut:]}
+    connection = empty_catalog()
+    for word in written - {""}:
+        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (word,))
+        connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(word),))
+    for spelt in spellings(connection, run, ON_SIGNS):
+        assert joined in spelt or pieces_are_near(spelt, run)
+
+
+def pieces_are_near(spelt: str, run: list[str]) -> bool:
+    """Whether a text can be cut into the words of a run, each with its allowed errors at most."""
+    if not run:
+        return not spelt
+    return any(
+        OSA.distance(run[0], spelt[:cut]) <= (len(run[0]) - 1) // 4 and pieces_are_near(spelt[cut:], run[1:])
+        for cut in range(len(spelt) + 1)
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from evenreel.language.folding import fold, words
-from evenreel.library.spellings import allowed_errors, terms
+from evenreel.library.spellings import Run, allowed_errors, runs_of
 
 Stretch = tuple[int, int]
 """[start, end) in code points."""
@@ -35,7 +35,7 @@ def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stre
         >>> marks("the WINTER CUP", ["wintercup"], ["winter cup"])
         ((4, 14),)
     """
-    wanted, by = terms(matched, matched), set(found)
+    wanted, by = runs_of(matched, matched), set(found)
     folded, places = _folded(text)
     there = list(_words_at(text, folded))
     stretches = [stretch for word, at in there if word in by for stretch in _stretches(word, wanted, at)]
@@ -54,14 +54,15 @@ def _words_at(text: str, folded: str) -> Iterator[tuple[str, int]]:
         yield word, start
 
 
-def _stretches(word: str, wanted: Iterable[str], at: int) -> list[Stretch]:
+def _stretches(word: str, wanted: Iterable[Run], at: int) -> list[Stretch]:
     """Where a word that begins at `at` stands for what is wanted: parts of it, or all of it where it has none.
 
     Of JAPANNETHERLAMDS all is marked, for it is the two words together with a letter wrong, though it has one of them.
     """
     parts: list[Stretch] = []
-    for term in wanted:
-        if term not in word and _is_misread(word, term):
+    for run in wanted:
+        term = "".join(run)
+        if term not in word and _is_misread(word, run):
             return [(at, at + len(word))]
         start = word.find(term)
         while start >= 0:
@@ -70,11 +71,11 @@ def _stretches(word: str, wanted: Iterable[str], at: int) -> list[Stretch]:
     return parts or [(at, at + len(word))]
 
 
-def _is_misread(word: str, term: str) -> bool:
+def _is_misread(word: str, run: Run) -> bool:
     from rapidfuzz.distance import OSA
 
-    errors = allowed_errors(len(term))
-    return bool(errors and OSA.distance(word, term, score_cutoff=errors) <= errors)
+    errors = allowed_errors(*map(len, run))
+    return bool(errors and OSA.distance(word, "".join(run), score_cutoff=errors) <= errors)
 
 
 def _joined(stretches: Sequence[Stretch]) -> Iterator[Stretch]:

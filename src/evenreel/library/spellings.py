@@ -2,8 +2,9 @@
 
 A word of n letters of a query is found as
 
-- itself: similarity 1; two neighbours or the whole query without spaces ('japan netherlands' in JAPANNETHERLANDS), and
-  a word that is written as two ('wintercup' on WINTER CUP): 1, or 0.9 where one of the two is a single letter;
+- itself: similarity 1; a run of words, two neighbours or the whole query, without spaces ('japan netherlands' in
+  JAPANNETHERLANDS), and a word that is written as two ('wintercup' on WINTER CUP): 1, or 0.9 where one of the two is a
+  single letter;
 - another form of it, plural, past and the like ('pools' on POOL): 0.97; 0.9 where a noun of doing would be a form of a
   verb, since an evening is not even;
 - the beginning of a word while the query is still typed, from two letters on: 1 - 1 / (2 n);
@@ -15,6 +16,11 @@ A word of n letters of a query is found as
   must be right), of 5 letters 1.4, of 7 letters 0.23; a word of 9 letters has 0.36 within two. With 3 errors, 7 letters
   would have 23. The base form is tried, too: 'harbors' is on HARBOUR.
 
+A run stands for each of its words, so each must be there: it may have as many wrong letters as the shortest of them
+alone, which are none where that has up to four letters, and has no other forms. BASKETBALL is not 'basketball dog' with
+three letters less. Numbers are never guessed: one that was asked for is written as it is, neither in another number nor
+as a part of one; 'gate 7' is not on GATE 1, nor on GATE 72.
+
 A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
 queries: what is written in a name or a caption as it was asked for is not guessed at a second time.
 """
@@ -22,8 +28,9 @@ queries: what is written in a name or a caption as it was asked for is not guess
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,9 +49,13 @@ LONGEST_ENDING = 4
 
 FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
 LAST = "\U0010ffff"
+NUMBER = re.compile(r"\d+")
 TRIGRAM = 3
 MAX_BEGINNING = 1_000
 """Words with one beginning that are looked at, the most frequent ones."""
+
+Run = tuple[str, ...]
+"""Words that may be written without spaces between them; a word is a run of one."""
 
 
 class Source(NamedTuple):
@@ -102,9 +113,8 @@ def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Map
     def add(spelt: str, places: Sequence[int], similarity: float) -> None:
         found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
 
-    for term, places in terms(query.asked, query.in_order).items():
-        begun = query.typed is not None and term.endswith(query.typed) and query.asked.index(query.typed) in places
-        for spelt, similarity in spellings(connection, term, source, begun=begun).items():
+    for run, places in runs_of(query.asked, query.in_order).items():
+        for spelt, similarity in spellings(connection, run, source, begun=run[-1] == query.typed).items():
             add(spelt, places, similarity)
     for place, word in enumerate(query.asked):
         for pair, similarity in _split(connection, word, source):
@@ -112,39 +122,46 @@ def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Map
     return found
 
 
-def terms(asked: Sequence[str], in_order: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The words of a query and its words without spaces, with the numbers of the query words that each stands for.
+def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
+    """The words of a query and its runs of words, with the numbers of the query words that each stands for.
 
     Args:
         asked: the words of the query that are looked for.
         in_order: all its words, as they were written.
+
+    Returns:
+        No run that is one of the words when its spaces are lost: that stands for the word alone.
     """
     number = {word: place for place, word in enumerate(asked)}
-    runs: list[tuple[str, ...]] = []
-    runs += [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
+    runs: list[Run] = [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
     if 1 < len(in_order) <= MAX_JOINED:
         runs.append(tuple(in_order))
-    terms = {"".join(run): tuple(number[word] for word in run if word in number) for run in runs}
-    terms.update({word: (place,) for word, place in number.items()})
-    return terms
+    found: dict[Run, tuple[int, ...]] = {(word,): (place,) for word, place in number.items()}
+    found.update(
+        {run: tuple(number[word] for word in run if word in number) for run in runs if "".join(run) not in number}
+    )
+    return found
 
 
-def spellings(connection: sqlite3.Connection, term: str, source: Source, *, begun: bool = False) -> dict[str, float]:
-    """Words of the library's vocabulary that a folded word may be written as, with their similarity.
+def spellings(
+    connection: sqlite3.Connection, run: Sequence[str], source: Source, *, begun: bool = False
+) -> dict[str, float]:
+    """Words of the library's vocabulary that a folded word, or a run of them, may be written as, with their similarity.
 
     Args:
         connection: the catalog.
-        term: one word.
-        source: where it may be written.
-        begun: whether it may be the beginning of a word.
+        run: one word, or several that may have lost their spaces.
+        source: where they may be written.
+        begun: whether the last one may be the beginning of a word.
 
     Returns:
-        The word itself, whether it is written anywhere or not, and at most 63 others, the most similar.
+        The words without spaces, whether they are written anywhere or not, and at most 63 others, the most similar.
     """
+    term = "".join(run)
     found: dict[str, float] = {}
-    forms = dict(_forms(connection, term, source))
+    forms = dict(_forms(connection, term, source)) if len(run) == 1 else {}
     if not source.typed or not (forms or _known(connection, [term], source)):
-        _add_better(found, _misread(connection, term, source))
+        _add_better(found, _misread(connection, run, source))
         _add_better(found, _inside(connection, term, source))
     if begun:
         _add_better(found, _beginning_with(connection, term, source))
@@ -154,9 +171,13 @@ def spellings(connection: sqlite3.Connection, term: str, source: Source, *, begu
     return dict(ranked[:MAX_SIMILAR_WORDS])
 
 
-def allowed_errors(letters: int) -> int:
-    """How many letters of a word may be wrong; see the top of this file."""
-    return max(0, (letters - 1) // 4)
+def allowed_errors(*letters: int) -> int:
+    """How many letters of a word, or of words that lost their spaces, may be wrong; see the top of this file.
+
+    >>> allowed_errors(9), allowed_errors(9, 11), allowed_errors(10, 3)
+    (2, 2, 0)
+    """
+    return max(0, (min(letters) - 1) // 4)
 
 
 def may_be_inside(word: str, least: int) -> bool:
@@ -220,7 +241,7 @@ def _inside(connection: sqlite3.Connection, word: str, source: Source) -> Iterat
     else:  # too short for trigrams
         rows = connection.execute(f"SELECT word FROM {words} WHERE instr(word, ?)", (word,))
     for (longer,) in rows:
-        if not source.typed or longer.startswith(word) or longer.endswith(word):
+        if (not source.typed or longer.startswith(word) or longer.endswith(word)) and _has_numbers(longer, word):
             yield longer, _part(word)
 
 
@@ -228,19 +249,18 @@ def _part(word: str) -> float:
     return 1 - 1 / (2 * len(word))
 
 
-def _misread(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
-    """Written words that differ from this one, or from its base form, in a few letters."""
-    yield from _near(connection, word, source)
-    base = regular_base(word)
-    if base != word:
-        for other, similarity in _near(connection, base, source):
+def _misread(connection: sqlite3.Connection, run: Sequence[str], source: Source) -> Iterator[tuple[str, float]]:
+    """Written words that differ from this one, or from its base form, or from a run of words, in a few letters."""
+    yield from _near(connection, "".join(run), source, allowed_errors(*map(len, run)))
+    base = regular_base(run[0])
+    if len(run) == 1 and base != run[0]:
+        for other, similarity in _near(connection, base, source, allowed_errors(len(base))):
             yield other, FORM * similarity
 
 
-def _near(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+def _near(connection: sqlite3.Connection, word: str, source: Source, errors: int) -> Iterator[tuple[str, float]]:
     from rapidfuzz.distance import OSA
 
-    errors = allowed_errors(len(word))
     if not errors:
         return
     edged = padded(word)
@@ -252,8 +272,13 @@ def _near(connection: sqlite3.Connection, word: str, source: Source) -> Iterator
     )
     for (other,) in rows:
         distance = OSA.distance(word, other, score_cutoff=errors)
-        if distance <= errors:
+        if distance <= errors and _has_numbers(other, word):
             yield other, 1 - distance / len(word)
+
+
+def _has_numbers(written: str, asked: str) -> bool:
+    """Whether the numbers that were asked for are written as they are; letters may be misread as digits."""
+    return Counter(NUMBER.findall(asked)) <= Counter(NUMBER.findall(written))
 
 
 def _split(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
