@@ -232,7 +232,7 @@ def test_trigrams_find_every_word_that_a_slow_loop_finds(vocabulary: list[str], 
             similarity = max(similarity, 1 - 1 / (2 * len(word)))
         if similarity:
             expected[other] = similarity
-    assert spellings(connection, word, ON_SIGNS) == pytest.approx(expected)
+    assert spellings(connection, [word], ON_SIGNS) == pytest.approx(expected)
 
 
 # Ranking
@@ -340,6 +340,25 @@ def test_names_and_captions_are_found(library: Library) -> None:
     assert hits[0].coverage == 1.0
     assert hits[0].score > hits[1].score
     assert [hit.clip_id for hit in about_hits(library.connection, "dog beach", {"a"})] == ["a"]
+
+
+LONG_NAME = "a red harbour evening with many other people who walk along the pier while a small orange boat comes in"
+
+
+@pytest.mark.parametrize("names", [["boat", LONG_NAME], [LONG_NAME, "boat"]])
+def test_a_clip_with_several_names_has_the_best_of_them(library: Library, names: list[str]) -> None:
+    """The short name ranks first by BM25, the long one has both words."""
+    library.add_clip("copied")
+    for number, name in enumerate(names):
+        library.add_file(f"/{number}/{name}.mp4", "copied")
+    for number in range(7):
+        library.add_clip(f"red {number}")
+        library.add_file(f"/red thing {number}.mp4", f"red {number}")
+    rebuild_full_text(library.connection)
+    everything = {"copied", *(f"red {number}" for number in range(7))}
+    hits = about_hits(library.connection, "red boat", everything)
+    assert (hits[0].clip_id, hits[0].score, hits[0].coverage) == ("copied", 1.0, 1.0)
+    assert len(hits) == len(everything)
 
 
 # Queries are never syntax (hazards 47 and 49)

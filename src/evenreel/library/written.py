@@ -78,8 +78,8 @@ def about_hits(
 ) -> list[Written]:
     """Clips whose file name or given caption has words of the query, best first.
 
-    A clip's score is the share of the query's weight that its name and caption cover. At most 1,000 clips: those whose
-    names and captions have most of the words, by BM25.
+    A clip's score is the share of the query's weight that its name and caption cover; of a clip with several files, the
+    best of theirs. At most 1,000 clips: those whose names and captions have most of the words, by BM25.
 
     Args:
         connection: the catalog.
@@ -99,16 +99,14 @@ def about_hits(
         " ORDER BY about.rank, about.path",
         (" OR ".join(map(phrase, looked_for)),),
     )
-    found: dict[str, Written] = {}
+    shares: dict[str, float] = {}
     for clip_id, name, caption in rows:
-        if clip_id in allowed and clip_id not in found:
+        if clip_id in shares or (clip_id in allowed and len(shares) < MAX_ABOUT):
             there = f" {name} \n {caption} "
             spelt = [places for words, places in looked_for.items() if f" {words} " in there]
-            share = _share(weights, _alike(spelt, len(weights)))
-            found[clip_id] = Written(clip_id, share, share)
-            if len(found) == MAX_ABOUT:
-                break
-    return sorted(found.values(), key=lambda written: -written.score)
+            shares[clip_id] = max(_share(weights, _alike(spelt, len(weights))), shares.get(clip_id, 0.0))
+    found = [Written(clip_id, share, share) for clip_id, share in shares.items()]
+    return sorted(found, key=lambda written: -written.score)
 
 
 def _found_tracks(
