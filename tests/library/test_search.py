@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from evenreel.library.moments import best_moments, high_stretches, shown
 from evenreel.library.search import Query, Searcher
 from evenreel.types import Hit, MomentHit, TextHit
 
-from .fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths
+from .damage import change
+from .fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, on_disk, paths
 
 
 @pytest.fixture
@@ -437,6 +439,23 @@ def test_a_damaged_catalog_is_a_sentence(library: Library) -> None:
     library.connection.execute("DROP TABLE about")
     with pytest.raises(LibraryError, match=r"catalog is damaged .*evenreel repair"):
         searcher.search(Query("dog beach"))
+
+
+def test_clips_that_are_left_out_are_not_counted(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    for number, caption in enumerate([*["a red boat"] * 2, *["a boat"] * 2, *["a red thing"] * 3, "another"]):
+        made.add_clip(f"c{number}")
+        made.add_file(f"/v/{number}.mp4", f"c{number}", {"caption": caption})
+    rebuild_full_text(made.connection)
+    made.connection.close()
+    change(tmp_path, "UPDATE clips SET duration_s = 99 WHERE clip_id IN ('c0', 'c2')")
+    with closing(sqlite3.connect(tmp_path / "catalog.sqlite", isolation_level=None)) as connection:
+        result = Searcher(connection, lambda _: None, lambda: None).search(Query("red boat"))
+    assert "Left out: 2 clips" in result.notices[0]
+    states = [hit.state for hit in result.hits]
+    assert (result.fit, result.may_fit) == (states.count("fits"), states.count("may_fit"))
+    assert paths(result)[:2] == ["/v/1.mp4", "/v/3.mp4"]
+    assert (result.fit, result.may_fit) == (1, 1)
 
 
 def test_a_searcher_sees_what_was_added_and_marked_missing_since(library: Library, tmp_path: Path) -> None:

@@ -183,15 +183,15 @@ def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
         raise sqlite3.DatabaseError(f"the rows of clip {clip_id} are not what was written")
 
 
-def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], int]:
-    """The first clips that can be told of, and how many before and between them cannot."""
+def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], list[str]]:
+    """The first clips that can be told of, and those before and between them that cannot."""
     sound: list[str] = []
-    passed_over = 0
+    passed_over: list[str] = []
     for clip_id in clip_ids:
         if len(sound) == wanted:
             break
         if _is_spoilt(connection, clip_id):
-            passed_over += 1
+            passed_over.append(clip_id)
         else:
             sound.append(clip_id)
     return sound, passed_over

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -210,12 +211,12 @@ class Searcher:
         sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
         if spoilt:
             notices.append(
-                f"Left out: {count(spoilt, 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
+                f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
             )
         shown = [found[clip_id] for clip_id in sound]
         hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in shown)
-        fit, may_fit = (sum(clip.state == state for clip in best) for state in ("fits", "may_fit"))
-        return SearchResult(text or "", hits, best_state(shown), fit, may_fit, tuple(notices))
+        states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
+        return SearchResult(text or "", hits, best_state(shown), states["fits"], states["may_fit"], tuple(notices))
 
     def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
