@@ -121,6 +121,8 @@ UNPAIRED_METHOD = (
     "Exposure: which share of the first k clips is generated, on average over captions, beside their share of the "
     "gallery; clips that answer are among them.",
     PERMUTED_METHOD.format(what="which clips are real is permuted, within pairs where there are any"),
+    "That of the exposure is Wilson's (1927) of as many independent places as would vary by all this: one clip that "
+    "takes all places counts as one.",
 )
 
 TIES_METHOD = (
