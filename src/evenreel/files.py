@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 TEMPORARY_SUFFIX = ".tmp"
 """Ends the name of a file that was being written; one that is left after a crash may be deleted."""
+
+_TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
 
 VIDEO_SUFFIXES = frozenset(
     (".3g2", ".3gp", ".apng", ".asf", ".avi", ".dv", ".flv", ".gif", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4")
@@ -47,6 +50,11 @@ def write_durably(path: Path, payload: bytes) -> None:
     """
     with replacing(path) as part:
         part.write_bytes(payload)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is one that `replacing` gives to a file until it is whole; others belong to somebody."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def make_folder(folder: Path) -> None:

@@ -36,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     set_meta(connection, MODEL | {"rule": "every 1 s"})
     store = Store(folder, connection, {})
     for number, subject in enumerate(SUBJECTS):
-        add(store, f"{number:08x}", subject)
+        add(store, f"{number:032x}", subject)
     store.update_null_scores(WordsEncoder())
     connection.close()
     tag_library(folder, DICTIONARY, encoder=WordsEncoder())
@@ -64,7 +64,7 @@ def rows(library: Path) -> list[Any]:
 
 
 def test_a_whole_library_has_no_problem(library: Path) -> None:
-    assert [row[3] for row in rows(library) if row[0] == "00000000"] == ["drive bus", "red bus", "bus"]
+    assert [row[3] for row in rows(library) if row[0] == "0" * 32] == ["drive bus", "red bus", "bus"]
     assert verify(library) == []
     assert "found the scene elements anew" in repair(library)
     assert verify(library) == []
@@ -146,7 +146,7 @@ def test_files_that_no_catalog_names_are_removed(library: Path) -> None:
 
 
 def test_clips_that_are_forgotten_take_theirs_along(library: Path) -> None:
-    write(library, "UPDATE files SET state = 'missing' WHERE clip_id = '00000000'")
+    write(library, "UPDATE files SET state = 'missing' WHERE clip_id = '00000000000000000000000000000000'")
     repair(library, drop_missing=True)
     assert verify(library) == []
     connection = open_for_writing(library)
@@ -154,7 +154,7 @@ def test_clips_that_are_forgotten_take_theirs_along(library: Path) -> None:
     store.update_null_scores(WordsEncoder())
     store.update_elements()
     connection.close()
-    assert "00000000" not in {row[0] for row in rows(library)}
+    assert "0" * 32 not in {row[0] for row in rows(library)}
     assert len(rows(library)) == len(SUBJECTS) - 1
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features.shards import shard_path
-from evenreel.files import TEMPORARY_SUFFIX, write_durably
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.media.content import FileStamp, stamp
 
 LEDGER, CLIPS, TEXTS = "files.json", "clips", "texts"
@@ -43,7 +43,8 @@ def store(path: Path, payload: bytes) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Delete files that a run which was killed had half written."""
     for temporary in folder.rglob(f".*{TEMPORARY_SUFFIX}"):
-        temporary.unlink(missing_ok=True)
+        if is_temporary(temporary.name):
+            temporary.unlink(missing_ok=True)
 
 
 @dataclass

@@ -7,6 +7,7 @@ without trusting a damaged byte.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import LibraryError, MediaError
 from evenreel.features.sealed import Arrays, seal, unseal
-from evenreel.files import TEMPORARY_SUFFIX, sync_folder, write_durably
+from evenreel.files import is_temporary, sync_folder, write_durably
 from evenreel.types import TextTrack, VideoInfo
 
 FORMAT = 1
@@ -31,6 +32,7 @@ UNIT_TOLERANCE = 1e-3
 """How far the length of a row may be from 1: rounding to float16 moves it by at most 2**-11."""
 
 _DTYPES = {"times_s": np.float64, "spans_s": np.float64, "frames": np.float16, "windows": np.float16}
+_WRITTEN = re.compile(rf"[0-9a-f]{{32}}{re.escape(SUFFIX)}")
 _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{3,128}")
 
 REPAIR = "run `evenreel repair`"
@@ -101,8 +103,29 @@ def shard_path(folder: Path, clip_id: str) -> Path:
 
 
 def shard_files(folder: Path) -> Iterator[Path]:
-    """Every shard in a folder, in the order of their names; empty where there is no such folder."""
-    yield from sorted(folder.glob(f"*/*{SUFFIX}"))
+    """Every shard in a folder, in the order of their names; empty where there is no such folder.
+
+    A file that is not named and placed as shards are was written by somebody else, and is none.
+    """
+    yield from sorted(path for path in folder.glob(f"*/*{SUFFIX}") if _is_written(path))
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a file lies as the one of a digest does: `ab/`, then `ab`, 30 more hexadecimal digits and the suffix."""
+    return _WRITTEN.fullmatch(path.name) is not None and path.parent.name == path.name[:2]
+
+
+def remove_shards(folder: Path) -> None:
+    """Delete every shard of a folder and what a killed run had half written, then the folders that are empty by that.
+
+    Files of others stay, and the folders that they lie in.
+    """
+    tidy_shards(folder)
+    for path in shard_files(folder):
+        path.unlink(missing_ok=True)
+    for place in (*folder.glob("[0-9a-f][0-9a-f]"), folder):
+        with contextlib.suppress(OSError):  # it is none, or not empty
+            place.rmdir()
 
 
 def tidy_shards(folder: Path) -> set[str]:
@@ -112,7 +135,7 @@ def tidy_shards(folder: Path) -> set[str]:
         for name in os.listdir(place):
             if name.endswith(SUFFIX):
                 ids.add(name.removesuffix(SUFFIX))
-            elif name.startswith(".") and name.endswith(TEMPORARY_SUFFIX):
+            elif is_temporary(name):
                 (place / name).unlink(missing_ok=True)
     return ids
 

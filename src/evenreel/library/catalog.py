@@ -88,7 +88,7 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
     """
     if _is_gone(library):
         with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
-            (library / kept.FILE).unlink(missing_ok=True)  # of a library that was here before
+            kept.forget_copy(library)  # of a library that was here before
     connection = open_for_repair(library, CATALOG)
     try:
         with readable(library):

@@ -19,6 +19,7 @@ clips have come or gone, for what beats nonsense depends on all; no model is nee
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Of the file, of which a reader refuses a larger one, and of the rule above."""
 
-FILES = "elements.*.safetensors"
+_FILE = "elements.{}.safetensors"
+_DIGEST = re.compile(r"[0-9a-f]+")
 
 MOST = {"entity": 5, "activity": 3}
 """Kind of a phrase -> how many a clip has at most."""
@@ -85,7 +87,13 @@ class _Furthest(NamedTuple):
 
 def elements_path(library: Path, digest: str) -> Path:
     """Where the dictionary with this digest lies, with its vectors."""
-    return library / FILES.replace("*", digest)
+    return library / _FILE.format(digest)
+
+
+def elements_files(library: Path) -> list[Path]:
+    """Every dictionary of a library, named by its digest as they are; a file of another name is somebody else's."""
+    found = library.glob(_FILE.format("*"))
+    return sorted(path for path in found if _DIGEST.fullmatch(path.name.split(".", 1)[1].removesuffix(".safetensors")))
 
 
 def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:

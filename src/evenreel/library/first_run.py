@@ -6,15 +6,15 @@ A run that is killed cannot tidy up; the empty library that it leaves says that 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from evenreel.errors import LibraryError
 from evenreel.features.lock import HOLDER, LOCK
-from evenreel.features.shards import shard_files
+from evenreel.features.shards import remove_shards, shard_files
 from evenreel.library.catalog import CATALOG, SHARDS, STILLS
-from evenreel.library.kept import FILE
+from evenreel.library.kept import forget_copy
 
 JOURNALS = ("", "-wal", "-shm", "-journal")
 
@@ -56,13 +56,11 @@ def _remove(library: Path, folder_is_new: bool) -> None:
     with contextlib.suppress(OSError):
         for journal in JOURNALS:
             (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
-        (library / FILE).unlink(missing_ok=True)
-        shutil.rmtree(library / STILLS, ignore_errors=True)  # of a clip whose shard was not written any more
-        for folder in (library / SHARDS).glob("*"):
-            folder.rmdir()
+        with contextlib.suppress(LibraryError, OSError):  # it is somebody else's
+            forget_copy(library)
+        for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+            remove_shards(library / folder)
         for name in (LOCK, HOLDER):
             (library / name).unlink(missing_ok=True)
-        if (library / SHARDS).exists():
-            (library / SHARDS).rmdir()
         if folder_is_new:
             library.rmdir()

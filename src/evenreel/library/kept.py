@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from evenreel.errors import LibraryError
-from evenreel.files import TEMPORARY_SUFFIX, write_durably
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.library import seals
 from evenreel.library.filesystem import free_name
 from evenreel.library.schema import NOT_KEPT, kept_tables, tables
@@ -108,7 +108,8 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
     payload = "".join([head, *lines]).encode()
     try:
         for left in library.glob(f".{FILE}.*{TEMPORARY_SUFFIX}"):  # by a run that was killed
-            left.unlink(missing_ok=True)
+            if is_temporary(left.name):
+                left.unlink(missing_ok=True)
         put_aside_unreadable(library)
         write_durably(library / FILE, payload)
     except OSError as error:
@@ -157,6 +158,23 @@ def read_copy(library: Path) -> SecondCopy | None:
         found.setdefault(record["table"], []).append({name: _loaded(value) for name, value in record["row"].items()})
     lost = max(about["lines"], len(lines)) - len(records)
     return SecondCopy(CatalogState(about["changes"], about["seals"]), found, lost)
+
+
+def forget_copy(library: Path) -> None:
+    """Delete the copy of a library that was in this folder before.
+
+    Raises:
+        LibraryError: the file was not written by evenreel; it stays.
+    """
+    path = library / FILE
+    if not path.exists():
+        return
+    lines = path.read_bytes().splitlines()
+    if lines and not any(map(_record, lines)):
+        raise LibraryError(
+            f"{path} has the name of a file of a library but is none; move it away, or use another --library."
+        )
+    path.unlink(missing_ok=True)
 
 
 def _noted_changes(path: Path) -> int | None:

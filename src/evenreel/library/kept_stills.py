@@ -8,7 +8,7 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
-from evenreel.features.shards import is_clip_id, shard_files, shard_path
+from evenreel.features.shards import shard_files
 from evenreel.features.stills import are_whole
 from evenreel.library.catalog import STILLS
 from evenreel.wording import count
@@ -31,8 +31,7 @@ def trouble_with(path: Path, known: Container[str]) -> str | None:
     Raises:
         OSError: the file cannot be read just now.
     """
-    clip_id = path.stem
-    if clip_id not in known or not is_clip_id(clip_id) or path != shard_path(path.parents[1], clip_id):
+    if path.stem not in known:
         return "no clip of the catalog has these stills"
     return None if are_whole(path) else "its stills are not what was written"
 

@@ -24,10 +24,10 @@ from evenreel.library import catalog, seals
 from evenreel.library.catalog import SHARDS
 from evenreel.library.confidence import bank_of, measure_nonsense, null_scores_hold
 from evenreel.library.elements import (
-    FILES,
     FIND_AGAIN,
     DamagedElementsError,
     drop_elements,
+    elements_files,
     name_elements,
     named_elements,
     read_elements,
@@ -42,7 +42,7 @@ from evenreel.library.lock import library_lock
 from evenreel.library.rows import replace_rows
 from evenreel.library.salvage import Salvaged, salvage
 from evenreel.library.schema import BOOKKEEPING, tables
-from evenreel.library.store import closing_error, open_vectors, vectors_path
+from evenreel.library.store import closing_error, open_vectors, vectors_files, vectors_path
 from evenreel.library.vectors import ExactVectors
 from evenreel.wording import count
 
@@ -100,7 +100,7 @@ def _repair(library: Path, drop_missing: bool) -> list[str]:
     for path in work.put_aside:
         if path.exists():
             path.replace(path.with_name(path.name + BROKEN))
-    for path in (*work.forgotten, *{*library.glob("vectors.*.f16"), *library.glob(FILES)} - derived):
+    for path in (*work.forgotten, *{*vectors_files(library), *elements_files(library)} - derived):
         path.unlink(missing_ok=True)
     with closing(catalog.open_for_reading(library)) as connection:
         if aside := put_aside_unreadable(library):
@@ -205,7 +205,7 @@ def _enter_known(connection: sqlite3.Connection, known: Salvaged, work: _Work) -
 
 def _next_generation(library: Path, meta: Mapping[str, str]) -> str:
     """A number that no matrix has had: a reader may still look for one of an older catalog."""
-    used = [path.name.split(".")[1] for path in library.glob("vectors.*.f16")]
+    used = [path.name.split(".")[1] for path in vectors_files(library)]
     used.append(meta.get("vectors_generation", "0"))
     return str(1 + max(whole_number(number) or 0 for number in used))
 
@@ -346,7 +346,7 @@ def _restore_null_scores(library: Path, connection: sqlite3.Connection, work: _W
 
 def _restore_elements(library: Path, connection: sqlite3.Connection, work: _Work) -> None:
     """Find the scene elements of all clips anew; a catalog made anew takes a dictionary that is there."""
-    path = named_elements(connection, library) or next(iter(sorted(library.glob(FILES))), None)
+    path = named_elements(connection, library) or next(iter(elements_files(library)), None)
     vectors = open_vectors(library, meta := catalog.get_meta(connection))
     if path is None or vectors is None:
         return

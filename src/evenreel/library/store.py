@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
@@ -48,12 +49,19 @@ _UNSETTLED_WITHOUT_FILE = (
     "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
 )
 
+_VECTORS = re.compile(r"vectors\.[0-9]+\.f16")
+
 log = logging.getLogger("evenreel")
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
     """The file of the vector matrix that the catalog points to."""
     return library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
+
+
+def vectors_files(library: Path) -> list[Path]:
+    """Every vector matrix of a library, of any generation; a file whose name has no number is somebody else's."""
+    return sorted(path for path in library.glob("vectors.*.f16") if _VECTORS.fullmatch(path.name))
 
 
 def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:

@@ -13,7 +13,7 @@ from evenreel.errors import LibraryError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.library import catalog
-from evenreel.library.elements import FILES, drop_elements, name_elements, update_elements, write_elements
+from evenreel.library.elements import drop_elements, elements_files, name_elements, update_elements, write_elements
 from evenreel.library.kept import copied
 from evenreel.library.lock import library_lock
 from evenreel.library.model import other_model
@@ -127,7 +127,7 @@ def _loaded(model: str, device: str) -> Encoder:
 
 
 def _remove_files(library: Path, keep: Path | None = None) -> None:
-    for path in set(library.glob(FILES)) - {keep}:
+    for path in set(elements_files(library)) - {keep}:
         path.unlink(missing_ok=True)
 
 
