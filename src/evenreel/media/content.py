@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError  # before Python 3.11 it is not the builtin one
 from dataclasses import dataclass
 
 from evenreel.errors import EvenreelError, MediaError
@@ -125,7 +126,7 @@ def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = la
     while not stopped():
         try:
             return outcome.result(_POLL_S)
-        except TimeoutError:
+        except FutureTimeoutError:
             if time.monotonic() - reading.moved_at > timeout_s:
                 reading.given_up = True
                 raise _overdue(reading, timeout_s) from None
