@@ -90,6 +90,23 @@ def test_a_copy_that_is_deleted_is_not_missed_and_the_last_one_is(videos: Path, 
     assert len(state(library)["clips"]) == 4
 
 
+def test_a_copy_that_is_away_for_a_while_keeps_what_was_said_about_it(
+    videos: Path, library: Path, tmp_path: Path
+) -> None:
+    shutil.copy(videos / "clip_00.mp4", videos / "copy.mp4")
+    table = tmp_path / "said.csv"
+    table.write_text("path,caption\nvideos/clip_00.mp4,a lighthouse\nvideos/copy.mp4,the same at noon\n")
+    index_folders([videos], library, WORDS_ONLY, metadata=[table])
+    (videos / "copy.mp4").rename(tmp_path / "away.mp4")
+    report = index(videos, library)
+    assert (report.moved, report.missing) == (0, 1)
+    (tmp_path / "away.mp4").rename(videos / "copy.mp4")
+    index(videos, library)
+    assert files(library)["copy.mp4"] == ("indexed", {"caption": "the same at noon"})
+    assert files(library)["clip_00.mp4"] == ("indexed", {"caption": "a lighthouse"})
+    assert verify(library) == []
+
+
 def test_an_older_library_loses_its_second_names(videos: Path, library: Path) -> None:
     """A library that an earlier version indexed has the old name as missing beside the new one."""
     index(videos, library)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from PIL import Image
 
 from evenreel.errors import LibraryError
 from evenreel.features import stills as stills_of
+from evenreel.features.sealed import seal, unseal
 from evenreel.features.shards import shard_files, shard_path
 from evenreel.features.stills import NEAR_S, SIDE_PX, Stills, read_still, write_stills
 from evenreel.library import index_folders, ingest, open_library, verify
@@ -122,6 +124,21 @@ def test_every_bit_of_a_still_is_checked(tmp_path: Path) -> None:
         flipped[start + bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         assert read_still(tmp_path, "clip", 0.0) is None
+
+
+def test_stills_of_another_clip_or_time_are_not_shown(tmp_path: Path) -> None:
+    """A file that was copied over another's, and one whose times were exchanged with a right checksum of the file."""
+    kept = Stills()
+    for number in range(3):
+        kept.add(float(number), bytes([number]) * 20)
+    write_stills(tmp_path, "aa-one", kept)
+    path = shard_path(tmp_path, "aa-one")
+    shutil.copy(path, shard_path(tmp_path, "aa-two"))
+    assert read_still(tmp_path, "aa-two", 0.0) is None
+    arrays, record = unseal(path.read_bytes())
+    path.write_bytes(seal(dict(arrays) | {"times_s": arrays["times_s"][::-1].copy()}, {"clip_id": record["clip_id"]}))
+    assert [read_still(tmp_path, "aa-one", time_s) for time_s in (0.0, 2.0)] == [None, None]
+    assert read_still(tmp_path, "aa-one", 1.0) == bytes([1]) * 20
 
 
 def test_stills_of_a_clip_that_is_replaced_or_forgotten_go_with_it(videos: Path, library: Path) -> None:

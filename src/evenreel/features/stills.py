@@ -1,13 +1,14 @@
 """One small picture of each moment of a clip, kept when it is read, so that nothing is decoded to show it.
 
 The stills of a clip are one file of `evenreel.features.sealed`, named as its shard is, in a folder of their own: the
-JPEGs one after the other, where each ends, a checksum of each, and their times. They are no part of the truth: without
-them a picture is decoded when it is asked for.
+JPEGs one after the other, where each ends, their times, and a checksum of each with its clip, its time and its place.
+They are no part of the truth: without them a picture is decoded when it is asked for.
 """
 
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,10 +53,15 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
     Raises:
         OSError: the disk refuses.
     """
+    ends = list(itertools.accumulate(map(len, stills.jpegs)))
+    checksums = [
+        _checksum(clip_id, time_s, end, jpeg)
+        for time_s, end, jpeg in zip(stills.times_s, ends, stills.jpegs, strict=True)
+    ]
     arrays: Arrays = {
         "times_s": np.array(stills.times_s, np.float64),
-        "ends": np.array(list(itertools.accumulate(map(len, stills.jpegs))), np.int64),
-        "checksums": np.array([crc32(jpeg) for jpeg in stills.jpegs], np.uint32),
+        "ends": np.array(ends, np.int64),
+        "checksums": np.array(checksums, np.uint32),
         "jpegs": np.frombuffer(b"".join(stills.jpegs), np.uint8),
     }
     write_durably(shard_path(folder, clip_id), seal(arrays, {"clip_id": clip_id}))
@@ -64,7 +70,7 @@ def write_stills(folder: Path, clip_id: str, stills: Stills) -> None:
 def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
     """The JPEG of the moment nearest to a time, without a look at the others.
 
-    None where none is near, or the file is gone or damaged there.
+    None where none is near, or the file is gone, of another clip or damaged there.
     """
     from safetensors import safe_open
 
@@ -74,10 +80,14 @@ def read_still(folder: Path, clip_id: str, time_s: float) -> bytes | None:
             nearest = int(np.abs(times_s - time_s).argmin())
             start, end = _place(held.get_tensor("ends"), nearest)
             jpeg: bytes = held.get_slice("jpegs")[start:end].tobytes()
-            whole = crc32(jpeg) == int(held.get_tensor("checksums")[nearest])
+            whole = _checksum(clip_id, times_s[nearest], end, jpeg) == int(held.get_tensor("checksums")[nearest])
     except Exception:  # a damaged file can fail in any way in the parser
         return None
     return jpeg if whole and abs(times_s[nearest] - time_s) <= NEAR_S else None
+
+
+def _checksum(clip_id: str, time_s: float, end: int, jpeg: bytes) -> int:
+    return crc32(jpeg, crc32(clip_id.encode() + struct.pack("<dq", time_s, end)))
 
 
 def _place(ends: Sequence[int], number: int) -> tuple[int, int]:

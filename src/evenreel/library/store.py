@@ -82,6 +82,7 @@ class Store:
         self.library, self.connection = library, connection
         self._metadata = metadata
         self._lock = threading.RLock()
+        self._new: set[str] = set()  # paths that no run before has seen
 
     def done_stages(self, clip_id: str) -> Wanted | None:
         """The stages that are done for a clip, None where the library does not know it or has no whole shard of it."""
@@ -182,6 +183,8 @@ class Store:
             "SELECT clip_id, metadata FROM files WHERE path = ?", (stored_path(path),)
         ).fetchone()
         old_clip, old_metadata = row or (None, "{}")
+        if row is None:
+            self._new.add(path)
         if old_clip not in {None, clip_id}:
             self._note_unsettled(old_clip)
         given = self._metadata.get(path)
@@ -197,12 +200,14 @@ class Store:
     def forget_moved(self) -> set[str]:
         """Drop the files that are gone where another file has their content; their paths.
 
-        What was said about one is said about the other, unless that has metadata of its own.
+        What was said about one is said about the other, unless that has metadata of its own: then one that was known
+        before is another copy, and the file stays missing with what was said about it.
         """
         with self._lock, transaction(self.connection):
             moved: set[str] = set()
             for gone, said, here, name, own in self.connection.execute(_MOVED).fetchall():
-                if loaded_path(gone) in moved:
+                both_said = "{}" not in {said, own}
+                if loaded_path(gone) in moved or (both_said and loaded_path(here) not in self._new):
                     continue
                 moved.add(loaded_path(gone))
                 self.connection.execute("DELETE FROM files WHERE path = ?", (gone,))
