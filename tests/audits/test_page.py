@@ -217,7 +217,7 @@ def test_nothing_is_clipped_or_overlaps_on_a_desktop_and_then_on_a_phone(opened:
     for width, columns, scheme in ((1280, 3, "light"), (390, 1, "dark")):
         opened.emulate_media(color_scheme=scheme)
         opened.set_viewport_size({"width": width, "height": 844})
-        opened.wait_for_function(f"({COLUMNS})() === {columns}")
+        opened.wait_for_function(f"() => ({COLUMNS})() === {columns}")  # a page's rules allow no text to be run
         opened.wait_for_timeout(300)  # Plotly draws a while after a change of size, on a busy machine a long while
         with contextlib.suppress(TimeoutError):
             opened.wait_for_function(f"() => ({OUTSIDE})().length + ({OVERLAPS})().length === 0", timeout=10_000)

@@ -24,7 +24,7 @@ from evenreel.features.graphs import graphs_of
 from evenreel.features.windows import EMPTY, with_windows
 from evenreel.features.word_changes import WordChanges
 from evenreel.library import open_library, seals
-from evenreel.library.catalog import SCHEMA_VERSION, set_meta
+from evenreel.library.catalog import SCHEMA_VERSION
 from evenreel.library.clip_states import StoredClip
 from evenreel.library.query import Query
 from evenreel.library.rerank import Reranker, check_encoder, ranks
@@ -355,7 +355,8 @@ def test_what_is_kept_is_forgotten_when_the_library_changes(library: Library) ->
 def test_a_library_keeps_the_clips_of_its_last_matcher(library: Library, tmp_path: Path) -> None:
     finish(library)
     meta = {"schema_version": str(SCHEMA_VERSION), "encoder_id": "words", "weights_hash": "words-1"}
-    set_meta(library.connection, meta | {"dimension": str(DIMENSION)})
+    rows = [*meta.items(), ("dimension", str(DIMENSION))]
+    library.connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", rows)
     seals.renew(library.connection)
     with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as file:
         library.connection.backup(file)
