@@ -73,7 +73,7 @@ def test_what_is_left_of_the_model_says_whose_shards_have_a_vote(library: Path) 
     (library / FILE).unlink()
     change(library, "DELETE FROM meta WHERE key IN ('encoder_id', 'dimension')")
     for number in range(3):
-        _copy_of_another_model(library, f"{number:08x}")
+        _copy_of_another_model(library, f"{number:032x}")
     repair(library)
     assert (verify(library), state(library)["meta"]) == ([], before)
     assert len(list(library.rglob("*.safetensors.broken"))) == 3
