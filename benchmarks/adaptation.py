@@ -25,13 +25,13 @@ import torch
 from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.causal import CausalCorrection
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import Stream, taken
-from evenreel.adaptation.titan import Aids
+from evenreel.adaptation.titan.causal import CausalCorrection
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan.pseudo_labels import Aids
 from evenreel.language import load_tagger
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

@@ -76,18 +76,18 @@ from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_dictionary import SceneDictionary, mine
 from evenreel.language.style import restyled
 from evenreel.language.taggers import load_tagger
-from evenreel.matchers.bima import Reading, captions_read
+from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.matchers.scoring import encode_videos, matcher_scores
+from evenreel.papers.bima.parts import told_apart, whole_captions
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.captions import caption
 from evenreel.planted.scenes import sample_scene
-from evenreel.studies.bima_parts import told_apart, whole_captions
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.pairs import pairs_of
-from evenreel.training.recipe import MatcherChoice, Recipe
-from evenreel.training.run import Material, train
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.pairs import pairs_of
+from evenreel.training.loop.run import Material, train
+from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 from evenreel.types import Encoder, Scores, TextFeatures
 
 FREE = 0.0

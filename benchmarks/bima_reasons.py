@@ -25,7 +25,7 @@ from benchmarks.planted import STRENGTH, Split, showing, split_of
 from evenreel.encoders import load_encoder
 from evenreel.features.scene_elements import embed, top_elements
 from evenreel.matchers.batches import text_batch
-from evenreel.matchers.bima import Bima, Reading, captions_read
+from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.vocabulary import words_for

@@ -70,16 +70,16 @@ from benchmarks.planted import STRENGTH, Sizes, Split, showing, split_of, traine
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.aids import aids_of, text_reader
-from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.matching import Match, MatchSettings
-from evenreel.adaptation.normalised import StreamNorm
+from evenreel.adaptation.baselines.normalised import StreamNorm
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.run import Adaptation, adapt
 from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import Stream, taken
-from evenreel.adaptation.titan import Aids
+from evenreel.adaptation.titan.causal import CausalSettings
+from evenreel.adaptation.titan.matching import Match, MatchSettings
+from evenreel.adaptation.titan.pseudo_labels import Aids
 from evenreel.config import usable_cores
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
@@ -88,7 +88,7 @@ from evenreel.language import load_tagger
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted import plan_corpus
-from evenreel.training.pairs import pairs_of
+from evenreel.training.data.pairs import pairs_of
 from evenreel.types import FloatArray, Scores, TextFeatures
 
 MAIN, MAP = "R@1", "mAP"

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
 from benchmarks.planted import Split, showing
 from evenreel.adaptation.adapted import gallery_of
-from evenreel.adaptation.causal_training import TargetStage, choose
-from evenreel.adaptation.counterfactuals import CounterfactualSettings, counterfactuals
-from evenreel.adaptation.matching import MatchSettings, one_way, rematch
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.report import Step
 from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.stream import Stream
-from evenreel.adaptation.titan import Aids, likeliest, scored, vectors_of
+from evenreel.adaptation.titan.causal_training import TargetStage, choose
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals
+from evenreel.adaptation.titan.matching import MatchSettings, one_way, rematch
+from evenreel.adaptation.titan.pseudo_labels import Aids, likeliest, scored, vectors_of
 from evenreel.matchers.matcher import Matcher
 
 RIGHT, COVERED = "labels right, %", "coverage, %"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.settings import AdaptSettings, Decides, FitSettings, SafetySettings, naive
+from evenreel.adaptation.titan.causal import CausalSettings
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan.matching import MatchSettings
 
 SOURCE, ORACLE, TITAN, NAIVE, SAFETY = "source", "oracle", "TITAN", "pseudo-labels", "with safety"
 SAFE = f"{TITAN}, {SAFETY}"

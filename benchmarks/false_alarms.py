@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenreel.adaptation.balance import skewness
 from evenreel.audits import AuditSettings, audit, measure_hubness, measure_perturbed, measure_source
-from evenreel.audits.gallery import EVERY_GROUP
-from evenreel.audits.unpaired import measure_unpaired
+from evenreel.audits.source.gallery import EVERY_GROUP
+from evenreel.audits.source.unpaired import measure_unpaired
 from evenreel.corpus import make_corpus
 from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.evaluation.concentration import skewness
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, Scores
 

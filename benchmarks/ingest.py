@@ -33,7 +33,7 @@ import numpy as np
 import psutil
 
 from evenreel.errors import MediaError
-from evenreel.library.scan import VIDEO_SUFFIXES
+from evenreel.library.index.scan import VIDEO_SUFFIXES
 from evenreel.media import open_video, parse_rule
 from evenreel.types import Frame
 

@@ -67,13 +67,13 @@ from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.features.graphs import with_graphs
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_videos
+from evenreel.papers.engine.material import Part, StudyMaterial, part_of
+from evenreel.papers.engine.trainings import learning_of, splits_of
+from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_figures
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
-from evenreel.studies.length_measures import MAP, MAP_EPIC, NDCG, length_figures
-from evenreel.studies.material import Part, StudyMaterial, part_of
-from evenreel.studies.trainings import learning_of, splits_of
-from evenreel.training.members import train_recipe
-from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
-from evenreel.training.run import Outside, Trained
+from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.loop.run import Outside, Trained
+from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 FREE = 0.0

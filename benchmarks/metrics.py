@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.corpus import class_relevance, make_corpus, select
-from evenreel.corpus.epic_kitchens import read_epic_kitchens
+from evenreel.corpus.formats.epic_kitchens import read_epic_kitchens
 from evenreel.evaluation import DirectionResult, EvaluationSettings, evaluate, parse_metrics
 from evenreel.types import Corpus, FloatArray, Scores
 

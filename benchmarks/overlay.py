@@ -26,9 +26,9 @@ import numpy as np
 from benchmarks.planted import RULE, Split, showing, split_of
 from benchmarks.scene_text import ROWS, STRENGTH, Run, scores_in, trained
 from evenreel.audits import AuditSettings, measure_overlay
-from evenreel.audits.overlay_measures import OWN, WRONG
-from evenreel.audits.perturbed import AS_IS
-from evenreel.audits.perturbed_measures import CONTROL
+from evenreel.audits.edits.measures import CONTROL
+from evenreel.audits.edits.overlay_measures import OWN, WRONG
+from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError

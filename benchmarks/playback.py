@@ -32,7 +32,7 @@ from serve import different, serving
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
-from evenreel.library.catalog import CATALOG
+from evenreel.library.store.catalog import CATALOG
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 

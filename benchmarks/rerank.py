@@ -27,11 +27,11 @@ from search import DIMENSION, FRAMES, SIGNS, RandomEncoder, build, median_ms, un
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build as build_from
 from evenreel.checkpoint.architecture import module, reads_windows
-from evenreel.library.catalog import transaction
-from evenreel.library.confidence import update_null_scores
-from evenreel.library.query import Query
-from evenreel.library.rerank import Reranker
-from evenreel.library.search import Searcher
+from evenreel.library.search.confidence import update_null_scores
+from evenreel.library.search.query import Query
+from evenreel.library.search.rerank import Reranker
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.store.catalog import transaction
 from evenreel.matchers import MATCHERS
 from evenreel.types import TextEmbedding
 

@@ -77,14 +77,14 @@ from evenreel.matchers import MATCHERS
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.matchers.tcd_settings import PRINTED
+from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.planted import plan_corpus
 from evenreel.planted.folder import write_corpus
 from evenreel.planted.shots import PlantSettings
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.pairs import pairs_of
-from evenreel.training.recipe import MatcherChoice
-from evenreel.training.run import Material, train
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.pairs import pairs_of
+from evenreel.training.loop.run import Material, train
+from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 STRENGTH = 0.9

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.catalog import create_schema, transaction
-from evenreel.library.confidence import update_null_scores
-from evenreel.library.fulltext import rebuild_full_text
-from evenreel.library.search import Query, Searcher
-from evenreel.library.vectors import ExactVectors
-from evenreel.library.written import about_hits, on_screen_hits
+from evenreel.library.search.confidence import update_null_scores
+from evenreel.library.search.searcher import Query, Searcher
+from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.store.catalog import create_schema, transaction
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, Pixels, TextEmbedding
 
 FRAMES, DIMENSION, SIGNS = 12, 512, 3

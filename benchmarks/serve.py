@@ -36,8 +36,9 @@ import psutil
 
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
-from evenreel.library import catalog, index_folders, open_library
-from evenreel.library.store import Store
+from evenreel.library import index_folders, open_library
+from evenreel.library.store import catalog
+from evenreel.library.store.writer import Store
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.server.desk import SharedEncoder

@@ -40,17 +40,17 @@ import torch
 from benchmarks.over_seeds import Gap, gap_of, words
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
-from evenreel.audits.paired import measure_source
-from evenreel.audits.result import AuditSettings
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.source.paired import measure_source
 from evenreel.config import usable_cores
 from evenreel.corpus import select
 from evenreel.debias.source import PRESETS
 from evenreel.encoders import load_encoder
+from evenreel.papers.engine.fine_tuning import fine_tuned
+from evenreel.papers.engine.material import Part, part_of
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
-from evenreel.studies.fine_tuning import fine_tuned
-from evenreel.studies.material import Part, part_of
-from evenreel.training.recipe import Recipe
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Encoder
 
 RULE = "6 midpoints"

@@ -32,9 +32,8 @@ import torch
 from benchmarks.over_seeds import Gap, gap_of, words
 from benchmarks.planted import Sizes
 from benchmarks.source import BIASED, arguments, part
-from evenreel.audits.frame_order import FrameOrder, reordered
-from evenreel.audits.paired import measure_source
-from evenreel.audits.result import AuditSettings
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source import PRESETS
@@ -49,14 +48,15 @@ from evenreel.debias.source_vector import (
     shifted_scores,
     video_vectors,
 )
+from evenreel.edits.frame_order import FrameOrder, reordered
 from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.engine.fine_tuning import fine_tuned, study_recipe, zero_shot
+from evenreel.papers.engine.material import Part
+from evenreel.papers.ghost.direction import source_directions
 from evenreel.planted import PlantSettings, plan_corpus
 from evenreel.planted.source import GENERATOR
-from evenreel.studies.direction import source_directions
-from evenreel.studies.fine_tuning import fine_tuned, study_recipe, zero_shot
-from evenreel.studies.material import Part
-from evenreel.training.recipe import Recipe
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
 
 AS_IT_IS, WITHOUT = "as it is", "without the source direction"

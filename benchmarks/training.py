@@ -4,12 +4,12 @@
                                   [--processor-time] [--json]
 
 For features computed once (wti behind an adapter, 12 frames, 32 words, D 512) and for the built-in towers from pixels
-and tokens (mean_pool, 4 frames), clips a second of `evenreel.training.run.train`, with its batches, schedule, clipping,
-records and progress, against a bare loop of a few lines over the same towers, matcher, loss and optimiser, whose
-batches are plain indexing of tensors in memory. Both do the same steps in turns, and the best round of each counts: on
-a machine that is doing other things, that is the one that was disturbed least (`--processor-time` counts seconds of
-the processor, which such a machine changes less, instead of those of the wall). Videos are not decoded in either. Exit
-status 1 if the overhead passes 10 %.
+and tokens (mean_pool, 4 frames), clips a second of `evenreel.training.loop.run.train`, with its batches, schedule,
+clipping, records and progress, against a bare loop of a few lines over the same towers, matcher, loss and optimiser,
+whose batches are plain indexing of tensors in memory. Both do the same steps in turns, and the best round of each
+counts: on a machine that is doing other things, that is the one that was disturbed least (`--processor-time` counts
+seconds of the processor, which such a machine changes less, instead of those of the wall). Videos are not decoded in
+either. Exit status 1 if the overhead passes 10 %.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.examples import Draw, Examples, FeatureExamples, PixelBatch, TokenBatch
-from evenreel.training.optimiser import parameter_groups, rate_share
-from evenreel.training.pairs import Order, Pairs, Rows, pairs_of
-from evenreel.training.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
-from evenreel.training.run import Material, Outside, train
+from evenreel.training.data.examples import Draw, Examples, FeatureExamples, PixelBatch, TokenBatch
+from evenreel.training.data.pairs import Order, Pairs, Rows, pairs_of
+from evenreel.training.loop.optimiser import parameter_groups, rate_share
+from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.recipe.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
 from evenreel.types import TextFeatures, VideoFeatures
 
 CLIPS, FRAMES, WORDS, DIMENSION = 512, 12, 32, 512

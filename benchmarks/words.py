@@ -30,10 +30,10 @@ from pathlib import Path
 from statistics import median
 
 from evenreel.language.folding import stop_words, words
-from evenreel.library.catalog import create_schema
-from evenreel.library.fulltext import clear_full_text, rebuild_full_text
-from evenreel.library.query import Query, Typed
-from evenreel.library.search import Searcher
+from evenreel.library.search.query import Query, Typed
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.store.catalog import create_schema
+from evenreel.library.store.fulltext import clear_full_text, rebuild_full_text
 
 FIRST = 10
 LEAST = 5

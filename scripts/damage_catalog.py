@@ -44,10 +44,11 @@ from evenreel.config import IndexSettings, MediaLimits
 from evenreel.demo import DEMO_QUERIES, make_demo_videos
 from evenreel.errors import EvenreelError, LibraryError
 from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.library import index_folders, ingest, open_library, repair, tag_library, verify
-from evenreel.library.confidence import null_queries
-from evenreel.library.metadata import read_tables
-from evenreel.library.rebuild import BROKEN
+from evenreel.library import index_folders, open_library, repair, tag_library, verify
+from evenreel.library.index import ingest
+from evenreel.library.index.metadata import read_tables
+from evenreel.library.index.rebuild import BROKEN
+from evenreel.library.search.confidence import null_queries
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 from tests.library.state import state
 

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evenreel.errors import UsageError
-from evenreel.library.catalog import create_schema, dump_metadata, set_meta
-from evenreel.library.filters import COLUMNS, read_filter
+from evenreel.library.search.filters import COLUMNS, read_filter
+from evenreel.library.store.catalog import create_schema, dump_metadata, set_meta
 
 SLOWEST_S = 2.0
 LONGEST_SENTENCE = 2_000

@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.config import IndexSettings
-from evenreel.library import Problem, catalog, index_folders, repair, verify
+from evenreel.library import Problem, index_folders, repair, verify
+from evenreel.library.store import catalog
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
 

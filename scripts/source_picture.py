@@ -14,9 +14,9 @@ import plotly.graph_objects as go
 
 from benchmarks.planted import Gap
 from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Figures, Runs, Training, mean
-from evenreel.audits.figures import Panel, share_sweep
 from evenreel.debias.source import PRESETS
 from evenreel.evaluation import Interval
+from evenreel.report.result.figures import Panel, share_sweep
 from scripts.planted_pictures import photograph
 
 PANELS = ((PREFERENCE, "Preference", "Normalized Δ MixR"), (WIN_RATE, "Real above its mirror", "% of captions"),

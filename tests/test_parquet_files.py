@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from evenreel import parquet_files
 from evenreel.corpus import load_corpus, load_texts, make_corpus, save_corpus
 from evenreel.corpus.folder import CAPTIONS, CLIPS
+from evenreel.corpus.formats.plain_tables import _read_parquet
 from evenreel.corpus.on_screen import TEXTS
-from evenreel.corpus.plain_tables import _read_parquet
 from evenreel.errors import EvenreelError
 from evenreel.evaluation.scores import load_scores
-from evenreel.library.metadata import _rows
+from evenreel.library.index.metadata import _rows
 from evenreel.parquet_files import ALWAYS_READ, read_table, scan_table
 from evenreel.types import Corpus
 

@@ -21,9 +21,9 @@ from evenreel.provenance import Input, digest_of, provenance_of, typed
 from evenreel.report import Page, Section, Text, write_page
 from evenreel.report.page import render
 from evenreel.types import Scores
+from tests.cli.test_library_commands import evenreel as command
+from tests.cli.test_library_commands import here
 from tests.report.test_page import Elements
-from tests.test_cli import evenreel as command
-from tests.test_cli import here
 
 COUNT = 24
 EPOCH = "1700000000"

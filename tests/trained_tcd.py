@@ -9,10 +9,10 @@ from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.planted import PlantedCorpus, corpus_of, plan_corpus, text_features, video_features
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.pairs import pairs_of
-from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
-from evenreel.training.run import Material, train
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.pairs import pairs_of
+from evenreel.training.loop.run import Material, train
+from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
 
 FRAMES, STEPS = 6, 30
 RULE = f"{FRAMES} midpoints"

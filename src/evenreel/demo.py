@@ -196,9 +196,9 @@ def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
 def _audit(library: Library, count: int, report: Path) -> AuditResult:
     """Which sources the search of the library favours, with a page of figures."""
     from evenreel.audits import audit_source
-    from evenreel.audits.page import audit_page
     from evenreel.provenance import provenance_of
     from evenreel.report import write_page
+    from evenreel.report.result.page import audit_page
 
     corpus, scores = library.audit_inputs(audit_sentences(count))
     found = audit_source(scores, corpus)

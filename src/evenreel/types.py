@@ -167,9 +167,9 @@ class Hit:
 
     `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `about`): the channel's own score; and
     `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `state` says whether the clip
-    answers, by the rule of `evenreel.library.ranking`; None where that was not measured. `above_nonsense` is the share
-    of nonsense queries that do worse on every clip of the library than the query does on this one by its frames; no
-    probability; None without frames or where it was not measured. `written` is the share of the query's words, rare
+    answers, by the rule of `evenreel.library.search.ranking`; None where that was not measured. `above_nonsense` is the
+    share of nonsense queries that do worse on every clip of the library than the query does on this one by its frames;
+    no probability; None without frames or where it was not measured. `written` is the share of the query's words, rare
     ones weighing more, that is written on the clip, in its name or in its caption. `elements` say what else the clip
     shows, where the library has a dictionary. `parts` are what `reranked` is the mean of, where the matcher tells: the
     query's similarity to what is `seen`, to what is read `on_screen`, and to `both` together. `none_read`: nothing is

@@ -13,17 +13,17 @@ import torch
 from torch.nn import functional as F
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.causal_training import new_correction
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.baselines.ttt import TTTObjective, TTTSettings, source_statistics
 from evenreel.adaptation.drift import Drift, Shift
-from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.quality import Change, Quality, Verdict, compared
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings, SafetySettings, naive
 from evenreel.adaptation.stream import Stream, joined, taken
-from evenreel.adaptation.titan import Aids, Seen, pseudo_pairs, scored
-from evenreel.adaptation.ttt import TTTObjective, TTTSettings, source_statistics
+from evenreel.adaptation.titan.causal import CausalSettings
+from evenreel.adaptation.titan.causal_training import new_correction
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan.matching import MatchSettings
+from evenreel.adaptation.titan.pseudo_labels import Aids, Seen, pseudo_pairs, scored
 from evenreel.errors import UsageError
 from evenreel.language.pattern import PatternTagger
 from evenreel.losses import info_nce

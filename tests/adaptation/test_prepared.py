@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.causal_training import new_correction
+from evenreel.adaptation.baselines.ttt import source_statistics
+from evenreel.adaptation.baselines.ttt_flow import FlowSettings, fit_flow
 from evenreel.adaptation.prepared import Flows, Note, Prepared, load_prepared, save_prepared
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare, vectors_of
 from evenreel.adaptation.settings import FitSettings
-from evenreel.adaptation.ttt import source_statistics
-from evenreel.adaptation.ttt_flow import FlowSettings, fit_flow
+from evenreel.adaptation.titan.causal import CausalSettings
+from evenreel.adaptation.titan.causal_training import new_correction
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
 from evenreel.checkpoint.config_file import read_config
@@ -27,7 +27,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
-from evenreel.training.pairs import Pairs
+from evenreel.training.data.pairs import Pairs
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.checkpoint.conftest import DIMENSION, trained
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evenreel.adaptation.causal import CausalSettings
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.baselines.ttt_flow import FlowSettings
 from evenreel.adaptation.learning import learnable
-from evenreel.adaptation.matching import MatchSettings
 from evenreel.adaptation.preparing import PrepareSettings
 from evenreel.adaptation.settings import AdaptSettings, FitSettings, SafetySettings, naive
 from evenreel.adaptation.settings_files import load_prepare_settings, load_settings, shipped_settings
-from evenreel.adaptation.ttt_flow import FlowSettings
+from evenreel.adaptation.titan.causal import CausalSettings
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.errors import UsageError
 from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.training.recipe import RecipeError
-from evenreel.training.recipe_files import settings_text
+from evenreel.training.recipe.files import settings_text
+from evenreel.training.recipe.recipe import RecipeError
 from tests.adaptation.shifted import SIZE, adapted
 
 UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, drift=False)

@@ -18,7 +18,7 @@ from evenreel.cli.app import app
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.errors import CheckpointError, LibraryError, UsageError
-from evenreel.library.rerank import check_encoder
+from evenreel.library.search.rerank import check_encoder
 from tests.library.videos import write_folder
 
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}

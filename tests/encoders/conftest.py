@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.masking import PatchMask
 from evenreel.planted.draw import draw_frame
 from evenreel.planted.motion import subject_pose
 from evenreel.planted.scenes import Entity, SceneRanges, sample_scene

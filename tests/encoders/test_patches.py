@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from evenreel.edits.masking import PatchMask
 from evenreel.encoders import load_encoder
 from evenreel.encoders.encoder import TowerEncoder
-from evenreel.encoders.masking import PatchMask
 from evenreel.encoders.preprocessing import prepare
 from evenreel.errors import UsageError
 from evenreel.types import Pixels

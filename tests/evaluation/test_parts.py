@@ -16,7 +16,7 @@ from evenreel.errors import ScoresError
 from evenreel.evaluation import evaluate, load_scores, save_scores
 from evenreel.evaluation.parts import cut_to
 from evenreel.types import Corpus, ScoreBlocks, Scores
-from tests.test_cli import here
+from tests.cli.test_library_commands import here
 
 SPLITS = ["test", "train", "test", "val", "train", "test"]
 CLIPS = [f"v{number}" for number in range(len(SPLITS))]

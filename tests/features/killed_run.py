@@ -9,11 +9,11 @@ from pathlib import Path
 
 from evenreel.corpus import load_corpus
 from evenreel.corpus.prompts import GenerationRequest
+from evenreel.edits.common_form import EqualiseSettings
+from evenreel.edits.conditioning import Conditioning
+from evenreel.edits.equalise import equalise
+from evenreel.edits.generation import generate_counterparts
 from evenreel.features import FeatureSettings, compute_features
-from evenreel.features.common_form import EqualiseSettings
-from evenreel.features.conditioning import Conditioning
-from evenreel.features.equalise import equalise
-from evenreel.features.generation import generate_counterparts
 from tests.features.pixel_encoder import PixelEncoder
 from tests.forked import context
 

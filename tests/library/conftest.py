@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.library import ingest
+from evenreel.library.index import ingest
 from tests.library.videos import write_folder
 
 

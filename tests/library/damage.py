@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import evenreel.encoders
-from evenreel.library import ingest
-from evenreel.library.catalog import open_for_writing, transaction
-from evenreel.library.kept import FILE, write_copy
+from evenreel.library.index import ingest
+from evenreel.library.store.catalog import open_for_writing, transaction
+from evenreel.library.store.kept import FILE, write_copy
 from tests.features.pixel_encoder import PixelEncoder
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.library.catalog import open_for_writing, set_meta
-from evenreel.library.confidence import update_null_scores
-from evenreel.library.fulltext import rebuild_full_text
-from evenreel.library.search import Searcher
-from evenreel.library.vectors import ExactVectors
+from evenreel.library.search.confidence import update_null_scores
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.store.catalog import open_for_writing, set_meta
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import ExactVectors
 from evenreel.types import FloatArray, Pixels, SearchResult, TextEmbedding
 
 SUBJECTS = ["red bus", "dog beach", "snow mountain", "guitar concert", "pancake kitchen", "blue boat"]
@@ -65,7 +65,9 @@ class WordsEncoder:
 def empty_catalog() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.executescript(resources.files("evenreel.library").joinpath("schema.sql").read_text(encoding="utf-8"))
+    connection.executescript(
+        resources.files("evenreel.library.store").joinpath("schema.sql").read_text(encoding="utf-8")
+    )
     return connection
 
 

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 import evenreel.encoders
-from evenreel.library import ingest
+from evenreel.library.index import ingest
 from scripts import kill_resume
 from tests.features.pixel_encoder import PixelEncoder
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenreel.library.catalog import set_meta
-from evenreel.library.confidence import update_null_scores
-from evenreel.library.fulltext import rebuild_full_text
+from evenreel.library.search.confidence import update_null_scores
+from evenreel.library.store.catalog import set_meta
+from evenreel.library.store.fulltext import rebuild_full_text
 
 from .fakes import Library, on_disk
 

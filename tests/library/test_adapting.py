@@ -18,8 +18,8 @@ from evenreel.cli.text_lines import queries_of
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library
 from evenreel.library.adapting import library_stream
-from evenreel.library.clip_states import middles
-from evenreel.library.rerank import Reranker, stored_clip
+from evenreel.library.search.clip_states import middles
+from evenreel.library.search.rerank import Reranker, stored_clip
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.types import FloatArray, TextEmbedding
 

@@ -13,8 +13,8 @@ import evenreel
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library import Library
-from evenreel.library.catalog import open_for_writing
-from evenreel.library.gallery import DECIMALS
+from evenreel.library.search.gallery import DECIMALS
+from evenreel.library.store.catalog import open_for_writing
 
 from .fakes import WordsEncoder, on_disk
 from .mirrored import PAIRS, finish_on_disk, mirrored_library

@@ -12,10 +12,7 @@ import pytest
 
 from evenreel.errors import LibraryError, UsageError
 from evenreel.language.scene_dictionary import SceneDictionary, given
-from evenreel.library import open_library, seals, tag_library, untag_library
-from evenreel.library import tagging as tagging_module
-from evenreel.library.catalog import get_meta, set_meta
-from evenreel.library.confidence import FITS, update_null_scores
+from evenreel.library import open_library, tag_library, untag_library
 from evenreel.library.elements import (
     FEW,
     MOST,
@@ -24,8 +21,12 @@ from evenreel.library.elements import (
     read_elements,
 )
 from evenreel.library.facets import FacetValue
-from evenreel.library.fulltext import rebuild_full_text
-from evenreel.library.store import Store
+from evenreel.library.index import tagging as tagging_module
+from evenreel.library.search.confidence import FITS, update_null_scores
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import get_meta, set_meta
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.writer import Store
 from evenreel.types import Element
 from tests.library.damage import as_format_1, change
 from tests.library.fakes import SUBJECTS, Library, WordsEncoder, on_disk

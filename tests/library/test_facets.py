@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenreel
-from evenreel.library.catalog import metadata_keys
 from evenreel.library.facets import MAX_VALUES, Facet, FacetValue, Scalar, facets, written_column
-from evenreel.library.filters import COLUMNS, parse_filter
+from evenreel.library.search.filters import COLUMNS, parse_filter
+from evenreel.library.store.catalog import metadata_keys
 
 from .fakes import empty_catalog, on_disk
 
@@ -166,7 +166,7 @@ def test_every_facet_is_one_that_a_filter_takes_and_finds_the_clips_of(rows: Row
         if facet.low is not None:
             assert passing(connection, f"{column} between {facet.low!r} and {facet.high!r}") == len(rows)
         for entry in facet.values:
-            # Text finds numbers that are written the same, see `evenreel.library.filters`.
+            # Text finds numbers that are written the same, see `evenreel.library.search.filters`.
             same = sum(other.clips for other in facet.values if alike(other.value, entry.value))
             assert passing(connection, f"{column} in ({literal(entry.value)})") == same
 

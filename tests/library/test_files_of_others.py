@@ -11,8 +11,8 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.folder import remove_leftovers
 from evenreel.library import index_folders, verify
-from evenreel.library.rebuild import repair
-from evenreel.library.tagging import untag_library
+from evenreel.library.index.rebuild import repair
+from evenreel.library.index.tagging import untag_library
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import index
@@ -75,7 +75,7 @@ def test_a_first_run_that_fails_takes_its_own_stills_back(
     def full(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenreel.library.store.write_shard", full)
+    monkeypatch.setattr("evenreel.library.store.writer.write_shard", full)
     with pytest.raises(LibraryError, match="is full"):
         index(videos, library)
     assert others(library) == put

@@ -19,7 +19,7 @@ from PIL import Image
 
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
-from evenreel.library.image import IMAGE_LIMITS, read_image
+from evenreel.library.search.image import IMAGE_LIMITS, read_image
 from evenreel.media.image_file import MAX_SCANS, ImageReader, jpeg_scans
 
 HANGING = "tests.media.stub_targets:HangingImages"
@@ -94,7 +94,7 @@ def test_pictures_past_the_limits_are_refused(shape: tuple[int, int]) -> None:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.library.image.READER", HANGING)
+    monkeypatch.setattr("evenreel.library.search.image.READER", HANGING)
 
 
 @pytest.mark.usefixtures("hanging")

@@ -12,10 +12,10 @@ from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_dictionary import mine
-from evenreel.training.material import Loaded, load_material
-from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import find_recipe, load_recipe
-from evenreel.training.run import Outside, Trained, facts_of, train
+from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.loop.run import Outside, Trained, facts_of, train
+from evenreel.training.recipe.files import find_recipe, load_recipe
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
 from tests.features.test_sets import words_table
 from tests.tiny_checkpoints import tiny_clip

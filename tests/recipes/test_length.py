@@ -11,13 +11,13 @@ import pytest
 
 from evenreel.corpus import save_corpus, select
 from evenreel.debias.strata import adjusted_strata
-from evenreel.features.stored import StoredSettings, store_features
-from evenreel.studies import study_recipe
-from evenreel.training.material import load_material
-from evenreel.training.members import train_recipe
-from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import find_recipe, load_recipe, shipped_recipes
-from tests.studies.class_clips import class_material
+from evenreel.features.stored.store import StoredSettings, store_features
+from evenreel.papers import study_recipe
+from evenreel.training.data.material import load_material
+from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.recipe.files import find_recipe, load_recipe, shipped_recipes
+from evenreel.training.recipe.recipe import Recipe
+from tests.papers.class_clips import class_material
 
 NAMES = [name for name in shipped_recipes() if name.startswith("length/")]
 DATASETS = ("ek100", "msrvtt-9k", "msrvtt-full", "youcook2")

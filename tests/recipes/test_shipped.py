@@ -15,8 +15,8 @@ from evenreel.debias.source import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import find_recipe, load_recipe, recipe_from, shipped_recipes
+from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, shipped_recipes
+from evenreel.training.recipe.recipe import Recipe
 
 from .conftest import Miniatures
 from .tiny_benchmarks import BENCHMARKS, MIRRORED

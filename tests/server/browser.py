@@ -26,8 +26,8 @@ from evenreel.config import IndexSettings
 from evenreel.library import index_folders
 from evenreel.media import open_video, parse_rule
 from evenreel.server import ServeSettings, serve
+from tests.cli.test_serve import TOKEN, running, wait_for
 from tests.server.conftest import PATIENCE_S, Served
-from tests.test_cli_serve import TOKEN, running, wait_for
 
 REAL = (
     *("msrvtt_video7500.mp4", "metro_train.mp4", "kitten_on_grass.mp4", "cogvideox_1.mp4"),

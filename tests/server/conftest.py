@@ -13,7 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
-from evenreel.library import index_folders, ingest
+from evenreel.library import index_folders
+from evenreel.library.index import ingest
 from evenreel.media import workers
 from evenreel.planted import Entity, Scene, write_scene
 from evenreel.server import ServeSettings, make_app

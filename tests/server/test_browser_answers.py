@@ -6,6 +6,7 @@ from urllib.parse import quote_plus
 
 from playwright.sync_api import Page, Route, expect
 
+from tests.cli.test_serve import TOKEN
 from tests.server.browser import (
     Look,
     Visits,
@@ -20,7 +21,6 @@ from tests.server.browser import (
     unfold,
 )
 from tests.server.test_browser_states import FAVOURED, STAR, favouring, overflow, violations
-from tests.test_cli_serve import TOKEN
 
 __all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_visits"]
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evenreel.library.catalog import open_for_writing
+from evenreel.library.store.catalog import open_for_writing
+from tests.cli.test_serve import get
 from tests.server.browser import Look, Visits, browser, serving_here, settled, unfold
 from tests.server.conftest import Served
 from tests.server.reranked import save_tcd
 from tests.server.test_browser_states import WIDTHS, overflow, violations
-from tests.test_cli_serve import get
 
 __all__ = ["browser"]
 

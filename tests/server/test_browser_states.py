@@ -10,6 +10,7 @@ import pytest
 from axe_core_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, Route, expect
 
+from tests.cli.test_serve import TOKEN
 from tests.server.browser import (
     Look,
     Visits,
@@ -25,7 +26,6 @@ from tests.server.browser import (
     unfold,
 )
 from tests.server.conftest import Served
-from tests.test_cli_serve import TOKEN
 
 __all__ = ["browser", "rendered_site", "rendered_visits", "token_site", "token_visits"]
 

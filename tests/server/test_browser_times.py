@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from evenreel.config import IndexSettings
 from evenreel.library import index_folders, open_library
+from tests.cli.test_serve import running
 from tests.media.test_frames import shifted
 from tests.media_files import Film, gop, remux, steady, write_film
 from tests.server.browser import Visits, browser
-from tests.test_cli_serve import running
 
 __all__ = ["browser"]
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.library import Library
-from evenreel.library import catalog as catalogs
+from evenreel.library.store import catalog as catalogs
 from evenreel.server import ServeSettings, make_app
 from evenreel.server.desk import CACHED_BYTES, BusyError, Desk
 from tests.library.fakes import WordsEncoder, on_disk

@@ -8,7 +8,7 @@ from shutil import copytree
 
 from starlette.testclient import TestClient
 
-from evenreel.library.catalog import open_for_writing
+from evenreel.library.store.catalog import open_for_writing
 from evenreel.server import make_app
 
 from .conftest import Served

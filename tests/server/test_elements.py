@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from evenreel.library import open_library
 from evenreel.planted import vocabulary
 from evenreel.server import make_app
+from tests.cli.test_library_commands import here, printed_json
 from tests.server.conftest import Served, wait_for_model
-from tests.test_cli import here, printed_json
 
 THINGS = [f"{colour} {shape}" for colour in vocabulary.colours() for shape in vocabulary.shapes()]
 PLACES = list(vocabulary.backgrounds())

@@ -15,7 +15,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from evenreel.config import IndexSettings
-from evenreel.library import Library, identity, index_folders
+from evenreel.library import Library, index_folders
+from evenreel.library.store import identity
 from evenreel.server import ServeSettings, make_app, playback
 
 from .conftest import PATIENCE_S, Served, wait_until

@@ -17,16 +17,16 @@ from evenreel.checkpoint.architecture import kept_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
-from evenreel.training import material as material_module
 from evenreel.training import recipe_from
-from evenreel.training.examples import Batches
-from evenreel.training.material import EncoderUsed, Loaded
-from evenreel.training.pairs import Order
-from evenreel.training.recipe import Recipe
-from evenreel.training.run import Material, Outside, Trained, train
-from evenreel.training.run_folder import METRICS
+from evenreel.training.data import material as material_module
+from evenreel.training.data.examples import Batches
+from evenreel.training.data.material import EncoderUsed, Loaded
+from evenreel.training.data.pairs import Order
+from evenreel.training.loop.run import Material, Outside, Trained, train
+from evenreel.training.loop.run_folder import METRICS
+from evenreel.training.recipe.recipe import Recipe
+from tests.training.loop.test_run import CutShortError, figures_of
 from tests.training.small_material import DIMENSION, small_examples
-from tests.training.test_run import CutShortError, figures_of
 
 HASH = "0123456789abcdef0123"
 DECODERS = ("captioner.", "text_decoder.")

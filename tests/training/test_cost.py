@@ -31,8 +31,8 @@ from evenreel.training.cost import (
     matcher_cost,
     recipe_cost,
 )
-from evenreel.training.recipe import MatcherChoice
-from evenreel.training.strata import Lengths
+from evenreel.training.ensemble.strata import Lengths
+from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.training.timing import EpochTime, Times, measured_times
 from tests.in_process import run_here
 from tests.matchers.examples import DIMENSION, SETTINGS, small

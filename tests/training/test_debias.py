@@ -13,25 +13,25 @@ import pytest
 import torch
 
 from evenreel.checkpoint import load_matcher
-from evenreel.cli.training_files import write_results
+from evenreel.cli.train.files import write_results
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.debias.source import PRESETS, SourceDebias
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe, RecipeError, load_recipe, recipe_from, recipe_text
-from evenreel.training.examples import Batches, Draw, FeatureExamples, OtherClips
-from evenreel.training.material import Loaded, load_material
-from evenreel.training.mirrors import mirror_rows, mirrors_of
-from evenreel.training.pairs import Order, pairs_of, parts_of
-from evenreel.training.pixels import PixelExamples
-from evenreel.training.recipe import Data
-from evenreel.training.run import Material, Outside, Trained, train
-from evenreel.training.run_folder import LAST, METRICS
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, OtherClips
+from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.data.mirrors import mirror_rows, mirrors_of
+from evenreel.training.data.pairs import Order, pairs_of, parts_of
+from evenreel.training.data.pixels import PixelExamples
+from evenreel.training.loop.run import Material, Outside, Trained, train
+from evenreel.training.loop.run_folder import LAST, METRICS
+from evenreel.training.recipe.recipe import Data
 from evenreel.types import Corpus
+from tests.training.loop.test_run import CutShortError, figures_of, weights_of
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_recipe
 from tests.training.small_mirrors import MIRRORED, REAL, mirrored_corpus, mirrored_examples
-from tests.training.test_run import CutShortError, figures_of, weights_of
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from evenreel.cli.training_files import inputs_of
+from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -21,15 +21,15 @@ from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside
 from evenreel.training import Recipe
-from evenreel.training.examples import Batches, Draw, FeatureExamples, ResumableLoader
-from evenreel.training.material import Loaded, load_material
-from evenreel.training.pairs import Order, pairs_of
-from evenreel.training.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
-from evenreel.training.run import Material, Outside, train
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader
+from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.data.pairs import Order, pairs_of
+from evenreel.training.data.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
+from evenreel.training.loop.run import Material, Outside, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
+from tests.training.loop.test_run import figures_of, weights_of
 from tests.training.small_material import small_examples, small_recipe
-from tests.training.test_run import figures_of, weights_of
 
 RULE = "3 midpoints"
 
@@ -144,7 +144,7 @@ def test_a_clip_that_vanishes_after_it_was_checked(
     def all_gone(files: list[ClipFile], *rest: Any) -> tuple[list[ClipFile], list[ClipAside]]:
         return [replace(file, path=Path("gone.mp4")) for file in files], []
 
-    monkeypatch.setattr("evenreel.training.material.readable", all_gone)
+    monkeypatch.setattr("evenreel.training.data.material.readable", all_gone)
     with pytest.raises(CorpusError, match=r"The clip v0 \(gone.mp4\) could be read before, .*No such file"):
         load_material(end_to_end(corpus_folder, clip_folder))
 
@@ -158,7 +158,7 @@ def test_a_split_without_a_clip_that_can_be_read(
         ids = [file.clip_id for file in files]
         return [], [ClipAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
 
-    monkeypatch.setattr("evenreel.training.material.readable", none_read)
+    monkeypatch.setattr("evenreel.training.data.material.readable", none_read)
     sentence = (
         r"Not one of the 4 clips of a split can be used: v6 \(v6.mp4\): there is no such file; check data.videos.$"
     )

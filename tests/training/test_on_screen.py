@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenreel.cli.app import app
-from evenreel.cli.training_files import inputs_of
+from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, save_texts, select
 from evenreel.encoders.trainable import Tokens
 from evenreel.errors import CorpusError, FeaturesError, UsageError
@@ -26,18 +26,18 @@ from evenreel.evaluation import load_scores
 from evenreel.features import FoundClips, find_clips
 from evenreel.features.windows import TEMPLATE
 from evenreel.matchers import build_matcher
-from evenreel.training.material import load_material
-from evenreel.training.module import RetrievalModule
-from evenreel.training.pixels import PixelExamples
-from evenreel.training.recipe import Recipe
-from evenreel.training.recipe_files import recipe_from, recipe_text
-from evenreel.training.run import Outside, train
-from evenreel.training.window_tokens import WindowTokens
+from evenreel.training.data.material import load_material
+from evenreel.training.data.pixels import PixelExamples
+from evenreel.training.data.window_tokens import WindowTokens
+from evenreel.training.loop.module import RetrievalModule
+from evenreel.training.loop.run import Outside, train
+from evenreel.training.recipe.files import recipe_from, recipe_text
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks, Scores
 from tests.tiny_checkpoints import WORDS, tiny_siglip
+from tests.training.loop.test_run import figures_of, weights_of
 from tests.training.small_material import small_recipe
 from tests.training.small_signs import RULE, SIGNS, WINDOWS, signs_of
-from tests.training.test_run import figures_of, weights_of
 
 AMONG_FRAMES = {"kind": "none", "windows": True}
 
@@ -237,7 +237,7 @@ def test_the_checkpoint_scores_as_it_did_in_training(
         kept["scores"] = np.array(scores.block(*whole))
         return {"R@1": float(len(kept))}  # the first evaluation is the best
 
-    monkeypatch.setattr("evenreel.evaluation.selection.SelectionMeasure.__call__", remember)
+    monkeypatch.setattr("evenreel.training.selection.SelectionMeasure.__call__", remember)
     runner = CliRunner()
     run = tmp_path / "run"
     trained = runner.invoke(app, ["train", str(tmp_path / "small.yaml"), "--set", "loop.epochs=1", "--out", str(run)])

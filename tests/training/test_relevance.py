@@ -19,17 +19,17 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import PairBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.training.examples import Batches, FeatureExamples, TrainingBatch
-from evenreel.training.material import load_material
-from evenreel.training.mirrors import mirrors_of
-from evenreel.training.module import RetrievalModule
-from evenreel.training.pairs import Order, pairs_of
-from evenreel.training.recipe import Recipe
-from evenreel.training.run import train
+from evenreel.training.data.examples import Batches, FeatureExamples, TrainingBatch
+from evenreel.training.data.material import load_material
+from evenreel.training.data.mirrors import mirrors_of
+from evenreel.training.data.pairs import Order, pairs_of
+from evenreel.training.loop.module import RetrievalModule
+from evenreel.training.loop.run import train
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus, RoleGraph
+from tests.training.loop.test_run import figures_of
 from tests.training.small_material import DIMENSION, small_examples, small_recipe
 from tests.training.small_mirrors import REAL, mirrored_corpus, mirrored_examples
-from tests.training.test_run import figures_of
 
 BATCH = 8
 GRAPH = '[{"ROOT": {"role": "ROOT", "words": ["cut"]}, "1": {"role": "V", "spans": [0]}}, []]'

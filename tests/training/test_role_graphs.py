@@ -13,17 +13,17 @@ import pytest
 import yaml
 
 from evenreel.checkpoint import load_features_for, load_matcher
-from evenreel.cli.training_files import inputs_of
+from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features.graphs import graphs_of
-from evenreel.features.stored import StoredSettings, store_features
+from evenreel.features.stored.store import StoredSettings, store_features
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.material import load_material
-from evenreel.training.recipe_files import load_recipe
-from evenreel.training.run import train
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.material import load_material
+from evenreel.training.loop.run import train
+from evenreel.training.recipe.files import load_recipe
 from tests.in_process import run_here
 
 TEXTS = ("cut the tomato", "a man runs", "wash plates with water", "two dogs bark", "open door", "put cup on table")

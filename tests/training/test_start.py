@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from evenreel.errors import UsageError
-from evenreel.training.run import Material, Outside, train
+from evenreel.training.loop.run import Material, Outside, train
+from tests.training.loop.test_run import CutShortError
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
-from tests.training.test_run import CutShortError
 
 
 def weights(matcher: Any) -> dict[str, torch.Tensor]:

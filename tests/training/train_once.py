@@ -14,10 +14,15 @@ from typing import Any
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.cli import main
-from evenreel.training.run import Outside, train
+from evenreel.training.loop.run import Outside, train
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
-PRELOADED = ["tests.training.train_once", "evenreel.training.material", "evenreel.evaluation", "evenreel.checkpoint"]
+PRELOADED = [
+    "tests.training.train_once",
+    "evenreel.training.data.material",
+    "evenreel.evaluation",
+    "evenreel.checkpoint",
+]
 """What every process would otherwise import for itself."""
 
 

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.adaptation.balance import balance
 from evenreel.adaptation.drift import Drift, drift_of, mean_shift
 from evenreel.adaptation.learning import Learner, learnable
 from evenreel.adaptation.quality import Quality, Verdict, compared, of_both, quality
 from evenreel.adaptation.report import Step
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import Rows, Stream, check_sentences, joined, taken
-from evenreel.adaptation.titan import Aids, Gallery, PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
+from evenreel.adaptation.titan.pseudo_labels import Aids, Gallery, PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
 from evenreel.adaptation.vectors import video_vectors
+from evenreel.evaluation.concentration import balance
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
 from evenreel.matchers.scoring import encode_videos
 from evenreel.similarity.tiles import device_of, evaluating

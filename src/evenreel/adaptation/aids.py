@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from evenreel.adaptation.baselines.ttt import TTTObjective, TTTSettings
+from evenreel.adaptation.baselines.ttt_flow import FlowObjective
 from evenreel.adaptation.learning import UnpairedLoss
 from evenreel.adaptation.prepared import Prepared
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, joined, taken, with_room
-from evenreel.adaptation.titan import Aids
-from evenreel.adaptation.ttt import TTTObjective, TTTSettings
-from evenreel.adaptation.ttt_flow import FlowObjective
+from evenreel.adaptation.titan.pseudo_labels import Aids
 from evenreel.features.graphs import graphs_of
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.matcher import Matcher

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.balance import skewness
-from evenreel.adaptation.counterfactuals import CounterfactualSettings, over_attended
 from evenreel.adaptation.quality import quality
 from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import Rows, Stream, taken
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, over_attended
+from evenreel.evaluation.concentration import skewness
 from evenreel.language.tokens import Tagger
 from evenreel.types import FloatArray
 

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from evenreel import __version__
-from evenreel.adaptation.causal import CausalCorrection, CausalSettings, check_length
-from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
-from evenreel.adaptation.ttt import SourceStatistics, statistics_of
-from evenreel.adaptation.ttt_flow import Flow, flow_of
+from evenreel.adaptation.baselines.ttt import SourceStatistics, statistics_of
+from evenreel.adaptation.baselines.ttt_flow import Flow, flow_of
+from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings, check_length
+from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.checkpoint.config_file import CONFIG, read_config
 from evenreel.checkpoint.folders import replacing_folder
 from evenreel.checkpoint.records import SOURCE
@@ -100,7 +100,7 @@ class Prepared:
 
         Args:
             videos: of the target, by the source's encoder.
-            given: confounders of a file (`evenreel.adaptation.confounders.read_confounders`) in place of those.
+            given: confounders of a file (`evenreel.adaptation.titan.confounders.read_confounders`) in place of those.
 
         Raises:
             UsageError: the source's were read from a file, and none is given for the target; or those that are given

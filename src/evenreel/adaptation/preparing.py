@@ -11,13 +11,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.adaptation.causal import CausalCorrection, CausalSettings
-from evenreel.adaptation.causal_training import first_clips, fit_source, new_correction, told
-from evenreel.adaptation.confounders import COUNT, frame_confounders, phrase_confounders
+from evenreel.adaptation.baselines.ttt import source_statistics
+from evenreel.adaptation.baselines.ttt_flow import Flow, FlowSettings, fit_flow, nll_per_number
 from evenreel.adaptation.prepared import Flows, Kind, Note, Prepared
 from evenreel.adaptation.settings import FitSettings
-from evenreel.adaptation.ttt import source_statistics
-from evenreel.adaptation.ttt_flow import Flow, FlowSettings, fit_flow, nll_per_number
+from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
+from evenreel.adaptation.titan.causal_training import first_clips, fit_source, new_correction, told
+from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
@@ -25,7 +25,7 @@ from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
 from evenreel.settings_checks import MOST_BITS, check_settings, whole
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.training.pairs import Pairs
+from evenreel.training.data.pairs import Pairs
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 AT_ONCE = 512

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from evenreel.adaptation.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.matching import MatchSettings
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.errors import UsageError
 from evenreel.settings_checks import (
     ABOVE_0,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.training.recipe import RecipeError
-from evenreel.training.recipe_files import changed, named_file, read_changed, read_settings, yaml_files
+from evenreel.training.recipe.files import changed, named_file, read_changed, read_settings, yaml_files
+from evenreel.training.recipe.recipe import RecipeError
 
 if TYPE_CHECKING:
     from evenreel.adaptation.preparing import PrepareSettings

@@ -1,18 +1,19 @@
 """Does a ranking favour clips for the wrong reason? Audits of anyone's scores, on numpy alone."""
 
-from evenreel.audits.hubness import audit_hubness
-from evenreel.audits.hubness_measures import HubnessMeasures, measure_hubness
-from evenreel.audits.length import audit_length
-from evenreel.audits.length_measures import LengthMeasures, measure_length
-from evenreel.audits.length_tail import TailClasses, read_tail_classes
-from evenreel.audits.overlay import audit_overlay
-from evenreel.audits.overlay_measures import OverlayMeasures, measure_overlay
-from evenreel.audits.perturbed_measures import PerturbedMeasures, measure_perturbed
+from evenreel.audits.edits.measures import PerturbedMeasures, measure_perturbed
+from evenreel.audits.edits.overlay import audit_overlay
+from evenreel.audits.edits.overlay_measures import OverlayMeasures, measure_overlay
+from evenreel.audits.edits.textual import audit_textual
+from evenreel.audits.edits.visual import audit_visual
+from evenreel.audits.hubness.audit import audit_hubness
+from evenreel.audits.hubness.measures import HubnessMeasures, measure_hubness
+from evenreel.audits.length.audit import audit_length
+from evenreel.audits.length.measures import LengthMeasures, measure_length
+from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.audits.registry import AUDITS, OF_EDITS, OF_SOURCE, audit
-from evenreel.audits.result import AuditFigure, AuditResult, AuditSettings, AuditTable, Effect
-from evenreel.audits.source import SourceMeasures, audit_source, measure_source
-from evenreel.audits.textual import audit_textual
-from evenreel.audits.visual import audit_visual
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.source.audit import SourceMeasures, audit_source, measure_source
+from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Effect
 
 __all__ = [
     "AUDITS",

@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evenreel.arguments import one_or_more
-from evenreel.audits.confounds import audit_confounds
-from evenreel.audits.hubness import audit_hubness
-from evenreel.audits.length import audit_length
-from evenreel.audits.overlay import audit_overlay
-from evenreel.audits.permuted import BOTH
-from evenreel.audits.result import AuditResult, AuditSettings, checked_settings
-from evenreel.audits.source import audit_source
-from evenreel.audits.textual import audit_textual
-from evenreel.audits.visual import audit_visual
+from evenreel.audits.edits.overlay import audit_overlay
+from evenreel.audits.edits.textual import audit_textual
+from evenreel.audits.edits.visual import audit_visual
+from evenreel.audits.hubness.audit import audit_hubness
+from evenreel.audits.length.audit import audit_length
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.source.audit import audit_source
+from evenreel.audits.source.confounds import audit_confounds
+from evenreel.audits.statistics.permuted import BOTH
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.clusters import Clusters, clusters_of
+from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
 
 Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]

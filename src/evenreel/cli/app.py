@@ -10,18 +10,18 @@ import typer
 
 from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
-from evenreel.cli import classes as _classes  # noqa: F401 -- adds its command to `corpus`
-from evenreel.cli import counterparts as _counterparts  # noqa: F401 -- likewise
-from evenreel.cli import domains as _domains  # noqa: F401 -- likewise
-from evenreel.cli import edited_clips as _edited_clips  # noqa: F401 -- likewise
-from evenreel.cli import equalise as _equalise  # noqa: F401 -- likewise
-from evenreel.cli import overview as _overview  # noqa: F401 -- likewise
-from evenreel.cli.adapt import adapt
-from evenreel.cli.audit import audit
-from evenreel.cli.corpus import corpus_app
+from evenreel.cli.adapt.command import adapt
+from evenreel.cli.audit.command import audit
+from evenreel.cli.corpus import classes as _classes  # noqa: F401 -- adds its command to `corpus`
+from evenreel.cli.corpus import counterparts as _counterparts  # noqa: F401 -- likewise
+from evenreel.cli.corpus import domains as _domains  # noqa: F401 -- likewise
+from evenreel.cli.corpus import edited_clips as _edited_clips  # noqa: F401 -- likewise
+from evenreel.cli.corpus import equalise as _equalise  # noqa: F401 -- likewise
+from evenreel.cli.corpus import overview as _overview  # noqa: F401 -- likewise
+from evenreel.cli.corpus.command import corpus_app
 from evenreel.cli.cost import cost
-from evenreel.cli.elements import elements
-from evenreel.cli.evaluate import evaluate
+from evenreel.cli.elements.command import elements
+from evenreel.cli.evaluate.command import evaluate
 from evenreel.cli.features import features
 from evenreel.cli.fuse import fuse
 from evenreel.cli.options import (
@@ -43,10 +43,10 @@ from evenreel.cli.output import as_utf8
 from evenreel.cli.perturb import perturb
 from evenreel.cli.planted import planted
 from evenreel.cli.prepare import prepare
-from evenreel.cli.score import score
+from evenreel.cli.score.command import score
 from evenreel.cli.serve import serve
 from evenreel.cli.study import study
-from evenreel.cli.train import train
+from evenreel.cli.train.command import train
 from evenreel.config import (
     AUTO,
     DEFAULT_MODEL,
@@ -159,7 +159,7 @@ def index(
 ) -> None:
     """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
     from evenreel.cli.progress import bars
-    from evenreel.cli.show import show_report
+    from evenreel.cli.show_library import show_report
     from evenreel.library import index_folders
 
     settings = IndexSettings(
@@ -213,7 +213,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find clips, each with its best moment and the reason."""
-    from evenreel.cli.show import show_result
+    from evenreel.cli.show_library import show_result
     from evenreel.library import open_library
     from evenreel.library.stats import empty_sentence
 
@@ -252,7 +252,7 @@ def _matcher(name: str | None, device: str) -> Pretrained | None:
 @app.command()
 def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
     """Say what a library holds, and list what was set aside and why."""
-    from evenreel.cli.show import show_stats
+    from evenreel.cli.show_library import show_stats
     from evenreel.library import open_library
 
     with open_library(library or default_library(), vision=False) as opened:
@@ -262,7 +262,7 @@ def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
 @app.command()
 def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:
     """Check every checksum and everything derived. Exit status 1 if something is wrong."""
-    from evenreel.cli.show import show_problems
+    from evenreel.cli.show_library import show_problems
     from evenreel.library import verify as verify_library
 
     place = library or default_library()
@@ -281,7 +281,7 @@ def repair(
     as_json: JsonOption = False,
 ) -> None:
     """Rebuild what is derived, without decoding any video again."""
-    from evenreel.cli.show import show_done
+    from evenreel.cli.show_library import show_done
     from evenreel.library import repair as repair_library
 
     show_done(repair_library(library or default_library(), drop_missing=drop_missing), as_json)

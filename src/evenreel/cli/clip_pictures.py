@@ -14,7 +14,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library
 from evenreel.library.contents import ClipMedia
-from evenreel.library.identity import SameContent
+from evenreel.library.store.identity import SameContent
 from evenreel.media.workers import Worker
 from evenreel.server.pictures import READER
 

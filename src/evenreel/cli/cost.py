@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from evenreel.matchers.fitting import LearnedFrom
     from evenreel.training.cost import Cost, RecipeCost
-    from evenreel.training.recipe import Recipe
+    from evenreel.training.recipe.recipe import Recipe
     from evenreel.training.timing import Times
 
 GALLERY = 10_000
@@ -57,7 +57,7 @@ def cost(
 ) -> None:
     """Say what a recipe's matcher costs: parameters, multiply-adds, bytes of a gallery, seconds an epoch."""
     from evenreel.training.cost import Shape, frames_of, recipe_cost
-    from evenreel.training.recipe_files import find_recipe, load_recipe
+    from evenreel.training.recipe.files import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     if measure and dimension is not None:
@@ -87,7 +87,7 @@ def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     """How long epochs take, D of the features, and what the matcher is fitted to."""
     from evenreel.cli.waiting import share_bar
     from evenreel.encoders.towers import usable_device
-    from evenreel.training.material import load_material
+    from evenreel.training.data.material import load_material
     from evenreel.training.specs import learned_from
     from evenreel.training.timing import measured_times
 
@@ -100,7 +100,7 @@ def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
 
 
 def _print_json(found: RecipeCost, times: Times | None) -> None:
-    from evenreel.cli.show import print_json
+    from evenreel.cli.show_library import print_json
 
     measured = None
     if times is not None:
@@ -109,7 +109,7 @@ def _print_json(found: RecipeCost, times: Times | None) -> None:
 
 
 def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
-    from evenreel.cli.show import console, safe
+    from evenreel.cli.show_library import console, safe
     from evenreel.wording import count
 
     out, shape = console(), found.shape

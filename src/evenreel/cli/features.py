@@ -150,7 +150,7 @@ def _stored_settings(stored: list[str], name: str | None, frames: int | None, id
 
 
 def _store(corpus: Path, out: Path | None, settings: StoredSettings, as_json: bool) -> None:
-    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
     from evenreel.cli.waiting import share_bar
     from evenreel.corpus import load_corpus
     from evenreel.features import read_manifest, store_features
@@ -188,7 +188,7 @@ def _words(corpus: Path) -> DataFrame:
 
 
 def _show(report: FeatureReport, as_json: bool) -> None:
-    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
     from evenreel.wording import count
 
     if as_json:

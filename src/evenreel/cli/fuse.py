@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluation_files import check_place, system_names
+from evenreel.cli.evaluate.files import check_place, system_names
 from evenreel.cli.options import JsonOption
-from evenreel.cli.show_scores import Scored, check_table
+from evenreel.cli.score.show import Scored, check_table
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _validation(paths: Sequence[Path], corpus: Corpus | None, split: str | None,
 
 
 def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) -> None:
-    from evenreel.cli.show import console, print_json, safe
+    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.wording import count
 
     captions, clips = len(fused.caption_ids), len(fused.video_ids)

@@ -117,7 +117,7 @@ def _changed(edit: str, before: Sequence[str], after: Sequence[str]) -> list[boo
 def _show(
     folder: Path, changed: Sequence[tuple[str, str]], captions: int, out: Path, *, kept: bool, as_json: bool
 ) -> None:
-    from evenreel.cli.show import console, print_json, safe
+    from evenreel.cli.show_library import console, print_json, safe
     from evenreel.wording import count
 
     written, still = captions if kept else len(changed), captions - len(changed)

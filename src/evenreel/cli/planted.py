@@ -52,7 +52,7 @@ def planted(
     """Render a corpus of videos with one known bias; a broken-off run goes on."""
     from dataclasses import replace
 
-    from evenreel.cli.show import print_json
+    from evenreel.cli.show_library import print_json
     from evenreel.cli.waiting import share_bar
     from evenreel.planted import described, page_of, plan_corpus, write_corpus
 
@@ -91,7 +91,7 @@ def _settings(
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:
     from rich.table import Table
 
-    from evenreel.cli.show import console, safe
+    from evenreel.cli.show_library import console, safe
     from evenreel.planted import planted_statistics
 
     captions = sum(len(clip.caption_ids) for clip in plan.clips)

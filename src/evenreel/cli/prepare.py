@@ -98,7 +98,7 @@ class _Reader:
         from evenreel.adaptation.preparing import Part
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
-        from evenreel.training.pairs import pairs_of
+        from evenreel.training.data.pairs import pairs_of
 
         part = select(self._corpus, split=split)
         loaded = load_features_for(self._pretrained, self._features, part, seen=self._seen)
@@ -165,8 +165,8 @@ def _confounders(
         count: how many.
         seed: of the centres of frames.
     """
-    from evenreel.adaptation.confounders import read_confounders
     from evenreel.adaptation.preparing import Found, confounders_of
+    from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.features.scene_elements import load_embedded
 
     folder, pretrained, features, device = made_by
@@ -187,7 +187,7 @@ def _confounders(
 def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
     from evenreel.checkpoint.records import ENCODER
-    from evenreel.cli.element_sources import phrase_encoder
+    from evenreel.cli.elements.sources import phrase_encoder
     from evenreel.cli.waiting import share_bar
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_dictionary import packaged
@@ -206,7 +206,7 @@ def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str)
 
 def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool) -> None:
     """Say what was fitted, how well, how large it is and where it lies."""
-    from evenreel.cli.show import console, list_clips_aside, print_json, safe
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
     from evenreel.wording import count
 
     size = sum(path.stat().st_size for path in place.iterdir())
@@ -230,7 +230,7 @@ def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[Cl
 
 
 def _say_what_cannot_be_done(pretrained: Pretrained) -> None:
-    from evenreel.cli.show import console
+    from evenreel.cli.show_library import console
     from evenreel.matchers.adapter import Adapted
 
     if not isinstance(pretrained.matcher, Adapted):

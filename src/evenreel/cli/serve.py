@@ -60,7 +60,7 @@ def serve(
 
 
 def _say(library: Path, address: str, guarded: bool) -> None:
-    from evenreel.cli.show import console, safe
+    from evenreel.cli.show_library import console, safe
 
     also = " Visitors are asked for the token." if guarded else ""
     console().print(f"{safe(library)} is served at {address} (Ctrl-C ends it; API: {address}api/openapi.json).{also}")

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.evaluation_files import check_place
+from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption, VideosOption
 from evenreel.errors import UsageError
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
-    from evenreel.audits.frame_order import OrderStage
-    from evenreel.audits.result import AuditResult
+    from evenreel.edits.frame_order import OrderStage
     from evenreel.features.settings import Words
-    from evenreel.studies.loading import OtherCorpus, Sources
-    from evenreel.studies.material import StudyMaterial, StudySettings
-    from evenreel.training.recipe import Recipe
+    from evenreel.papers.engine.loading import OtherCorpus, Sources
+    from evenreel.papers.engine.material import StudyMaterial, StudySettings
+    from evenreel.report.result.record import AuditResult
+    from evenreel.training.recipe.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 CLASS_HELP = (
@@ -128,10 +128,10 @@ def study(
             "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
             "`evenreel study --list` names every study and what it needs."
         )
-    from evenreel.audits.length_tail import read_tail_classes
-    from evenreel.audits.result import AuditSettings
-    from evenreel.studies import StudySettings
-    from evenreel.studies.loading import Sources
+    from evenreel.audits.length.tail import read_tail_classes
+    from evenreel.audits.settings import AuditSettings
+    from evenreel.papers import StudySettings
+    from evenreel.papers.engine.loading import Sources
 
     _check_used(
         name,
@@ -188,7 +188,7 @@ def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, obj
     Raises:
         UsageError: one is given to another study; or there is no such study.
     """
-    from evenreel.studies import find_study
+    from evenreel.papers import find_study
 
     trains = find_study(name).needs == "training" or find_study(name).adapts
     given = [*own.items(), *(() if trains else training.items())]
@@ -199,7 +199,7 @@ def _check_used(name: str, own: Mapping[str, object], training: Mapping[str, obj
 
 def _recipe(name: str, recipe: str | None, changes: Sequence[str]) -> Recipe:
     """What a study trains; nothing of it counts for one that learns at test time."""
-    from evenreel.studies import find_study, study_recipe
+    from evenreel.papers import find_study, study_recipe
 
     study = find_study(name)
     return study_recipe() if study.adapts else study_recipe(recipe, changes, study.recipe)
@@ -208,7 +208,7 @@ def _recipe(name: str, recipe: str | None, changes: Sequence[str]) -> Recipe:
 def _adaptation(name: str, recipe: str | None, changes: Sequence[str]) -> AdaptSettings | None:
     """How a study learns at test time; None for one that does not."""
     from evenreel.adaptation.settings_files import load_settings
-    from evenreel.studies import find_study
+    from evenreel.papers import find_study
 
     study = find_study(name)
     return load_settings(recipe or study.recipe, changes) if study.adapts else None
@@ -216,15 +216,15 @@ def _adaptation(name: str, recipe: str | None, changes: Sequence[str]) -> AdaptS
 
 def _on(name: str, device: str) -> list[str]:
     """Where a study trains, as a change of its recipe."""
-    from evenreel.studies import find_study
+    from evenreel.papers import find_study
 
     return [f"loop.device={device}"] if device != "auto" and find_study(name).needs == "training" else []
 
 
 def _made(name: str, sources: Sources, settings: StudySettings) -> tuple[StudyMaterial, AuditResult]:
     from evenreel.cli.waiting import share_bar
-    from evenreel.studies import find_study, run_study
-    from evenreel.studies.loading import load_study_material
+    from evenreel.papers import find_study, run_study
+    from evenreel.papers.engine.loading import load_study_material
 
     with share_bar("looking at videos") as progress:
         material = load_study_material(find_study(name), sources, progress)
@@ -262,7 +262,7 @@ def _others(given: Sequence[str] | None, split: str) -> dict[str, OtherCorpus]:
     Raises:
         UsageError: it is not; or two have one name.
     """
-    from evenreel.studies.loading import OtherCorpus
+    from evenreel.papers.engine.loading import OtherCorpus
 
     found = {}
     for name, places in _named(given).items():
@@ -274,8 +274,8 @@ def _others(given: Sequence[str] | None, split: str) -> dict[str, OtherCorpus]:
 
 
 def _list(as_json: bool) -> None:
-    from evenreel.cli.show import console, print_json
-    from evenreel.studies import STUDIES
+    from evenreel.cli.show_library import console, print_json
+    from evenreel.papers import STUDIES
 
     if as_json:
         print_json([{"name": name, "about": one.about, "needs": NEEDS[one.needs]} for name, one in STUDIES.items()])
@@ -299,9 +299,9 @@ def _inputs(sources: Sources, recipe: str | None, tail: Sequence[Path]) -> dict[
 
 
 def _write(result: AuditResult, out: Path, made: Provenance) -> None:
-    from evenreel.audits.page import audit_page
     from evenreel.files import write_durably
     from evenreel.report import write_page
+    from evenreel.report.result.page import audit_page
 
     write_page(audit_page([result]), out / REPORT, made)
     found = result.to_json() | {"provenance": made.to_json()}
@@ -312,8 +312,8 @@ def _show(result: AuditResult, out: Path, material: StudyMaterial, origin: dict[
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
     from dataclasses import asdict
 
-    from evenreel.cli.show import console, list_clips_aside, print_json
-    from evenreel.cli.show_audit import show_audits
+    from evenreel.cli.audit.show import show_audits
+    from evenreel.cli.show_library import console, list_clips_aside, print_json
 
     if origin is not None:
         aside = [asdict(one) for one in material.set_aside]

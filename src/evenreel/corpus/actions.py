@@ -41,7 +41,7 @@ class Actions:
     unit: Unit
 
     def of(self, clips: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Classes and lengths of the actions of some clips (V,), in the form of `evenreel.audits.class_lengths`."""
+        """Classes and lengths of the actions of some clips (V,), as in `evenreel.audits.length.class_lengths`."""
         kept = clips[self.clips]
         return self.classes[kept], self.lengths[kept]
 

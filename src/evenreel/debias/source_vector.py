@@ -7,7 +7,7 @@ of real clips in the original model's space, and the ranking among real and gene
 The paper's text takes p_i of real clips and adds it; its released code takes p_i of generated clips, subtracts it, and
 scores moved clips with the captions of another model than the others. Both are presets here, and the captions are those
 of the original model for every clip. For p with frames in random order (the paper's p_random), give both models videos
-that `evenreel.audits.frame_order.reordered` has changed.
+that `evenreel.edits.frame_order.reordered` has changed.
 
 That all p_i look alike shows no trace of a generator by itself: fine-tuning moves every vector, by much the same.
 `diagnose` therefore takes the same differences of a control, a model fine-tuned on real pairs alone.

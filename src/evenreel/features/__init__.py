@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from evenreel.features.load import FoundClips, find_clips, load_text_features, load_video_features
     from evenreel.features.manifest import FeatureSet, Manifest, feature_folder, read_manifest
     from evenreel.features.settings import ClipAside, FeatureReport, FeatureSettings
-    from evenreel.features.stored import StoredSettings, store_features
-    from evenreel.features.stored_clips import StoredClips
+    from evenreel.features.stored.clips import StoredClips
+    from evenreel.features.stored.store import StoredSettings, store_features
 
 __all__ = [
     "ClipAside",
@@ -35,8 +35,8 @@ _MODULE_OF = {
     "load": ("FoundClips", "find_clips", "load_text_features", "load_video_features"),
     "manifest": ("FeatureSet", "Manifest", "feature_folder", "read_manifest"),
     "settings": ("ClipAside", "FeatureReport", "FeatureSettings"),
-    "stored": ("StoredSettings", "store_features"),
-    "stored_clips": ("StoredClips",),
+    "stored.store": ("StoredSettings", "store_features"),
+    "stored.clips": ("StoredClips",),
 }
 
 

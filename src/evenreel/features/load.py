@@ -18,7 +18,7 @@ from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
 from evenreel.features.manifest import FeatureSet, Manifest, read_manifest
 from evenreel.features.settings import ClipAside, Words, rule_text
 from evenreel.features.shards import Shard, read_shard
-from evenreel.features.stored_clips import StoredClips, read_index, unread_captions
+from evenreel.features.stored.clips import StoredClips, read_index, unread_captions
 from evenreel.features.texts import Place, find_texts, read_block
 from evenreel.features.windows import Sampled, read_confidence
 from evenreel.media.content import content_digest
@@ -72,7 +72,7 @@ def find_clips(
     """What a folder holds of a corpus's clips: each video is looked at once, and no feature is read yet.
 
     Args:
-        folder: made by `compute_features`, or by `evenreel.features.stored.store_features`.
+        folder: made by `compute_features`, or by `evenreel.features.stored.store.store_features`.
         corpus: whose clips.
         rule: as `load_video_features` takes it, and so are `words` and `windows`.
         words: see there.

@@ -12,7 +12,7 @@ from evenreel.corpus import select
 from evenreel.errors import FeaturesError
 from evenreel.features.load import find_clips
 from evenreel.features.settings import Words
-from evenreel.features.stored_clips import StoredClips
+from evenreel.features.stored.clips import StoredClips
 from evenreel.features.windows import Fits
 from evenreel.features.word_changes import WordChanges, changed_windows
 from evenreel.types import Corpus, FloatArray

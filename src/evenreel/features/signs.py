@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips
 from evenreel.features.settings import ClipAside
-from evenreel.features.stored_clips import StoredClips
+from evenreel.features.stored.clips import StoredClips
 from evenreel.features.word_changes import WordChanges, changed_signs
 
 Signs = dict[str, tuple[str, ...]]

@@ -22,7 +22,7 @@ import numpy as np
 
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.sentences import Progress, Sentences
-from evenreel.features.stored_clips import StoredClips
+from evenreel.features.stored.clips import StoredClips
 from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, Written, where_empty, windows_of, written
 from evenreel.types import Encoder, TextTrack, VideoFeatures
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenreel.features.progress import NoProgress, Progress, SetAside
-    from evenreel.library.ingest import index_folders
-    from evenreel.library.integrity import Problem, verify
+    from evenreel.library.index.ingest import index_folders
+    from evenreel.library.index.integrity import Problem, verify
+    from evenreel.library.index.rebuild import repair
+    from evenreel.library.index.report import IndexReport
+    from evenreel.library.index.tagging import TagReport, tag_library, untag_library
     from evenreel.library.library import Library, open_library
-    from evenreel.library.query import Typed
-    from evenreel.library.rebuild import repair
-    from evenreel.library.report import IndexReport
+    from evenreel.library.search.query import Typed
     from evenreel.library.stats import LibraryStats
-    from evenreel.library.tagging import TagReport, tag_library, untag_library
 
 __all__ = [
     "IndexReport",
@@ -35,14 +35,14 @@ __all__ = [
 
 _MODULE_OF = {
     "features.progress": ("NoProgress", "Progress", "SetAside"),
-    "library.ingest": ("index_folders",),
-    "library.report": ("IndexReport",),
+    "library.index.ingest": ("index_folders",),
+    "library.index.report": ("IndexReport",),
     "library.library": ("Library", "open_library"),
-    "library.query": ("Typed",),
+    "library.search.query": ("Typed",),
     "library.stats": ("LibraryStats",),
-    "library.tagging": ("TagReport", "tag_library", "untag_library"),
-    "library.integrity": ("Problem", "verify"),
-    "library.rebuild": ("repair",),
+    "library.index.tagging": ("TagReport", "tag_library", "untag_library"),
+    "library.index.integrity": ("Problem", "verify"),
+    "library.index.rebuild": ("repair",),
 }
 
 

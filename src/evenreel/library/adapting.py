@@ -1,7 +1,7 @@
 """A library as test-time training reads it: all of its clips, and what people search for there.
 
-Clips are given to a matcher as re-ranking gives them (`evenreel.library.clip_states`). All of them are in memory at
-once: V x T x D float16, T at most as many frames as the matcher takes.
+Clips are given to a matcher as re-ranking gives them (`evenreel.library.search.clip_states`). All of them are in memory
+at once: V x T x D float16, T at most as many frames as the matcher takes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from evenreel.adaptation.stream import EncodeTexts, Stream
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
-from evenreel.library.clip_states import as_given, middles
-from evenreel.library.gallery import Opened
-from evenreel.library.query import readable
-from evenreel.library.rerank import stored_clip
+from evenreel.library.search.clip_states import as_given, middles
+from evenreel.library.search.gallery import Opened
+from evenreel.library.search.query import readable
+from evenreel.library.search.rerank import stored_clip
 from evenreel.types import Encoder, VideoFeatures
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from evenreel.arguments import one_or_more
 from evenreel.errors import CorpusError, UsageError
-from evenreel.library.gallery import DECIMALS, Opened
-from evenreel.library.query import MAX_CHARACTERS, readable, unit
+from evenreel.library.search.gallery import DECIMALS, Opened
+from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import Sources, read_sources
-from evenreel.library.vectors import Rows, VectorIndex
+from evenreel.library.store.vectors import Rows, VectorIndex
 from evenreel.types import Corpus, Encoder, FloatArray
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
         raise UsageError("The library has no vision, so no similarity can be audited.")
     if neutral:
         from evenreel.debias.source_direction import without_source
-        from evenreel.library.neutral import read_neutral
+        from evenreel.library.search.neutral import read_neutral
 
         queries = without_source(queries, read_neutral(library).basis)
     sources = read_sources(library.connection, gallery.clip_ids)

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from evenreel.errors import LibraryError, NotFoundError, UsageError
 from evenreel.features.shards import read_shard, shard_path
-from evenreel.library import seals
-from evenreel.library.catalog import has_elements, load_metadata, loaded_path
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import has_elements, load_metadata, loaded_path
 from evenreel.media.content import FileStamp
 from evenreel.types import Element, Metadata, TextHit
 from evenreel.wording import printable
@@ -134,7 +134,7 @@ class FileQuery:
 class Located(NamedTuple):
     """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them.
 
-    `stamp` is what size and times were when its content was last looked at; see `evenreel.library.identity`.
+    `stamp` is what size and times were when its content was last looked at; see `evenreel.library.store.identity`.
     """
 
     path: str

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from evenreel.errors import UsageError
-from evenreel.library.catalog import has_elements, load_metadata
-from evenreel.library.filters import ELEMENT, parse_filter
+from evenreel.library.search.filters import ELEMENT, parse_filter
+from evenreel.library.store.catalog import has_elements, load_metadata
 from evenreel.wording import printable
 
 MAX_VALUES = 30

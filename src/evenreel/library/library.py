@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
-from evenreel.library import catalog, contents
+from evenreel.library import contents
 from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
-from evenreel.library.filters import Filter, read_filter
-from evenreel.library.image import read_image
-from evenreel.library.model import other_model
-from evenreel.library.query import Query
-from evenreel.library.search import Answer, Searcher
+from evenreel.library.index.model import other_model
+from evenreel.library.search.filters import Filter, read_filter
+from evenreel.library.search.image import read_image
+from evenreel.library.search.query import Query
+from evenreel.library.search.searcher import Answer, Searcher
 from evenreel.library.stats import LibraryStats, read_stats
-from evenreel.library.store import open_vectors
+from evenreel.library.store import catalog
+from evenreel.library.store.writer import open_vectors
 from evenreel.types import Corpus, Encoder, Pixels, ScoreBlocks, SearchResult
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained
     from evenreel.library.facets import Facet
-    from evenreel.library.favours import Favours, Population
-    from evenreel.library.gallery import Opened
-    from evenreel.library.rerank import Reranker
+    from evenreel.library.result_bias import Favours, Population
+    from evenreel.library.search.gallery import Opened
+    from evenreel.library.search.rerank import Reranker
 
 
 class Library:
@@ -115,7 +116,7 @@ class Library:
             UsageError: the library is searched without vision.
             LibraryError: the matcher was trained on features of another model.
         """
-        from evenreel.library.rerank import check_encoder
+        from evenreel.library.search.rerank import check_encoder
 
         if not self._vision:
             raise UsageError(f"The library {self.path} is searched without vision, so a matcher cannot re-rank.")
@@ -123,7 +124,7 @@ class Library:
 
     def _reranker_of(self, pretrained: Pretrained) -> Reranker:
         """The matcher, if it goes with this library; the one of the last search is kept with the clips it encoded."""
-        from evenreel.library.rerank import Reranker
+        from evenreel.library.search.rerank import Reranker
 
         self.check_matcher(pretrained)
         assert self._encoder is not None  # there is vision
@@ -193,7 +194,7 @@ class Library:
 
     def _check_neutral(self, wanted: bool) -> None:
         """Say that a search cannot be neutral before a model is loaded for it; later on, the search says so itself."""
-        from evenreel.library.neutral import NO_VISION
+        from evenreel.library.search.neutral import NO_VISION
 
         if not wanted or vars(self).get("_encoder") is not None:
             return
@@ -206,7 +207,7 @@ class Library:
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
         """
-        from evenreel.library.neutral import NO_VISION, neutral_trouble
+        from evenreel.library.search.neutral import NO_VISION, neutral_trouble
 
         if not self._meta.get("dimension"):
             return NO_VISION
@@ -349,7 +350,7 @@ class Library:
             UsageError: the filter is wrong.
             LibraryError: the catalog is damaged or cannot be read just now.
         """
-        from evenreel.library.favours import favours
+        from evenreel.library.result_bias import favours
 
         with self._reading():
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
@@ -358,7 +359,7 @@ class Library:
 
     def _read_population(self, _version: int, where: str | None) -> Population:
         """The clips that a filter lets through, in the catalog of this version."""
-        from evenreel.library.favours import read_population
+        from evenreel.library.result_bias import read_population
 
         return read_population(self._connection, self._filter(where))
 

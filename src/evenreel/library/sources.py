@@ -16,7 +16,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.library.catalog import loaded_path
+from evenreel.library.store.catalog import loaded_path
 from evenreel.types import CAMERA
 from evenreel.wording import printable
 

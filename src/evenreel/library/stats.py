@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.features.progress import SetAside
-from evenreel.library import catalog
+from evenreel.library.store import catalog
 from evenreel.wording import count, printable
 
 

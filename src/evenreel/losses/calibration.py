@@ -38,7 +38,7 @@ class CycleIndices(NamedTuple):
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """How a cycle is measured; see `evenreel.matchers.tcd_settings.TcdSettings` for each."""
+    """How a cycle is measured; see `evenreel.matchers.tcd.settings.TcdSettings` for each."""
 
     form: CycleForm = "softmax"
     both_ways: bool = False

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from evenreel.errors import UsageError
-from evenreel.matchers.bima import Bima
-from evenreel.matchers.bima_settings import BimaSettings, dictionary_uses, with_dictionary_and_words
+from evenreel.matchers.bima.matcher import Bima
+from evenreel.matchers.bima.settings import BimaSettings, dictionary_uses, with_dictionary_and_words
 from evenreel.matchers.fitting import Fit
-from evenreel.matchers.hgr import Hgr, HgrSettings, with_vocabulary
+from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.t_mass import TMass, TMassSettings
-from evenreel.matchers.tcd import Tcd
-from evenreel.matchers.tcd_settings import TcdSettings, reads_on_screen
+from evenreel.matchers.tcd.matcher import Tcd
+from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen
 from evenreel.matchers.temporal import Temporal, TemporalSettings
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.matchers.x_clip import XClip, XClipSettings

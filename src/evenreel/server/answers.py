@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from evenreel import types
 from evenreel.library import contents, facets
-from evenreel.library.favours import SOURCE
-from evenreel.library.marks import marks
-from evenreel.library.neutral import NO_VISION
+from evenreel.library.result_bias import SOURCE
+from evenreel.library.search.highlights import marks
+from evenreel.library.search.neutral import NO_VISION
 from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (

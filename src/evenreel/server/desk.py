@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError
 from evenreel.library import Library, open_library
-from evenreel.library.catalog import CATALOG
 from evenreel.library.contents import ClipMedia
+from evenreel.library.store.catalog import CATALOG
 from evenreel.server.settings import ServeSettings
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
 

@@ -19,8 +19,8 @@ from evenreel.errors import MediaError
 from evenreel.features.progress import TRANSIENT
 from evenreel.features.stills import SIDE_PX, read_still
 from evenreel.files import replacing
-from evenreel.library.catalog import STILLS
 from evenreel.library.contents import Located
+from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError
 from evenreel.server.settings import ServeSettings

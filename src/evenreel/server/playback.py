@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from evenreel.errors import MediaError, NotFoundError
 from evenreel.library.contents import ClipMedia, Located
-from evenreel.library.identity import SameContent
+from evenreel.library.store.identity import SameContent
 from evenreel.media.content import FileStamp
 from evenreel.server.desk import BusyError, Desk
 from evenreel.server.media_files import OpenedFile, SentAs, media_type, open_beneath

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenreel.config import DEFAULT_PORT, RERANK_DEPTH, MediaLimits, usable_cores
 from evenreel.errors import UsageError
-from evenreel.library.image import IMAGE_LIMITS
+from evenreel.library.search.image import IMAGE_LIMITS
 from evenreel.server.senders import Senders
 
 MOST_RESULTS = 200

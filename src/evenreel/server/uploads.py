@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 from fastapi import HTTPException, Request
 
-from evenreel.library.image import decode_image, image_worker
+from evenreel.library.search.image import decode_image, image_worker
 from evenreel.media.workers import Worker
 from evenreel.server.desk import BusyError
 from evenreel.server.settings import ServeSettings

@@ -13,13 +13,13 @@ from evenreel.checkpoint.architecture import fitted, reads_graphs
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.fitting import LearnedFrom
-from evenreel.training.examples import FeatureExamples
-from evenreel.training.recipe import Recipe
-from evenreel.training.run_folder import Facts
-from evenreel.training.strata import sizes
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.ensemble.strata import sizes
+from evenreel.training.loop.run_folder import Facts
+from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
-    from evenreel.training.run import Material
+    from evenreel.training.loop.run import Material
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:

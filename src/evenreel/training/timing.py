@@ -11,11 +11,11 @@ from statistics import median
 
 import torch
 
-from evenreel.training.member_runs import seeded_runs, stratum_runs, whole_run
-from evenreel.training.members import train_recipe
-from evenreel.training.milestones import plan_of
-from evenreel.training.recipe import Recipe, Records
-from evenreel.training.run import Material, Outside
+from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.ensemble.runs import seeded_runs, stratum_runs, whole_run
+from evenreel.training.loop.milestones import plan_of
+from evenreel.training.loop.run import Material, Outside
+from evenreel.training.recipe.recipe import Recipe, Records
 
 WARM_UP_STEPS = 5
 STEPS = 20
@@ -72,7 +72,7 @@ def measured_times(
         progress: called with the share that is done.
 
     Raises:
-        UsageError: as `evenreel.training.members.train_recipe`.
+        UsageError: as `evenreel.training.ensemble.members.train_recipe`.
         CorpusError: likewise; there are fewer captions than a batch takes.
         TrainingError: likewise.
     """

@@ -1,0 +1,1 @@
+"""Baselines of test-time training that TITAN is compared with: TTT++, TTTFlow, normalised scores."""

@@ -1,0 +1,256 @@
+"""Pseudo-labels of a stream: rematched, counterfactual and corrected (TITAN, MM 2023, sections 3.1.2 to 3.3).
+
+For each query the source model's scores name a clip. Taken as they are, most queries name few clips. So a query's clip
+is chosen by ranks in both directions (3.2.1), captions of clips that too many queries name lose the words that these
+have in common and look for a clip anew (3.2.2), and among the `eta` likeliest clips of each query the one is taken that
+the bias correction prefers (3.3). The model then learns from these pairs as if they were labelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenreel.adaptation.baselines.ttt import SourceStatistics
+from evenreel.adaptation.learning import UnpairedLoss
+from evenreel.adaptation.report import LabelRank
+from evenreel.adaptation.settings import AdaptSettings, Decides
+from evenreel.adaptation.stream import EncodeTexts, Rows, joined, taken
+from evenreel.adaptation.titan.causal import CausalCorrection
+from evenreel.adaptation.titan.causal_training import TargetStage, chosen, judged, label_rank
+from evenreel.adaptation.titan.counterfactuals import Counterfactual, counterfactuals
+from evenreel.adaptation.titan.matching import one_way, rank_sums, rematch
+from evenreel.adaptation.vectors import text_vectors
+from evenreel.errors import UsageError
+from evenreel.language.tokens import Tagger
+from evenreel.matchers.batches import text_batch, to_device
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import encode_texts
+from evenreel.similarity.states import Encoded
+from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
+from evenreel.types import FloatArray, TextFeatures
+
+AT_ONCE = 1024
+"""Queries that become vectors at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aids:
+    """What pseudo-labels take beside the model and the stream.
+
+    Attributes:
+        encode: the text tower of the features, for counterfactual captions.
+        tagger: finds their nouns, verbs and adjectives.
+        correction: of the source checkpoint; a copy of it learns the target's bias from the stream.
+        confounders: (N, d) of the target's clips.
+        statistics: of the source's captions and clips, to see whether the stream differs from them.
+        objective: makes what the baselines minimise, anew for each stream.
+    """
+
+    encode: EncodeTexts | None = None
+    tagger: Tagger | None = None
+    correction: CausalCorrection | None = None
+    confounders: Tensor | None = None
+    statistics: SourceStatistics | None = None
+    objective: Callable[[], UnpairedLoss] | None = None
+
+    def fresh(self, settings: AdaptSettings) -> StreamAids:
+        """What learns with one stream, by the settings of its adaptation."""
+        unpaired = None if self.objective is None else self.objective()
+        stage = None
+        if self.correction is not None and self.confounders is not None:
+            fit = replace(settings.causal_fit, seed=settings.seed + settings.causal_fit.seed)
+            stage = TargetStage(self.correction, self.confounders, fit)
+        return StreamAids(self.encode, self.tagger, stage, unpaired)
+
+    def check(self, settings: AdaptSettings) -> None:
+        """Hold what is asked for to what there is.
+
+        Raises:
+            UsageError: something is missing.
+        """
+        if settings.objective != "pseudo_labels":
+            if self.objective is None:
+                raise UsageError(
+                    f"The source checkpoint carries nothing for {settings.objective}; make it with `evenreel prepare "
+                    "CHECKPOINT CORPUS`."
+                )
+            return
+        if settings.counterfactuals is not None and (self.encode is None or self.tagger is None):
+            raise UsageError(
+                "Counterfactual captions have to be read by the text tower of the features, which is not given; give "
+                "it, or set counterfactuals to null."
+            )
+        if settings.causal and (self.correction is None or self.confounders is None):
+            raise UsageError(
+                "The checkpoint carries no bias correction; make one with `evenreel prepare CHECKPOINT CORPUS`, or set "
+                "causal to false."
+            )
+
+
+class StreamAids(NamedTuple):
+    """The aids of one stream; `target` and `unpaired` change with it."""
+
+    encode: EncodeTexts | None
+    tagger: Tagger | None
+    target: TargetStage | None
+    unpaired: UnpairedLoss | None
+
+
+class Seen(NamedTuple):
+    """The queries that ranks are counted among: their features, and how they are written."""
+
+    texts: TextFeatures
+    sentences: tuple[str, ...]
+
+
+class Gallery(NamedTuple):
+    """The clips, as the model keeps them, and (V, D) their vectors, where the correction or the test of drift asks."""
+
+    encoded: Encoded
+    vectors: Tensor | None
+
+
+class PseudoPairs(NamedTuple):
+    """What is learned from.
+
+    Attributes:
+        texts: of N captions: queries, then counterfactual ones.
+        columns: (N,) clip of each, as a column of the gallery.
+        doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
+            other's first. The correction may have chosen another clip since.
+        queries: how many are queries; the others are counterfactual.
+        counterfactual: these, with their words.
+        rank: what the target stage of the correction made of the labels; None where it did not judge them.
+    """
+
+    texts: TextFeatures
+    columns: Rows
+    doubt: NDArray[np.float64]
+    queries: int
+    counterfactual: tuple[Counterfactual, ...] = ()
+    rank: LabelRank | None = None
+
+    def kept(self, share: float) -> PseudoPairs:
+        """The share with the least doubt, of equal ones the first; at least two."""
+        if share >= 1:
+            return self
+        count = max(2, round(share * len(self.columns)))
+        rows = np.sort(np.argsort(self.doubt, kind="stable")[:count])
+        queries = int((rows < self.queries).sum())
+        texts, columns, doubt = taken(self.texts, rows), self.columns[rows], self.doubt[rows]
+        return PseudoPairs(texts, columns, doubt, queries, self.counterfactual, self.rank)
+
+
+def pseudo_pairs(
+    matcher: Matcher, seen: Seen, own: Rows, gallery: Gallery, settings: AdaptSettings, aids: StreamAids
+) -> PseudoPairs:
+    """Captions with the clips that they are to learn from.
+
+    Args:
+        matcher: whose scores name clips.
+        seen: queries that ranks are counted among.
+        own: places among them of those that are labelled.
+        gallery: the clips.
+        settings: how.
+        aids: what that takes; the correction in it learns.
+
+    Raises:
+        UsageError: a counterfactual caption cannot be scored.
+    """
+    scores = scored(matcher, seen.texts, gallery.encoded)
+    columns = _labels(scores, own, settings)
+    texts, own_scores, doubt = taken(seen.texts, own), scores[own], _doubt(scores, own, columns)
+    made = _counterfactuals(scores, seen, own, settings, aids)
+    if made:
+        more = _encoded(made, aids)
+        stacked = np.concatenate([scores, scored(matcher, more, gallery.encoded)])
+        places = np.arange(len(scores), len(stacked))
+        extra = _labels(stacked, places, settings)
+        texts, columns = joined(texts, more), np.concatenate([columns, extra])
+        own_scores = np.concatenate([own_scores, stacked[places]])
+        doubt = np.concatenate([doubt, _doubt(stacked, places, extra)])
+    there = np.flatnonzero(columns >= 0)
+    queries = int((there < len(own)).sum())
+    texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
+    rank = None
+    if settings.causal and len(there):
+        assert aids.target is not None and gallery.vectors is not None
+        candidates = likeliest(own_scores, columns, aids.target.correction.settings.eta)
+        columns, rank = _corrected(
+            vectors_of(matcher, texts), gallery.vectors, candidates, aids.target, settings.decides
+        )
+    return PseudoPairs(texts, columns, doubt, queries, made, rank)
+
+
+def scored(matcher: Matcher, texts: TextFeatures, videos: Encoded) -> FloatArray:
+    """(Q, V) similarities of captions and encoded clips."""
+    return MatcherScores(matcher, encode_texts(matcher, texts), videos).block(slice(None), slice(None))
+
+
+def vectors_of(matcher: Matcher, texts: TextFeatures) -> Tensor:
+    """(Q, D) unit vectors of captions, without gradients, in main memory wherever the matcher is."""
+    parts = [slice(start, start + AT_ONCE) for start in range(0, len(texts.ids), AT_ONCE)]
+    with torch.no_grad(), evaluating(matcher):
+        device = device_of(matcher)
+        return torch.cat([text_vectors(matcher, to_device(text_batch(texts, rows), device)).cpu() for rows in parts])
+
+
+def _labels(scores: FloatArray, own: Rows, settings: AdaptSettings) -> Rows:
+    """(own,) columns, ranked among all, or among themselves."""
+    if settings.ranks == "batch":
+        return rematch(scores[own], settings.matching)
+    return rematch(scores, settings.matching)[own]
+
+
+def _doubt(scores: FloatArray, own: Rows, columns: Rows) -> NDArray[np.float64]:
+    sums = rank_sums(scores, 1.0)[own]
+    doubt: NDArray[np.float64] = sums[np.arange(len(own)), columns]
+    return doubt
+
+
+def _counterfactuals(
+    scores: FloatArray, seen: Seen, own: Rows, settings: AdaptSettings, aids: StreamAids
+) -> tuple[Counterfactual, ...]:
+    """Those of the queries that are labelled; how often a clip is named is counted among all."""
+    if settings.counterfactuals is None or aids.tagger is None:
+        return ()
+    matches, among = one_way(scores), set(own.tolist())
+    made = counterfactuals(seen.sentences, aids.tagger.tag(seen.sentences), matches, settings.counterfactuals)
+    return tuple(one for one in made if one.query in among)
+
+
+def _encoded(made: tuple[Counterfactual, ...], aids: StreamAids) -> TextFeatures:
+    assert aids.encode is not None
+    found = aids.encode([one.text for one in made])
+    ids = tuple(f"{one.query} without {one.word}" for one in made)
+    return TextFeatures(ids, found.words, found.word_mask, found.sentence, found.graphs)
+
+
+def _corrected(q: Tensor, v: Tensor, candidates: Rows, stage: TargetStage, decides: Decides) -> tuple[Rows, LabelRank]:
+    """(N,) the candidate of each caption that the trained correction prefers (section 3.3), and the labels' ranks."""
+    before = label_rank(judged(stage.correction, q, v, candidates))
+    stage.learn(q, v, candidates)
+    logits = judged(stage.correction, q, v, candidates)
+    columns = chosen(logits, candidates, decides).columns
+    relabelled = float((columns != candidates[:, 0]).mean())
+    return columns, LabelRank(before, label_rank(logits), candidates.shape[1], relabelled)
+
+
+def likeliest(scores: FloatArray, columns: Rows, count: int) -> Rows:
+    """(N, count) columns: the pseudo clip of each caption, then the others by their scores, of equal ones the first.
+
+    >>> likeliest(np.array([[0.9, 0.5, 0.7]], np.float32), np.array([1]), 2).tolist()
+    [[1, 0]]
+    """
+    count = min(count, scores.shape[1])
+    raised = scores.astype(np.float64)
+    raised[np.arange(len(columns)), columns] = np.inf
+    order: Rows = np.argsort(-raised, axis=1, kind="stable")[:, :count]
+    return order

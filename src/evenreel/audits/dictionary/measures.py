@@ -1,0 +1,325 @@
+"""What an audit of a scene dictionary measures: coverage, skew, which phrases clips get, and what each phrase gains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.counts import Column, difference_ends, share
+from evenreel.corpus.relevance import RelevantPairs
+from evenreel.evaluation import EvaluationSettings, evaluate
+from evenreel.evaluation.metrics import parse_metrics
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.stats import percentile_ends, resampled_weights
+from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
+from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
+from evenreel.types import Corpus, FloatArray
+
+Kind = Literal["entity", "activity"]
+Whole = NDArray[np.int64]
+Share = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class NamedCaptions:
+    """What Q captions name.
+
+    Attributes:
+        named: entities and activities of each, in base forms (`read_elements`).
+        clip_ids: the clip of each.
+        splits: the part of the corpus that each is of; empty where it has none.
+    """
+
+    named: Sequence[Elements]
+    clip_ids: Sequence[str]
+    splits: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenElements:
+    """The phrases that V clips got.
+
+    Attributes:
+        means: (V, D) means of the frames of each clip.
+        embedded: the dictionary as the clips' encoder reads it.
+        top: the nearest phrases of each clip.
+    """
+
+    means: FloatArray
+    embedded: EmbeddedDictionary
+    top: TopElements
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of what captions name a dictionary has.
+
+    Attributes:
+        split: the part of the corpus; empty for captions of none.
+        captions: how many there are.
+        covered: of these, how many name a phrase of the dictionary.
+        phrases: different ones that they name.
+        held: of these, how many the dictionary has.
+        mentions: phrases that they name, a phrase once a caption.
+        held_mentions: of these, of phrases that the dictionary has.
+    """
+
+    split: str
+    captions: int
+    covered: int
+    phrases: int
+    held: int
+    mentions: int
+    held_mentions: int
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """How much more often clips get a phrase that their captions name, for P phrases over clips that have captions.
+
+    Attributes:
+        clips: how many there are.
+        named: (P,) clips that a caption of theirs says to show it.
+        hits: (P,) of these, clips that got it.
+        other_hits: (P,) of the other clips, those that got it.
+        low, high: (P,) ends of the interval of `gain`, NaN where it is.
+        precision: (P,) average precision of all clips ranked by the phrase, percent; NaN where none is named.
+        drawn: (2, B) sums of gains, each as often as clips are named, and of these clips, on B samples of clips.
+    """
+
+    clips: int
+    named: Whole
+    hits: Whole
+    other_hits: Whole
+    low: Column
+    high: Column
+    precision: Column
+    drawn: NDArray[np.float64]
+
+    @property
+    def gain(self) -> Column:
+        """(P,) share of the named clips that got it less that of the others, in points; NaN where one has no clip."""
+        return 100 * (share(self.hits, self.named) - share(self.other_hits, self.clips - self.named))
+
+    @property
+    def lift(self) -> Column:
+        """(P,) the one share over the other; NaN where none of the others got it."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = share(self.hits, self.named) / share(self.other_hits, self.clips - self.named)
+        return np.where(np.isfinite(ratio), ratio, np.nan)
+
+    @property
+    def chance(self) -> Column:
+        """(P,) share of the clips that are named, percent: about the average precision of a random order."""
+        return 100 * self.named / max(self.clips, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class KindMeasures:
+    """Everything about the entities, or the activities, of a dictionary.
+
+    Attributes:
+        kind: which of the two.
+        phrases: P.
+        coverage: by split, in the order of their first caption; empty without captions.
+        mentions: (P,) captions that name each; None without captions.
+        clips: V, whose phrases were chosen; 0 where none were.
+        chosen: (P,) clips that got each; None where none were chosen.
+        gains: None without captions or without clips.
+    """
+
+    kind: Kind
+    phrases: tuple[str, ...]
+    coverage: tuple[Coverage, ...] = ()
+    mentions: Whole | None = None
+    clips: int = 0
+    chosen: Whole | None = None
+    gains: Gains | None = None
+
+
+def measure(
+    dictionary: SceneDictionary,
+    captions: NamedCaptions | None,
+    chosen: ChosenElements | None,
+    settings: AuditSettings,
+    progress: Share = lambda share: None,
+) -> tuple[KindMeasures, ...]:
+    """The measures of the kinds that the dictionary has phrases of, entities first."""
+    found: list[KindMeasures] = []
+    for kind in (kinds := _kinds(dictionary)):
+        found.append(_measured(kind, dictionary, captions, chosen, settings))
+        progress(len(found) / len(kinds))
+    return tuple(found)
+
+
+def _kinds(dictionary: SceneDictionary) -> list[Kind]:
+    of_kind: dict[Kind, tuple[str, ...]] = {"entity": dictionary.entities, "activity": dictionary.activities}
+    return [kind for kind, phrases in of_kind.items() if phrases]
+
+
+def _measured(
+    kind: Kind,
+    dictionary: SceneDictionary,
+    captions: NamedCaptions | None,
+    chosen: ChosenElements | None,
+    settings: AuditSettings,
+) -> KindMeasures:
+    phrases = dictionary.entities if kind == "entity" else dictionary.activities
+    named = None if captions is None else [_of_kind(one, kind) for one in captions.named]
+    place = _spellings(kind, phrases)
+    pairs = None if named is None else _pairs(named, place, len(phrases))
+    coverage = () if captions is None or named is None else tuple(_coverages(captions.splits, named, place.keys()))
+    mentions = None if pairs is None else _sums(pairs)
+    if chosen is None:
+        return KindMeasures(kind, phrases, coverage, mentions)
+    got = _got(chosen.top, kind, len(phrases))
+    gains = None
+    if captions is not None and pairs is not None:
+        gains = _gains(_said_of_clips(pairs, captions.clip_ids, chosen.top.clip_ids), got, chosen, kind, settings)
+    return KindMeasures(kind, phrases, coverage, mentions, got.shape[0], _sums(got), gains)
+
+
+def _of_kind(one: Elements, kind: Kind) -> tuple[str, ...]:
+    return one.entities if kind == "entity" else one.activities
+
+
+def _spellings(kind: Kind, phrases: Sequence[str]) -> dict[str, int]:
+    """Places in the dictionary by what captions may call its phrases: `Red Balls` of a list is their `red ball`.
+
+    A phrase that is there in these very letters comes before one in other letters, else the first one counts.
+    """
+    plain = plain_entity if kind == "entity" else plain_activity
+    places = {phrase: place for place, phrase in enumerate(phrases)}
+    return {plain(phrase): place for phrase, place in reversed(places.items())} | places
+
+
+def _coverages(splits: Sequence[str], named: Sequence[Sequence[str]], held: Set[str]) -> Iterator[Coverage]:
+    for split in dict.fromkeys(splits):
+        own = [phrases for phrases, of in zip(named, splits, strict=True) if of == split]
+        counts = Counter(phrase for phrases in own for phrase in phrases)
+        there = {phrase: count for phrase, count in counts.items() if phrase in held}
+        covered = sum(not held.isdisjoint(phrases) for phrases in own)
+        yield Coverage(
+            split, len(own), covered, len(counts), len(there), sum(counts.values()), sum(there.values())
+        )  # fmt: skip
+
+
+def _pairs(named: Sequence[Sequence[str]], place: Mapping[str, int], phrases: int) -> sparse.csr_array:
+    """(Q, P), 1 where a caption names a phrase of the dictionary."""
+    found = {(row, place[phrase]) for row, some in enumerate(named) for phrase in some if phrase in place}
+    rows, columns = np.array(sorted(found), np.int64).reshape(-1, 2).T
+    return _ones(rows, columns, (len(named), phrases))
+
+
+def _said_of_clips(pairs: sparse.csr_array, of: Sequence[str], clip_ids: Sequence[str]) -> sparse.csr_array:
+    """(V, P + 1), 1 where some caption of a clip names a phrase; in the last column where it has any caption."""
+    row_of = {clip_id: row for row, clip_id in enumerate(clip_ids)}
+    known = [(row_of[clip_id], caption) for caption, clip_id in enumerate(of) if clip_id in row_of]
+    rows, captions = np.array(known, np.int64).reshape(-1, 2).T
+    belongs = _ones(rows, captions, (len(clip_ids), len(of)))
+    any_caption = sparse.csr_array(np.ones((len(of), 1)))
+    said = belongs @ sparse.hstack([pairs, any_caption], format="csr")
+    said.data[:] = 1.0
+    return said
+
+
+def _got(top: TopElements, kind: Kind, phrases: int) -> sparse.csr_array:
+    """(V, P), 1 where a clip got a phrase."""
+    places = top.entities if kind == "entity" else top.activities
+    return _ones(np.repeat(np.arange(len(places)), places.shape[1]), places.ravel(), (len(places), phrases))
+
+
+def _ones(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _gains(
+    said: sparse.csr_array, got: sparse.csr_array, chosen: ChosenElements, kind: Kind, settings: AuditSettings
+) -> Gains | None:
+    """Over the clips that have captions: of others nobody says what they show. None where no clip has one."""
+    described = np.flatnonzero(said[:, [-1]].toarray()[:, 0])
+    if not len(described):
+        return None
+    named, got = said[described][:, :-1].tocsr(), got[described]
+    both = named.multiply(got).tocsr()
+    counts, hits, chosen_counts = _sums(named), _sums(both), _sums(got)
+    others = len(described) - counts
+    low, high = difference_ends(hits, counts, chosen_counts - hits, others, settings.confidence)
+    vectors = chosen.embedded.entities if kind == "entity" else chosen.embedded.activities
+    precision = _average_precision(named, chosen.means[described], vectors)
+    drawn = _drawn(named, both, got, settings)
+    return Gains(
+        len(described), counts, hits, chosen_counts - hits, 100 * low, 100 * high, precision, drawn
+    )  # fmt: skip
+
+
+def _drawn(
+    named: sparse.csr_array, both: sparse.csr_array, got: sparse.csr_array, settings: AuditSettings
+) -> NDArray[np.float64]:
+    """(2, B) of the phrases that both groups of a sample have clips for; see `Gains.drawn`."""
+    parts = [np.empty((2, 0))]
+    for times in resampled_weights(np.arange(named.shape[0]), settings.resamples, settings.seed):
+        counts, hits, chosen = times @ named, times @ both, times @ got
+        others = times.sum(axis=1, keepdims=True) - counts
+        gain = 100 * (share(hits, counts) - share(chosen - hits, others))
+        parts.append(np.stack([np.nansum(gain * counts, axis=1), (counts * ~np.isnan(gain)).sum(axis=1)]))
+    return np.concatenate(parts, axis=1)
+
+
+def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
+    """The mean gain over all pairs of a clip and a phrase that a caption of it names, in points.
+
+    A phrase so counts as often as clips are named by it: in the mean over phrases, those of a single clip would be in
+    one bootstrap sample and not in the next. The interval is of percentiles over samples of clips.
+    """
+    known = [~np.isnan(one.gain) for one in some]
+    total = sum(float((one.gain * one.named)[there].sum()) for one, there in zip(some, known, strict=True))
+    pairs = sum(int(one.named[there].sum()) for one, there in zip(some, known, strict=True))
+    value = total / pairs if pairs else float("nan")
+    if not pairs or not some[0].drawn.shape[1]:
+        return Interval(value)
+    sums, numbers = np.sum([one.drawn for one in some], axis=0)
+    return Interval(value, *percentile_ends(share(sums, numbers), confidence))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cosines:
+    """Cosines of P phrases and V clips in blocks; it is a `ScoreBlocks`."""
+
+    caption_ids: Sequence[str]
+    video_ids: Sequence[str]
+    phrases: FloatArray
+    clips: FloatArray
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Of some phrases and clips."""
+        return np.asarray(self.phrases[captions] @ self.clips[videos].T)
+
+
+def _average_precision(named: sparse.csr_array, means: FloatArray, vectors: FloatArray) -> Column:
+    """(P,) of all clips ranked by each phrase, percent, equal scores in expectation; NaN where no clip is named."""
+    found = np.full(len(vectors), np.nan)
+    if not named.nnz:
+        return found
+    phrases, clips = [str(place) for place in range(len(vectors))], [str(row) for row in range(len(means))]
+    asked = pl.DataFrame({"caption_id": phrases, "clip_id": [clips[0]] * len(phrases), "text": phrases})
+    corpus = Corpus(pl.DataFrame({"clip_id": clips}), asked)
+    scores = _Cosines(phrases, clips, vectors, means / np.linalg.norm(means, axis=1, keepdims=True))
+    settings = EvaluationSettings(metrics=parse_metrics(("mAP",)), directions=("t2v",), resamples=0)
+    ranked = evaluate(scores, corpus, settings, relevance=RelevantPairs(named.T.tocsr().astype(np.bool_)))
+    result = ranked.directions["t2v"]
+    found[[int(place) for place in result.query_ids]] = result.per_query["mAP"]
+    return found
+
+
+def _sums(matrix: sparse.csr_array) -> Whole:
+    return np.asarray(matrix.sum(axis=0)).ravel().astype(np.int64)

@@ -1,0 +1,197 @@
+"""Does a ranking follow misleading words on screen? The audit of the typographic attack.
+
+Words that are written onto a picture draw models that read, and models that were never meant to: a CLIP takes an apple
+for an iPod once the word is stuck to it (Goh et al. 2021, Multimodal neurons in artificial neural networks). Here each
+clip carries words of another clip, and both ends are looked at: the wrong clip that now says what the caption is
+about, and the right clip that says something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import isnan
+from typing import TYPE_CHECKING
+
+from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMeasures, measure_overlay
+from evenreel.audits.edits.perturbed import AS_IS
+from evenreel.audits.edits.tables import ends, standing_table
+from evenreel.audits.edits.words import STANDING_METHOD, edited_uses, interval_words, perturbed_notices
+from evenreel.audits.pairs import said_of
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.evaluation.results import Interval
+from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+NO_CONTROL = (
+    "Score the clips also with as many letters that say nothing, as `evenreel corpus edit --edit overlay-control` and "
+    "`evenreel planted scene_text --edit overlay-control` make them, and name it control."
+)
+
+UNMOVED = "So do all in a ranking that does not read, and in one that reads those that name no word on any screen."
+
+RISES, FALLS = "A wrong clip that carries words of the caption's clip", "The caption's clip with words of another"
+
+PLACING_METHOD = (
+    "A wrong clip carries words of the caption's own clip, as the column overlay_of of the corpus has it; it alone is "
+    "the edited one, and all others stand as they were. Where several carry them, each counts. It rises by how much "
+    "its distance grows, and by how many places it comes nearer to the first. The caption's own clip, with another "
+    "clip's words on it, is measured alone likewise, and falls."
+)
+
+DISTANCE_METHOD = (
+    "Distance: the score of the clip less the mean score of the other clips of the gallery, in standard deviations of "
+    "these; only finite scores are counted. Places: clips with equal scores share their mean place."
+)
+
+EFFECT_METHOD = (
+    "The effect is by how much further a wrong clip rises with the words than with the control, as many letters that "
+    "say nothing, in standard deviations; 0 is no further. Where the other clips of some pair all score the same, "
+    "which leaves it without a distance, the effect is in places, which all pairs have. The interval is Student's over "
+    "the clips whose words they are, with all their captions, and p is of the signed-rank test of Wilcoxon (1945) over "
+    "these clips."
+)
+
+
+def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+    """Whether clips rise in rankings by carrying the words of the clip that is looked for, beyond a control.
+
+    Args:
+        scores: of captions and clips as they are.
+        corpus: of the clips with misleading words; its column `overlay_of` names the clip whose words each carries.
+        settings: `edited`, scores of the same captions with clips of the same ids that carry them, and of the control.
+
+    Raises:
+        CorpusError: the corpus does not say whose words clips carry, or the scores have no such pair of clips.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores, or only those of a control.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    measured = measure_overlay(scores, corpus, settings)
+    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    return AuditResult(
+        name="overlay",
+        title="Does the ranking follow misleading words on screen?",
+        sentence=overlay_sentence(measured, settings.confidence),
+        effect=measured.effect,
+        tables=(
+            _shift_table(measured, WRONG, RISES, "rises by"),
+            _first_table(measured),
+            _shift_table(measured, OWN, FALLS, "falls by"),
+            standing_table(measured.own),
+        ),
+        figures=tuple(_figures(measured)),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *edited_uses(uses),
+            *_silent(measured),
+            *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
+        ),
+        method=(PLACING_METHOD, DISTANCE_METHOD, EFFECT_METHOD, STANDING_METHOD),
+        confidence=settings.confidence,
+    )
+
+
+def overlay_sentence(measured: OverlayMeasures, confidence: float) -> str:
+    """The effect plainly, then how often the wrong clip is first, then what becomes of own clips."""
+    effect, edit = measured.effect, measured.edit
+    few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
+    wrong, own = measured.shifts[WRONG, edit], measured.shifts[OWN, edit]
+    beyond = f", {effect.value:.2f} beyond the control" if measured.own.controlled else ""
+    beyond += interval_words(effect, confidence)
+    rises, falls = f"{wrong.places.value:.2f} places{beyond}", f"{own.places.value:.1f} places"
+    if measured.unit == "sd":
+        rises = f"{wrong.sd.value:.2f} standard deviations of the other clips' scores{beyond}, and by "
+        rises += f"{wrong.places.value:.1f} places"
+        falls = falls if isnan(own.sd.value) else f"{own.sd.value:.2f} standard deviations and {falls}"
+    return (
+        f"{few}{_lead(measured)}: a wrong clip that carries words of the caption's clip rises by {rises}. It is first "
+        f"for {measured.first[edit]:.1f}% of captions, without the words for {measured.first[AS_IS]:.1f}%. The clip of "
+        f"a caption falls by {falls} when it carries another's words."
+    )
+
+
+def _silent(measured: OverlayMeasures) -> Iterator[str]:
+    """That pairs have no distance, and what the effect is in for that."""
+    if count := measured.unknown[WRONG]:
+        yield (
+            f"Of {len(measured.pairs.own):,} pairs of a caption and a wrong clip, {count:,} have no distance before or "
+            "after an edit: the other clips all score the same, as they do where words alone count and no screen shows "
+            "them, or the wrong clip scores minus infinity. The effect is in places, which all pairs have."
+        )
+
+
+def _lead(measured: OverlayMeasures) -> str:
+    effect, edit = measured.effect, measured.edit
+    if not effect.enough:
+        return f"What was seen of {edit!r}"
+    if effect.low is None:
+        return f"Without an interval nothing can be told of {edit!r}"
+    if not effect.is_told:
+        return "That the ranking follows misleading words cannot be told"
+    return "The ranking shuns misleading words" if effect.value < 0 else "The ranking follows misleading words"
+
+
+def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
+    controlled = measured.own.controlled
+    columns = ["edit"]
+    for unit in UNITS.values():
+        columns += [f"{does}, {unit}", "low", "high"]
+        columns += [f"beyond the control, {unit}", "low", "high"] if controlled else []
+    rows = []
+    for edit in measured.pairs.edits:
+        shift = measured.shifts[whose, edit]
+        row: list[Cell] = [edit]
+        for unit in UNITS:
+            row += [*ends(getattr(shift, unit)), *(ends(shift.beyond[unit]) if controlled else ())]
+        rows.append(tuple(row))
+    gallery = f"in a gallery of {len(measured.pairs.clip_ids):,}"
+    counted = f"{len(measured.pairs.own):,} pairs of a caption and a wrong clip, words of {measured.clips:,} clips"
+    if whose == OWN:
+        counted = f"{len(measured.own.perturbed.own):,} captions of {measured.own.clips:,} clips"
+    note = f"SD: standard deviations of the scores of the other clips. {counted}, {gallery}."
+    if unknown := measured.unknown[whose]:
+        note += f" {unknown:,} of them have no distance, so they count in none of the columns SD."
+    return AuditTable(title, tuple(columns), tuple(rows), note)
+
+
+def _first_table(measured: OverlayMeasures) -> AuditTable:
+    """How often the wrong clip is first, as it is and under each edit."""
+    controlled = measured.own.controlled
+    columns = ("edit", "first, %", "gained, points", "low", "high")
+    rows: list[tuple[Cell, ...]] = [("none", measured.first[AS_IS], None, None, None, *(None, None, None) * controlled)]
+    for edit in measured.pairs.edits:
+        shift = measured.shifts[WRONG, edit]
+        beyond = ends(shift.beyond["first"]) if controlled else ()
+        rows.append((edit, measured.first[edit], *ends(shift.first), *beyond))
+    more = ("beyond the control", "low", "high") if controlled else ()
+    return AuditTable(
+        "How often the wrong clip becomes the first", (*columns, *more), tuple(rows),
+        "Share of the pairs of a caption and a wrong clip in which it stands above all others, ties by their chance.",
+    )  # fmt: skip
+
+
+def _figures(measured: OverlayMeasures) -> Iterator[AuditFigure]:
+    edits = measured.pairs.edits
+    series = {"a wrong clip rises": WRONG, "the caption's clip falls": OWN}
+    moved = {"sd": "standard deviations of the other clips' scores", "places": "places gained, or lost"}
+    for unit, title, axis in (
+        (measured.unit, "How far clips move by words on screen", moved[measured.unit]),
+        ("first", "Who is first by words on screen", "points of the first place gained, or lost"),
+    ):
+        drawn = {
+            name: {edit: getattr(measured.shifts[whose, edit], unit) for edit in edits}
+            for name, whose in series.items()
+        }
+        yield AuditFigure(
+            title, partial(_bars, drawn, axis), "What the words do beyond the control is due to what they say."
+        )
+
+
+def _bars(series: dict[str, dict[str, Interval]], unit: str) -> go.Figure:
+    from evenreel.report.result.figures import deltas_by_group
+
+    return deltas_by_group(series, unit)

@@ -1,0 +1,213 @@
+"""What misleading words on screen do to ranks: how far wrong clips rise by them, and how far own clips fall.
+
+Scores are of clips as they are, of clips that each carry words of another clip, and of clips that carry as many letters
+that say nothing, the control. Source of the test: Wilcoxon 1945 (signed ranks).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
+from evenreel.audits.edits.perturbed import AS_IS, Column, Perturbed, Places, Standings
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.means import hits_interval, mean_interval
+from evenreel.corpus.lenders import OVERLAY_OF
+from evenreel.errors import CorpusError
+from evenreel.evaluation.first_hit import expected_rank
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.types import Corpus, ScoreBlocks
+
+WRONG, OWN = "the wrong clip", "its clip"
+"""Whose change it is: of a clip that carries words of the caption's clip; of that clip, which carries another's."""
+
+_WORSE = {WRONG: -1.0, OWN: 1.0}
+"""Which way it is to the worse: a wrong clip gets nearer to the first place, the own clip further away."""
+
+Unit = Literal["sd", "places"]
+UNITS: dict[Unit, str] = {"sd": "SD", "places": "places"}
+"""What the effect may be in, as a table's head has it."""
+
+_UNITS = (*UNITS, "first")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How far clips move to the worse, as means over captions; each figure also beyond that of the control.
+
+    Attributes:
+        sd: distance from the mean of the other clips, in standard deviations of their scores.
+        places: places in the ranking; equal scores share their mean place.
+        first: share of captions with the clip at the first place, in points.
+        beyond: of `sd`, `places` and `first`, what is beyond the control; NaN where there is none.
+    """
+
+    sd: Interval
+    places: Interval
+    first: Interval
+    beyond: Mapping[str, Interval]
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayMeasures:
+    """What overlays do to a ranking.
+
+    Attributes:
+        own: own clips that carry another's words, as `evenreel.audits.edits.visual` measures them.
+        pairs: captions, each with a clip that carries the words of its own; `Perturbed.own` is that wrong clip.
+        first: share of `pairs` in which the wrong clip is first, in percent, by the edit; `AS_IS` without one.
+        shifts: by whose it is (`WRONG`, `OWN`) and the edit.
+        unknown: by whose it is, how many have no distance in some version: they count in no figure of distances.
+        effect: rise of wrong clips under the first edit, beyond the control where there is one, in `unit`.
+        clips: whose words some wrong clip carries.
+    """
+
+    own: PerturbedMeasures
+    pairs: Perturbed
+    first: dict[str, float]
+    shifts: dict[tuple[str, str], Shift]
+    unknown: dict[str, int]
+    effect: Effect
+    clips: int
+
+    @property
+    def edit(self) -> str:
+        """The edit that the effect is of."""
+        return self.own.main[0]
+
+    @property
+    def unit(self) -> Unit:
+        """What the effect is in."""
+        return _unit(self.unknown)
+
+
+def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> OverlayMeasures:
+    """Measure what the overlays of `settings.edited` do; intervals are over clips, with all their captions.
+
+    Args:
+        scores: of captions and clips as they are.
+        corpus: says which clip a caption describes, and in `OVERLAY_OF` whose words each clip carries after the edit.
+        settings: edited scores, samples, seed, confidence, and how much is read at once.
+
+    Raises:
+        CorpusError: the corpus does not say whose words clips carry, or the scores have no such clip with a caption of
+            the clip whose words they are.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores, or only those of a control.
+    """
+    carried = _carried(corpus)
+    marked = corpus.captions.filter(pl.col("clip_id").is_in([*carried]))
+    own = measure_perturbed(scores, Corpus(corpus.clips, marked), settings)
+    every = Perturbed.of(scores, corpus, settings.edited, settings.cluster)
+    captions, wrong = _pairs(every, carried)
+    pairs, lenders = every.aimed(captions, wrong), every.drawn_with[captions]
+    standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
+    of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
+    shifts: dict[tuple[str, str], Shift] = {}
+    unknown: dict[str, int] = {}
+    for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.drawn_with)):
+        found = _shifts(_columns(some, _WORSE[whose]), groups, settings)
+        shifts |= {(whose, edit): shift for edit, shift in found.items()}
+        unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
+    return OverlayMeasures(
+        own, pairs, {edit: _share(one) for edit, one in standings.items()}, shifts, unknown,
+        _effect(own.main[0], _unit(unknown), shifts, standings, lenders), len(np.unique(lenders)),
+    )  # fmt: skip
+
+
+def _unit(unknown: Mapping[str, int]) -> Unit:
+    """Distances, unless a pair has none: where the others score alike, just what words lift furthest may have none."""
+    return "places" if unknown[WRONG] else "sd"
+
+
+def _carried(corpus: Corpus) -> dict[str, str]:
+    """By clip, the other clip whose words it carries."""
+    if OVERLAY_OF not in corpus.clips.columns:
+        raise CorpusError(
+            f"The clips of the corpus have no column {OVERLAY_OF!r}, which names the clip whose words each carries. "
+            "Give the corpus of the clips with misleading words, as `evenreel corpus edit --edit overlay` and "
+            "`evenreel planted scene_text --edit overlay` write it, or add the column to its table."
+        )
+    rows = corpus.clips.select("clip_id", pl.col(OVERLAY_OF).cast(pl.String)).drop_nulls().iter_rows()
+    return {clip: lender for clip, lender in rows if clip != lender}
+
+
+def _pairs(every: Perturbed, carried: Mapping[str, str]) -> tuple[Places, Places]:
+    """(P,) places of captions and of the wrong clips that carry the words of their clips."""
+    place = {clip: number for number, clip in enumerate(every.clip_ids)}
+    carriers: dict[int, list[int]] = defaultdict(list)
+    for clip, lender in carried.items():
+        if clip in place and lender in place:
+            carriers[place[lender]].append(place[clip])
+    found = [(caption, wrong) for caption, own in enumerate(every.own) for wrong in carriers[int(own)]]
+    if not found:
+        raise CorpusError(
+            f"Of {len(every.clip_ids):,} clips in the scores none carries words of another one with a caption there, "
+            f"as the column {OVERLAY_OF!r} has it; score the clips and captions of that corpus."
+        )
+    captions, wrong = np.array(found, dtype=np.int64).T
+    return captions, wrong
+
+
+def _columns(standings: Mapping[str, Standings], worse: float) -> dict[str, dict[str, Column]]:
+    """(P,) changes to the worse, by edit and unit."""
+    before = _figures(standings[AS_IS])
+    signs = {"sd": -worse, "places": worse, "first": -worse}
+    return {
+        edit: {unit: signs[unit] * (after - before[unit]) for unit, after in _figures(one).items()}
+        for edit, one in standings.items()
+        if edit != AS_IS
+    }
+
+
+def _figures(one: Standings) -> dict[str, Column]:
+    """Distance, place and chance of the first place in percent."""
+    hits = one.hits
+    place = expected_rank(hits.above, hits.others, hits.relevant)
+    return dict(zip(_UNITS, (one.distance, place, 100 * hits.chance(1)), strict=True))
+
+
+def _share(one: Standings) -> float:
+    return float(_figures(one)["first"].mean())
+
+
+def _shifts(columns: Mapping[str, Mapping[str, Column]], groups: Places, settings: AuditSettings) -> dict[str, Shift]:
+    """Means of changes and of what is beyond the control, by edit, all on the same samples."""
+    unknown = np.full(len(groups), np.nan)
+
+    def mean(unit: str, values: Column) -> Interval:
+        return (hits_interval if unit == "first" else mean_interval)(values, groups, settings)
+
+    shifts = {}
+    for edit, one in columns.items():
+        control = columns.get(CONTROL) if edit != CONTROL else None
+        beyond = {unit: unknown if control is None else one[unit] - control[unit] for unit in _UNITS}
+        sd, places, first = (mean(unit, one[unit]) for unit in _UNITS)
+        shifts[edit] = Shift(sd, places, first, {unit: mean(unit, values) for unit, values in beyond.items()})
+    return shifts
+
+
+def _effect(
+    edit: str,
+    unit: Unit,
+    shifts: Mapping[tuple[str, str], Shift],
+    standings: Mapping[str, Standings],
+    groups: Places,
+) -> Effect:
+    values = _columns(standings, _WORSE[WRONG])
+    shift, column, beyond = shifts[WRONG, edit], values[edit][unit], ""
+    figure: Interval = getattr(shift, unit)
+    if CONTROL in values:
+        figure, column, beyond = shift.beyond[unit], column - values[CONTROL][unit], " beyond the control"
+    name = f"rise of a wrong clip{beyond} ({edit}), {UNITS[unit]}"
+    p = wilcoxon_test(column, groups)
+    enough = len(np.unique(groups)) >= ENOUGH
+    return Effect(name, figure.value, figure.low, figure.high, p_value=p, enough=enough, over="captions")

@@ -1,0 +1,78 @@
+"""Tables and figures of audits that hold scores against those after an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.audits.edits.measures import RECALLS, Change, PerturbedMeasures, means
+from evenreel.audits.edits.perturbed import AS_IS
+from evenreel.evaluation.results import Interval
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_ENDS = ("low", "high")
+
+
+def movement_table(measured: PerturbedMeasures, title: str) -> AuditTable:
+    """How far clips move and fall under each edit, as the effect has it edited."""
+    controlled, placing = measured.controlled, measured.main[1]
+    beyond = ("beyond the control", *_ENDS) if controlled else ()
+    changes = [measured.changes[edit, placing] for edit in measured.perturbed.edits]
+    return AuditTable(
+        title,
+        ("edit", "moves by, SD", *_ENDS, *beyond, "falls by, SD", *_ENDS),
+        tuple(_movement_row(one, controlled=controlled) for one in changes),
+        f"SD: standard deviations of the scores of the other clips. {len(measured.perturbed.own):,} captions of "
+        f"{measured.clips:,} clips, in a gallery of {len(measured.perturbed.clip_ids):,}.",
+    )
+
+
+def standing_table(measured: PerturbedMeasures) -> AuditTable:
+    """Percentile and recall as it is and under each edit."""
+    lost = tuple(f"{one} lost" for one in RECALLS[:1])
+    rows: list[tuple[Cell, ...]] = [("none", "nothing", *means(measured.standings[AS_IS, AS_IS]), None, None, None)]
+    for key, change in measured.changes.items():
+        rows.append((*key, *means(measured.standings[key]), *ends(change.recalls[str(RECALLS[0])])))
+    return AuditTable(
+        "Where the clip of a caption stands",
+        ("edit", "edited", "percentile", *map(str, RECALLS), *lost, *_ENDS),
+        tuple(rows),
+        "The percentile is the share of the other clips that it stands above. R@k in percent, what is lost in points.",
+    )
+
+
+def perturbed_figures(measured: PerturbedMeasures) -> tuple[AuditFigure, ...]:
+    """How far clips move under each edit, and what that costs."""
+    placing, first = measured.main[1], str(RECALLS[0])
+    moves = {"moves by": {edit: measured.changes[edit, placing].moved for edit in measured.perturbed.edits}}
+    losses: dict[str, dict[str, Interval]] = {}
+    for (edit, edited), change in measured.changes.items():
+        losses.setdefault(f"edited: {edited}", {})[edit] = change.recalls[first]
+    return (
+        AuditFigure(
+            "How far the clip of a caption moves",
+            partial(_bars, moves, "standard deviations of the other clips' scores"),
+            f"Edited: {placing}. What an edit does beyond the control is due to what it edits.",
+        ),
+        AuditFigure(f"What that costs in {first}", partial(_bars, losses, f"{first} lost, points")),
+    )
+
+
+def ends(figure: Interval) -> tuple[float, float | None, float | None]:
+    """A figure and its ends, as fields of a table."""
+    return figure.value, figure.low, figure.high
+
+
+def _movement_row(change: Change, *, controlled: bool) -> tuple[Cell, ...]:
+    beyond = ends(change.beyond) if controlled else ()
+    return (change.edit, *ends(change.moved), *beyond, *ends(change.fell))
+
+
+def _bars(series: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
+    from evenreel.report.result.figures import deltas_by_group
+
+    return deltas_by_group(series, unit)

@@ -1,0 +1,192 @@
+"""Does a ranking hang on how captions are worded? The audit of edited captions.
+
+BiMa, section 1: captions carry the habits of who wrote them, and retrievers learn these with the content. Here the
+style of captions is changed and their content kept, and the other way round, and the captions are scored anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
+from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Column, Places, Standings
+from evenreel.audits.edits.tables import ends, movement_table, perturbed_figures, standing_table
+from evenreel.audits.edits.words import (
+    DISTANCE_METHOD,
+    EFFECT_METHOD,
+    STANDING_METHOD,
+    edited_uses,
+    perturbed_notices,
+    perturbed_sentence,
+)
+from evenreel.audits.pairs import said_of
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.statistics.means import ratio_intervals, share_interval
+from evenreel.errors import UsageError
+from evenreel.evaluation.results import Interval
+from evenreel.report.result.record import AuditResult, AuditTable
+from evenreel.report.result.words import figure_words
+from evenreel.types import Corpus, ScoreBlocks
+
+OF_CONTENT = "content-"
+"""How the names of edits begin that take the content away and leave the style."""
+
+CHANCE = 50.0
+
+NO_CONTROL = (
+    "Score the captions also with an edit that changes neither style nor content, such as `evenreel perturb --edit "
+    "control` makes, and name it control."
+)
+
+ALONE_METHOD = (
+    f"Edits whose names begin with {OF_CONTENT} take the content of a caption away, or give it another's, and leave "
+    "its style: a ranking that hears content alone then finds the clip no better than by chance, at percentile 50."
+)
+
+SPREAD_METHOD = (
+    "Spread: the mean square of the distances of a clip's captions from their mean, over clips with at least two. The "
+    "share that an edit takes away is 1 less the ratio of the spread after the edit and before; below 0 it adds some."
+)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the captions of a clip differ in the distance of their clip, after an edit and before.
+
+    Attributes:
+        taken: share of the mean square that the edit takes away, in percent; NaN where no clip has two captions.
+        before, after: root of the mean square, in standard deviations.
+    """
+
+    taken: Interval
+    before: float
+    after: float
+
+
+def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+    """Whether clips move in the rankings of captions whose style is edited, beyond a control; and what style finds.
+
+    Args:
+        scores: of captions as they are and clips.
+        corpus: says which clip a caption describes.
+        settings: `edited`, scores of the edited captions, of the same ids, with the same clips, by the name of the
+            edit; names that begin with `OF_CONTENT` are of edits that leave the style alone.
+
+    Raises:
+        CorpusError: the scores share no caption with its clip and another.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores, or none of an edit of style.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    measured = measure_perturbed(scores, corpus, settings, CAPTION_PLACINGS, _main(settings.edited))
+    alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
+    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    sentence = perturbed_sentence(measured, settings.confidence, "when the caption is edited")
+    return AuditResult(
+        name="textual",
+        title="Does the ranking hang on how captions are worded?",
+        sentence=f"{sentence}{_alone_words(alone, settings.confidence)}",
+        effect=measured.effect,
+        tables=(
+            movement_table(measured, "How far the clip of a caption moves when the caption is edited"),
+            standing_table(measured),
+            *_alone_table(alone, len(measured.perturbed.clip_ids)),
+            *_spread_table(spreads),
+        ),
+        figures=perturbed_figures(measured),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *edited_uses(uses),
+            *perturbed_notices(measured, NO_CONTROL),
+        ),
+        method=(DISTANCE_METHOD, EFFECT_METHOD, ALONE_METHOD, SPREAD_METHOD, STANDING_METHOD),
+        confidence=settings.confidence,
+    )
+
+
+def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, tuple[Interval, Interval]]:
+    """Percentile of the own clip, and R@1, by the name of each edit that leaves the style alone."""
+    names = [edit for edit in measured.perturbed.edits if edit.startswith(OF_CONTENT)]
+    if not names:
+        return {}
+    standings = [_standings(measured, edit) for edit in names]
+    columns = [*(one.percentile for one in standings), *(100 * one.hits.chance(1) for one in standings)]
+    found = [share_interval(column, measured.perturbed.drawn_with, settings) for column in columns]
+    return dict(zip(names, zip(found, found[len(names) :], strict=False), strict=True))
+
+
+def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, Spread]:
+    """How much of the spread among the captions of a clip each edit of style takes away; none where none has two."""
+    own, before = measured.perturbed.own, _standings(measured, AS_IS).distance
+    names = [edit for edit in measured.perturbed.edits if not edit.startswith(OF_CONTENT)]
+    if np.bincount(own).max() < 2:
+        return {}
+    both = [_squares(before, _standings(measured, edit).distance, own) for edit in names]
+    first, second, counted = np.array(both).transpose(1, 0, 2)
+    found = ratio_intervals(second, first, measured.perturbed.drawn_with, settings)
+    with np.errstate(invalid="ignore"):  # of no clip are two captions known
+        roots = np.sqrt([first.sum(axis=1), second.sum(axis=1)] / counted.sum(axis=1)).T.tolist()
+    return {edit: Spread(_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)}
+
+
+def _main(edited: Mapping[str, ScoreBlocks]) -> str | None:
+    """The first edit of style."""
+    names = [name for name in edited if name != CONTROL and not name.startswith(OF_CONTENT)]
+    if edited and not names:
+        raise UsageError(
+            f"The edited scores ({', '.join(edited)}) are of no edit that changes the style of captions and keeps "
+            "their content; give those of one, such as style-removed."
+        )
+    return names[0] if names else None
+
+
+def _standings(measured: PerturbedMeasures, edit: str) -> Standings:
+    return measured.standings[edit, AS_IS if edit == AS_IS else measured.main[1]]
+
+
+def _squares(before: Column, after: Column, groups: Places) -> Column:
+    """(3, Q) squared differences from the mean of their group before and after, and what is counted; 0 where not."""
+    known = ~np.isnan(before + after)
+    sizes = np.bincount(groups, known)
+    counted = known & (sizes[groups] > 1)
+    rows = []
+    for values in (before, after):
+        filled = np.where(known, values, 0.0)
+        middle = np.bincount(groups, filled)[groups] / np.maximum(sizes, 1)[groups]
+        rows.append(np.where(counted, (filled - middle) ** 2, 0.0))
+    return np.array([*rows, counted])
+
+
+def _taken(ratio: Interval) -> Interval:
+    low, high = (None if end is None else 100 * (1 - end) for end in (ratio.high, ratio.low))
+    return Interval(100 * (1 - ratio.value), low, high)
+
+
+def _alone_words(alone: Mapping[str, tuple[Interval, Interval]], confidence: float) -> str:
+    for edit, (percentile, _) in alone.items():
+        found = figure_words(percentile, confidence, "%")
+        return f" Style alone ({edit!r}) puts the clip above {found} of the others, where 50 is chance."
+    return ""
+
+
+def _alone_table(alone: Mapping[str, tuple[Interval, Interval]], clips: int) -> Iterator[AuditTable]:
+    if alone:
+        yield AuditTable(
+            "What style alone finds",
+            ("edit", "percentile", "low", "high", "R@1", "low", "high"),
+            tuple((edit, *ends(percentile), *ends(recall)) for edit, (percentile, recall) in alone.items()),
+            f"By chance the percentile is {CHANCE:.0f} and R@1 {100 / clips:.2f}.",
+        )
+
+
+def _spread_table(spreads: Mapping[str, Spread]) -> Iterator[AuditTable]:
+    if spreads:
+        yield AuditTable(
+            "How far the captions of a clip differ",
+            ("edit", "before, SD", "after, SD", "taken away, %", "low", "high"),
+            tuple((edit, one.before, one.after, *ends(one.taken)) for edit, one in spreads.items()),
+            "Of the distance of their clip. What an edit of style takes away is what style adds to the spread.",
+        )

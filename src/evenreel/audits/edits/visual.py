@@ -1,0 +1,70 @@
+"""Does a ranking hang on the background, or on something else in the picture? The audit of edited clips.
+
+BiMa, section 1: retrievers look at the dominant background and miss the small thing that a caption names. Here one
+thing in a clip is replaced or taken out, the clip is scored anew, and its place among the others is looked at.
+"""
+
+from __future__ import annotations
+
+from evenreel.audits.edits.measures import measure_perturbed
+from evenreel.audits.edits.perturbed import CLIP_PLACINGS
+from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
+from evenreel.audits.edits.words import (
+    DISTANCE_METHOD,
+    EFFECT_METHOD,
+    STANDING_METHOD,
+    edited_uses,
+    perturbed_notices,
+    perturbed_sentence,
+)
+from evenreel.audits.pairs import said_of
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.report.result.record import AuditResult
+from evenreel.types import Corpus, ScoreBlocks
+
+NO_CONTROL = (
+    "Score the clips also with an edit that leaves alone what is asked about, another take of the same scene or as "
+    "many patches painted over elsewhere (`evenreel corpus edit --control`), and name it control."
+)
+
+PLACING_METHOD = (
+    "Its clip: the own clip of each caption is edited, and stands among the others as they were. The other clips: "
+    "these are edited, and it is as it was. All clips: both. An edit that makes every clip look odd lowers all their "
+    "scores; that moves the own clip in the first case, and cancels out in the last."
+)
+
+
+def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+    """Whether clips move in the ranking of their captions when something in them is edited, beyond a control.
+
+    Args:
+        scores: of captions and clips as they are.
+        corpus: says which clip a caption describes.
+        settings: `edited`, scores of the same captions with edited clips of the same ids, by the name of the edit.
+
+    Raises:
+        CorpusError: the scores share no caption with its clip and another.
+        ScoresError: a score is NaN, or scores are no table of captions and videos.
+        UsageError: there are no edited scores.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    measured = measure_perturbed(scores, corpus, settings, CLIP_PLACINGS)
+    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    return AuditResult(
+        name="visual",
+        title="What in the picture does the ranking hang on?",
+        sentence=perturbed_sentence(measured, settings.confidence, "when it alone is edited"),
+        effect=measured.effect,
+        tables=(
+            movement_table(measured, "How far the clip of a caption moves when it alone is edited"),
+            standing_table(measured),
+        ),
+        figures=perturbed_figures(measured),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *edited_uses(uses),
+            *perturbed_notices(measured, NO_CONTROL),
+        ),
+        method=(DISTANCE_METHOD, EFFECT_METHOD, PLACING_METHOD, STANDING_METHOD),
+        confidence=settings.confidence,
+    )

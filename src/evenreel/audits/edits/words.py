@@ -1,0 +1,140 @@
+"""What an audit of edits says, and how everything in it is calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import isnan
+
+from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, means
+from evenreel.audits.edits.perturbed import AS_IS
+from evenreel.report.result.record import Effect
+from evenreel.report.words import percent
+
+_MOST_BESIDE = 3
+"""Other edits that a sentence names."""
+
+
+def perturbed_sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
+    """The effect plainly; that there is too little to conclude from comes first.
+
+    Args:
+        measured: of one system.
+        confidence: of its intervals.
+        when: under what the clip of a caption moves, `when it alone is edited` for example.
+    """
+    if isnan(measured.effect.value):
+        return "The own clip of no caption has a score among others that differ, so nothing can be measured."
+    few = "" if measured.effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
+    main = _beyond_words if measured.controlled else _fall_words
+    return f"{few}{main(measured, confidence, when)}{_recall_words(measured, when)}"
+
+
+UNCHANGED = "Leave those in which nothing was changed out of its scores: they count as not moved."
+
+
+def perturbed_notices(measured: PerturbedMeasures, no_control: str, unmoved: str = UNCHANGED) -> Iterator[str]:
+    """What the reader must know of the data; `no_control` says what to do where there is none."""
+    yield from measured.perturbed.notices
+    if not measured.controlled:
+        yield f"There are no scores of a control, so nothing says how far clips move in any edit. {no_control}"
+    if measured.unknown:
+        yield (
+            f"Captions whose own clip scores minus infinity, or whose other clips all score the same, before or after "
+            f"an edit: {measured.unknown:,} take no part in the distances."
+        )
+    for edit in measured.perturbed.edits:
+        if edit != CONTROL and (still := measured.still(edit)):
+            yield (
+                f"With {edit!r}, {still:,} of {len(measured.perturbed.own):,} captions find their clip exactly where "
+                f"it was. {unmoved}"
+            )
+
+
+def edited_uses(uses: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """A sentence for each edit whose scores use something beside captions and clips."""
+    for edit, some in uses.items():
+        if some:
+            yield f"The scores of {edit!r} use {' and '.join(some)}."
+
+
+def _beyond_words(measured: PerturbedMeasures, confidence: float, when: str) -> str:
+    effect, change = measured.effect, measured.changes[measured.main]
+    return (
+        f"{_beyond_lead(effect, change.edit)}: with it the clip of a caption moves by {change.moved.value:.2f} "
+        f"standard deviations of the other clips' scores {when}, which is {effect.value:.2f} beyond the control"
+        f"{interval_words(effect, confidence)}.{_beside_words(measured)}"
+    )
+
+
+def _beyond_lead(effect: Effect, edit: str) -> str:
+    if not effect.enough:
+        return f"What was seen of {edit!r}"
+    if effect.low is None:
+        return f"Without an interval nothing can be told of {edit!r}"
+    if not effect.is_told:
+        return f"That the ranking hangs on what {edit!r} changes cannot be told"
+    if effect.value < 0:
+        return f"The ranking hangs less on what {edit!r} changes than on what the control does"
+    return f"The ranking hangs on what {edit!r} changes"
+
+
+def _beside_words(measured: PerturbedMeasures) -> str:
+    edit, placing = measured.main
+    others = [name for name in measured.perturbed.edits if name not in (edit, CONTROL)][:_MOST_BESIDE]
+    if not others:
+        return ""
+    said = ", ".join(f"{measured.changes[name, placing].moved.value:.2f} with {name!r}" for name in others)
+    return f" Beside it: {said}."
+
+
+def _fall_words(measured: PerturbedMeasures, confidence: float, when: str) -> str:
+    effect, (edit, _) = measured.effect, measured.main
+    does, fall = ("rises", _turned(effect)) if effect.value < 0 else ("falls", effect)
+    lead = "What was seen: the" if not effect.enough else "The"
+    if effect.enough and not effect.is_told:
+        lead = f"That {edit!r} makes clips fall or rise cannot be told: the"
+    return (
+        f"{lead} clip of a caption {does} by {fall.value:.2f} standard deviations of the other clips' scores "
+        f"with {edit!r} {when}{interval_words(fall, confidence)}."
+    )
+
+
+def _turned(effect: Effect) -> Effect:
+    """With the opposite sign."""
+    low, high = (None if end is None else -end for end in (effect.high, effect.low))
+    return replace(effect, value=-effect.value, low=low, high=high)
+
+
+def interval_words(effect: Effect, confidence: float) -> str:
+    """The interval in brackets, after a space; empty where there is none."""
+    if effect.low is None or effect.high is None:
+        return ""
+    return f" ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"
+
+
+def _recall_words(measured: PerturbedMeasures, when: str) -> str:
+    before, after = ([*means(measured.standings[key])][1] for key in ((AS_IS, AS_IS), measured.main))
+    return f" R@1 goes from {before:.1f} to {after:.1f}% {when}."
+
+
+DISTANCE_METHOD = (
+    "Distance: the score of a caption's own clip less the mean score of the other clips of the gallery, in standard "
+    "deviations of these; only finite scores are counted. A clip moves by how much its distance changes, up or down, "
+    "and falls by how much it declines; both are means over captions. Minus infinity is not retrieved."
+)
+
+EFFECT_METHOD = (
+    "The effect is how much further clips move under the first edit than under the control, an edit that changes "
+    "something else as much; 0 is no further. Where there is no control it is how far they fall. The mean fall alone "
+    "would not do: where what is edited goes with nothing that captions say, as many clips rise as fall however much "
+    "the ranking hangs on it. The interval is Student's over clips, each with all its captions, and p is of the "
+    "signed-rank test of Wilcoxon (1945) over clips. Where other clips are edited every caption sees the same ones, so "
+    "the recall that is lost has an interval over captions and clips: without an effect it means nothing which of a "
+    "clip's two versions is called the edited one, and they are exchanged for half of the clips (Fisher 1935)."
+)
+
+STANDING_METHOD = (
+    "Percentile: the share of the other clips that the own one stands above, ties half. R@k counts the own clip alone; "
+    "clips with equal scores are in random order, and each figure is its mean over all orders."
+)

@@ -1,0 +1,83 @@
+"""Do a few clips crowd the rankings? The audit of hubs, for scores of any system and for libraries.
+
+In a space of many dimensions some points are near to very many others (Radovanović et al. 2010). A clip that is such a
+hub is shown to queries that have nothing to do with it, and others never are. Which words bring hubs TITAN asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.audits.hubness.captions import query_words, texts_of
+from evenreel.audits.hubness.measures import Column, HubnessMeasures, Occurrence, measure_hubness
+from evenreel.audits.hubness.tables import hubness_tables
+from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
+from evenreel.audits.pairs import said_of
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.report.result.record import AuditFigure, AuditResult
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+    """Whether a few clips are among the first of many queries, beyond what rankings at random have.
+
+    The effect is the skewness of how often each clip is among the first 10 (of fewer in a small gallery).
+
+    Args:
+        scores: of captions and clips; their `texts`, by caption id, are words that the corpus does not have, and their
+            `names`, by clip id, what clips are called.
+        corpus: says which clip a caption describes, and its words; it may have no caption.
+        settings: confidence, how much is read at once, and the seed of the queries whose words are looked at.
+
+    Raises:
+        CorpusError: there is one clip only.
+        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    measured = measure_hubness(scores, corpus, settings)
+    texts = texts_of(scores, corpus)
+    asked = [texts.get(caption) for caption in scores.caption_ids]
+    words = query_words(asked, measured.hub_places, measured.clusters, settings.seed)
+    return AuditResult(
+        name="hubness",
+        title="Do a few clips crowd the rankings?",
+        sentence=hubness_sentence(measured, words, settings.confidence),
+        effect=measured.effect,
+        tables=tuple(hubness_tables(measured, words)),
+        figures=tuple(_figures(measured)),
+        notices=(*said_of(scores, corpus, settings.cluster), *hubness_notices(measured, words)),
+        method=tuple(hubness_method(measured, words)),
+        confidence=settings.confidence,
+    )
+
+
+def _figures(measured: HubnessMeasures) -> Iterator[AuditFigure]:
+    main = measured.main
+    yield AuditFigure(
+        "How often clips are shown",
+        partial(_bars, main),
+        "Logarithmic upwards: each line is ten times as many clips. Bars far to the right of the dotted line are hubs.",
+    )
+    counts = {one.depth: one.counts for one in measured.occurrences}
+    yield AuditFigure(
+        "Who holds the places",
+        partial(_curves, counts, main.queries),
+        "The nearer a line is to the upper left corner, the fewer clips are shown.",
+    )
+
+
+def _bars(main: Occurrence) -> go.Figure:
+    from evenreel.audits.hubness.figures import occurrence_bars
+
+    return occurrence_bars(main.counts, main.queries, main.depth)
+
+
+def _curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
+    from evenreel.audits.hubness.figures import place_curves
+
+    return place_curves(counts, queries)

@@ -1,0 +1,124 @@
+"""What an audit of hubs says, and how everything in it is calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+
+from evenreel.audits.edits.words import interval_words
+from evenreel.audits.hubness.captions import MOST_TAGGED, QueryWords
+from evenreel.audits.hubness.chance import DRAWS
+from evenreel.audits.hubness.measures import HubnessMeasures
+
+_FEW_WORDS = 3
+"""Words that the sentence names."""
+
+
+def hubness_sentence(measured: HubnessMeasures, words: QueryWords, confidence: float) -> str:
+    """The effect plainly, then the clip that is shown the most and those that never are, then what to do."""
+    effect, main = measured.effect, measured.main
+    if isnan(effect.value):
+        return f"Every clip is among the first {main.depth} as often as any other, or none is ever: there is no hub."
+    few = "" if effect.enough else f"Too few to conclude: {main.queries:,} queries and {len(main.counts):,} clips. "
+    top = int(main.counts.argmax())
+    return (
+        f"{few}{_lead(measured)}: the skewness of how often a clip is among the first {main.depth} is "
+        f"{effect.value:.2f}{interval_words(effect, confidence)}, where rankings at random give {effect.neutral:.2f}. "
+        f"{measured.names[top]!r} is there for {main.counts[top]:,.0f} of {main.queries:,} queries, by chance for "
+        f"{main.expected:,.1f}; {main.never:.1f}% of the clips never are, by chance {main.chance_never:.1f}%."
+        f"{_hub_words(measured)}{_word_words(words)}{_advice(measured)}"
+    )
+
+
+def _lead(measured: HubnessMeasures) -> str:
+    effect = measured.effect
+    if not effect.enough:
+        return "What was seen"
+    if effect.low is None:
+        return "Without an interval no crowding can be told"
+    if not effect.is_told:
+        return "That a few clips crowd the rankings cannot be told"
+    if effect.value < effect.neutral:
+        return "No clip crowds the rankings; they are shared out more evenly than by chance"
+    return "A few clips crowd the rankings"
+
+
+def _hub_words(measured: HubnessMeasures) -> str:
+    main, hubs = measured.main, measured.hubs
+    if not len(hubs):
+        return ""
+    share = 100 * main.counts[hubs].sum() / main.counts.sum()
+    are = "1 hub is" if len(hubs) == 1 else f"{len(hubs):,} hubs are"
+    take = "takes" if len(hubs) == 1 else "take"
+    return f" {are} {100 * len(hubs) / len(main.counts):.1f}% of the clips and {take} {share:.1f}% of these places."
+
+
+def _word_words(words: QueryWords) -> str:
+    named = ", ".join(repr(one.word) for one in words.found[:_FEW_WORDS])
+    return f" Queries with {named} have more hubs among their first clips than others." if named else ""
+
+
+def _advice(measured: HubnessMeasures) -> str:
+    if not measured.effect.is_told or measured.effect.value < measured.effect.neutral:
+        return ""
+    how = "`evenreel evaluate --rescore csls`, or qb-norm and nnn with a bank"
+    if measured.asked is None:
+        how = "`csls` and others of `evenreel.evaluation.rescoring`"
+    return (
+        f" A correction by other queries spreads them out without training ({how}), and `evenreel adapt` trains a "
+        "model on such queries without labels."
+    )
+
+
+def hubness_notices(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
+    """What the reader must know of the data."""
+    main = measured.main
+    if main.counts.sum() < main.queries * main.depth - 1e-6 * main.queries:
+        shown = main.counts.sum() / main.queries
+        yield f"Some rankings have fewer than {main.depth} clips: {shown:.1f} on average; chance is given as many."
+    if measured.asked is None:
+        yield "Nobody says which clip answers which query, so a clip that is shown often may be what people look for."
+    if not words.of:
+        yield "The words of the queries are not known, so none can be said to bring hubs."
+    elif not words.english:
+        yield "Most words of the queries are unknown to the English dictionary, so none can be said to bring hubs."
+    elif words.queries and words.queries < words.of:
+        yield f"Words were looked at in {words.queries:,} of {words.of:,} queries, drawn at random."
+
+
+def hubness_method(measured: HubnessMeasures, words: QueryWords) -> Iterator[str]:
+    """How it was calculated, with the sources."""
+    yield COUNT_METHOD
+    yield CHANCE_METHOD
+    yield INTERVAL_METHOD
+    if words.looked_at:
+        yield f"{WORDS_METHOD} Tagger: {words.tagger}."
+
+
+COUNT_METHOD = (
+    "N_k is the number of queries that have a clip among their first k. Its skewness, the third standardised moment "
+    "over clips, tells of hubs: near 0 all clips are shown about as often, far above it a few are shown to very many "
+    "(Radovanović et al. 2010). Hubs are clips whose N_k is more than two standard deviations above the mean. Gini is "
+    "0 where all clips are shown alike and near 1 where one takes every place (Gini 1912). Clips with equal scores are "
+    "in random order, and counts are expected ones; what scores minus infinity is never shown."
+)
+
+CHANCE_METHOD = (
+    f"By chance: what captions of one clip show, or of one video, stays together and is shown of clips at random; the "
+    f"mean over {DRAWS} such rankings. Captions that find much the same make random rankings more uneven than as many "
+    "that find each its own. People ask for some things more than for others, and some clips show more, so that a "
+    "skewness a little above chance need be no fault."
+)
+
+INTERVAL_METHOD = (
+    "Intervals are Student's, with the variance of what each query adds to the figure at the margin (infinitesimal "
+    "jackknife, Jaeckel 1972); captions of one clip count together. Bootstrap samples would draw queries twice, which "
+    "makes counts more uneven than they are. Near chance the variance is that of random rankings, since the jackknife "
+    "finds too much there. They hold for other queries asked of the same gallery."
+)
+
+WORDS_METHOD = (
+    "A word brings hubs where the queries with it have more of them among the first clips than others: the correlation "
+    "over clips, each with the share of its captions that have the word, is held against that of permuted ones (Pitman "
+    f"1937), with Bonferroni's correction. At most {MOST_TAGGED:,} queries are tagged."
+)

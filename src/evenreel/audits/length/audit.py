@@ -1,0 +1,107 @@
+"""Does a ranking go by how long clips are? The audit of lengths, for scores of any system and for libraries.
+
+The paper on frame-length bias: clips whose class was short in training and is long in test are missed for their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.audits.length.data import ClassesHeld
+from evenreel.audits.length.examples import STRIP_DEPTH, Groups, Strip, all_lengths, histogram_parts, strip_parts
+from evenreel.audits.length.first_clips import MAIN
+from evenreel.audits.length.measures import LengthMeasures, measure_length
+from evenreel.audits.length.tables import length_tables
+from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
+from evenreel.audits.pairs import said_of
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.report.result.record import AuditFigure, AuditResult
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+    """Whether the first clips have the lengths that their classes had in training, or else are long or short.
+
+    With `settings.train` and classes of verbs the effect is the lean of `evenreel.audits.length.measures`; without, how
+    many times as long the first clips are as others, which needs no more than lengths and any queries.
+
+    Args:
+        scores: of captions and clips.
+        corpus: whose they are, with the lengths of its clips.
+        settings: what was learned from, samples, seed, confidence, and how much is read at once.
+
+    Raises:
+        CorpusError: a clip of the scores is not in the corpus, or no length is known.
+        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    measured = measure_length(scores, corpus, settings)
+    return AuditResult(
+        name="length",
+        title="Does the ranking go by the length of clips?",
+        sentence=length_sentence(measured, settings.confidence),
+        effect=measured.effect,
+        tables=tuple(length_tables(measured)),
+        figures=tuple(_figures(measured, CheckedScores(scores))),
+        notices=(
+            *said_of(scores, corpus, settings.cluster),
+            *length_notices(measured, trained=settings.train is not None),
+        ),
+        method=tuple(length_method(measured)),
+        confidence=settings.confidence,
+    )
+
+
+def _figures(measured: LengthMeasures, scores: CheckedScores) -> Iterator[AuditFigure]:
+    """What they show is read from the scores at once: whoever draws them may no longer have these."""
+    unit, held = unit_of(measured.data), measured.data.classes
+    yield AuditFigure(
+        "Lengths of the clips that are returned first",
+        partial(_histograms, histogram_parts(measured, scores), unit),
+        f"Returned first: each clip as often as it is among the first {MAIN}.",
+    )
+    if held is not None and len(held.common.classes):
+        yield AuditFigure(
+            "How much longer each class is in test", partial(_bars, held, unit), "Point at a bar for its class."
+        )
+    yield AuditFigure(
+        "Spread of the lengths",
+        partial(_boxes, all_lengths(measured), unit),
+        "Quartiles; whiskers reach to the last length within 1.5 times their range. Of many outliers some are shown.",
+    )
+    if strips := strip_parts(measured, scores):
+        yield AuditFigure(
+            f"How relevant the first {STRIP_DEPTH} are",
+            partial(_strips, strips),
+            "Captions of the most affected classes, and the clips that they are of; equal scores in any order.",
+        )
+
+
+def _histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import length_histograms
+
+    return length_histograms(parts, unit)
+
+
+def _bars(held: ClassesHeld, unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import discrepancy_bars
+
+    return discrepancy_bars(held.common.discrepancy, [held.names[one] for one in held.common.classes.tolist()], unit)
+
+
+def _boxes(groups: Groups, unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import length_boxes
+
+    return length_boxes(groups, unit)
+
+
+def _strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
+    from evenreel.audits.length.figures import relevance_strips
+
+    return relevance_strips(parts)

@@ -1,0 +1,155 @@
+"""What the figures of an audit of lengths show: spreads of lengths, and the first items of a few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.length.data import ClassesHeld
+from evenreel.audits.length.first_clips import MAIN
+from evenreel.audits.length.measures import LengthMeasures
+from evenreel.audits.length.tables import most_affected
+from evenreel.audits.ordered_rows import OrderedRows
+from evenreel.corpus.relevance import Relevance
+from evenreel.evaluation.blocks import CheckedScores
+
+Column = NDArray[np.float64]
+Groups = dict[str, "Weighted"]
+
+STRIP_DEPTH = 50
+_STRIPS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """(n,) lengths above 0, and how much each counts."""
+
+    lengths: Column
+    weights: Column
+
+    @classmethod
+    def of(cls, lengths: Column, weights: Column | None = None) -> Weighted:
+        """Of these, those that are known and count."""
+        counted = np.ones(len(lengths)) if weights is None else weights
+        kept = (lengths > 0) & (counted > 0)
+        return cls(lengths[kept], counted[kept])
+
+    def quantiles(self, shares: Sequence[float]) -> Column:
+        """The smallest lengths up to which there is at least each share of the weight."""
+        order = np.argsort(self.lengths)
+        held = np.cumsum(self.weights[order])
+        places = np.searchsorted(held, np.array(shares) * held[-1] * (1 - 1e-12))
+        return np.asarray(self.lengths[order][np.minimum(places, len(order) - 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """The first items of one query.
+
+    Attributes:
+        query: its words.
+        items: words of each item, the best first.
+        degrees: (k,) relevance of each, from 0 to 1.
+    """
+
+    query: str
+    items: Sequence[str]
+    degrees: Column
+
+
+def all_lengths(measured: LengthMeasures) -> Groups:
+    """Lengths of training, of test, and of what is returned first."""
+    data = measured.data
+    return _known(
+        {
+            "training": Weighted.of(data.train_lengths),
+            "test" if len(data.train_lengths) else "all": Weighted.of(data.whole),
+            "returned first": Weighted.of(data.whole, measured.first.shown),
+        }
+    )
+
+
+def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int | None = None) -> dict[str, Groups]:
+    """Of all clips and of a class, by default the most affected one, with what its captions are shown."""
+    parts = {"all clips": all_lengths(measured)}
+    affected, held = most_affected(measured) if class_ is None else [class_], measured.data.classes
+    if affected and held is not None:
+        parts[f"class: {held.names[affected[0]]}"] = _class_lengths(measured, held, affected[0], scores)
+    return parts
+
+
+def strip_parts(
+    measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
+) -> dict[str, list[Strip]]:
+    """The first items of captions, by default `strip_captions`, and of the clips that they are of; else empty."""
+    relevance = measured.data.relevance
+    captions = strip_captions(measured) if captions is None else list(captions)
+    if relevance is None or not captions:
+        return {}
+    clips = dict.fromkeys(measured.data.caption_clips[captions].tolist())
+    asked = _Asked.of(measured, scores, relevance)
+    return {
+        "text to video": [asked.strip(row, by_clip=False) for row in captions],
+        "video to text": [asked.strip(row, by_clip=True) for row in clips],
+    }
+
+
+def _class_lengths(measured: LengthMeasures, held: ClassesHeld, class_: int, scores: CheckedScores) -> Groups:
+    """Actions of one class in training and in test, and what its captions are shown."""
+    own = held.actions.classes == class_
+    shown = np.zeros(len(measured.data.lengths))
+    for row in np.flatnonzero(measured.data.caption_class == class_).tolist():
+        block = scores.block(slice(row, row + 1), slice(0, len(shown)))
+        columns, shares = OrderedRows.of(block).first(MAIN)
+        shown[columns[0]] += shares[0]
+    return _known(
+        {
+            "training": Weighted.of(held.actions.lengths[own & held.trained]),
+            "test": Weighted.of(held.actions.lengths[own & ~held.trained]),
+            "returned first": Weighted.of(measured.data.lengths, shown),
+        }
+    )
+
+
+def _known(groups: Groups) -> Groups:
+    return {name: one for name, one in groups.items() if len(one.lengths)}
+
+
+def strip_captions(measured: LengthMeasures) -> list[int]:
+    """A caption of each of the most affected classes, a suspected one where there is one; else the first captions."""
+    data = measured.data
+    suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()
+    ranked = np.flatnonzero((data.caption_clips >= 0) & ~np.isnan(measured.first.rank)).tolist()
+    ranked.sort(key=lambda row: row not in suspected)  # stable: suspected ones first
+    by_class = {int(data.caption_class[row]): row for row in reversed(ranked)}
+    affected = [by_class[one] for one in most_affected(measured) if one in by_class]
+    return (affected or sorted(ranked))[:_STRIPS]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Scores and relevance, with what captions say and what clips are called by."""
+
+    scores: CheckedScores
+    relevance: Relevance
+    captions: Sequence[str]
+    clips: Sequence[str]
+
+    @classmethod
+    def of(cls, measured: LengthMeasures, scores: CheckedScores, relevance: Relevance) -> _Asked:
+        corpus = measured.data.corpus
+        captions = [text or name for name, text in corpus.captions.select("caption_id", "text").iter_rows()]
+        said = dict(corpus.captions.select("clip_id", "text").drop_nulls().reverse().iter_rows())
+        return cls(scores, relevance, captions, [said.get(clip, clip) for clip in corpus.clips["clip_id"]])
+
+    def strip(self, query: int, *, by_clip: bool) -> Strip:
+        """The first items of a caption among clips, or of a clip among captions."""
+        asking, items = (self.clips, self.captions) if by_clip else (self.captions, self.clips)
+        one, every = slice(query, query + 1), slice(0, len(items))
+        at = (every, one) if by_clip else (one, every)
+        values = self.scores.block(*at).ravel().astype(np.float64)
+        first = np.argsort(-values, kind="stable")[:STRIP_DEPTH]
+        return Strip(asking[query], [items[row] for row in first.tolist()], self.relevance.block(*at).ravel()[first])

@@ -1,0 +1,173 @@
+"""Figures of an audit of lengths: histograms, sorted differences of classes, box plots, and strips of relevance.
+
+They are those of the paper on frame-length bias (figures 2, 5 to 10), with every word taken for text.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from evenreel.audits.length.examples import Strip, Weighted
+from evenreel.report.figures import COLOURS, faded, panels, plain, wrapped
+from evenreel.report.result.figures import name_label
+
+Column = NDArray[np.float64]
+
+_FEWEST_BINS, _MOST_BINS = 8, 40
+_MOST_OUTLIERS = 200
+_WHISKER = 1.5
+"""Interquartile ranges beyond which a length is an outlier (Tukey 1977)."""
+_STRIP_WIDTH, _LETTERS = 20, 34
+
+
+def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) -> go.Figure:
+    """Shares of clips by length, on a logarithmic axis, a step line for each group.
+
+    Args:
+        parts: by title of the panel, the groups by name; one name has one colour in all panels.
+        unit: of the lengths.
+    """
+    titles = [_shortened(title) for title in parts]
+    figure = go.Figure(layout=panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
+    names = list(dict.fromkeys(name for groups in parts.values() for name in groups))
+    for number, groups in enumerate(parts.values(), start=1):
+        together = np.concatenate([one.lengths for one in groups.values()])
+        edges = np.geomspace(together.min(), together.max() * (1 + 1e-9), _bins(groups) + 1)
+        for name, one in groups.items():
+            colour, counts = (
+                COLOURS[names.index(name) % len(COLOURS)],
+                np.histogram(one.lengths, edges, weights=one.weights),
+            )
+            figure.add_scatter(
+                x=np.sqrt(edges[:-1] * edges[1:]), y=100 * counts[0] / max(one.weights.sum(), 1e-300), mode="lines",
+                line={"color": colour, "shape": "hvh"}, fill="tozeroy", fillcolor=faded(colour), name=plain(name),
+                legendgroup=name, showlegend=number == 1, hovertemplate=f"near %{{x:.4g}} {unit}: %{{y:.1f}} %",
+                **_axes(number),
+            )  # fmt: skip
+        figure.update_layout({_axis("x", number): _log_axis(edges)})
+    return figure
+
+
+def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
+    """Classes by how much longer they are in test, sorted: with the sign, and without it.
+
+    Args:
+        gap: (K,) test less training.
+        names: of the classes, under the pointer.
+        unit: of the lengths.
+    """
+    titles = ("above 0: longer in test", "by size, either way")
+    figure = go.Figure(layout=panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
+    for number, (values, order) in enumerate(
+        ((gap, np.argsort(-gap, kind="stable")), (np.abs(gap), np.argsort(-np.abs(gap), kind="stable"))), start=1
+    ):
+        figure.add_bar(
+            x=np.arange(1, len(gap) + 1), y=values[order].round(2), customdata=[wrapped(names[row]) for row in order],
+            marker={"color": np.where(gap[order] > 0, COLOURS[0], COLOURS[1]), "line_width": 0}, showlegend=False,
+            hovertemplate=f"%{{customdata}}: %{{y:.1f}} {unit}<extra></extra>", **_axes(number),
+        )  # fmt: skip
+    return figure.update_layout(bargap=0)
+
+
+def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
+    """Quartiles of groups of lengths beside each other: without outliers, and with them on a logarithmic axis."""
+    figure = go.Figure(layout=panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))
+    for number in (1, 2):
+        for place, (name, one) in enumerate(groups.items()):
+            low, middle, high = one.quantiles([0.25, 0.5, 0.75])
+            reach = _WHISKER * (high - low)
+            inside = one.lengths[(one.lengths >= low - reach) & (one.lengths <= high + reach)]
+            colour = COLOURS[place % len(COLOURS)]
+            figure.add_box(
+                x=[plain(name)], q1=[low], median=[middle], q3=[high], lowerfence=[inside.min(initial=low)],
+                upperfence=[inside.max(initial=high)], name=plain(name), marker_color=colour, fillcolor=faded(colour),
+                showlegend=False, **_axes(number),
+            )  # fmt: skip
+            if number == 2:
+                outside = _thinned(one.lengths[(one.lengths < low - reach) | (one.lengths > high + reach)])
+                figure.add_scatter(
+                    x=[plain(name)] * len(outside), y=outside, mode="markers", showlegend=False,
+                    marker={"color": colour, "size": 4, "opacity": 0.5},
+                    hovertemplate=f"%{{y:.4g}} {unit}<extra></extra>", **_axes(number),
+                )  # fmt: skip
+    for number in (1, 2):
+        figure.update_layout({_axis("x", number): {"type": "category", "showgrid": False}})
+    return figure.update_layout(yaxis2=_log_axis(np.concatenate([one.lengths for one in groups.values()])))
+
+
+def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
+    """How relevant the first items of some queries are: the darker, the more.
+
+    Args:
+        parts: by title of the panel, its queries from top to bottom.
+    """
+    figure = go.Figure(layout=panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))
+    for number, strips in enumerate(parts.values(), start=1):
+        figure.add_heatmap(
+            z=[one.degrees for one in strips], x=np.arange(1, 1 + max(len(one.degrees) for one in strips)),
+            y=np.arange(len(strips)), customdata=[[wrapped(item) for item in one.items] for one in strips],
+            zmin=0, zmax=1, colorscale=[[0, faded(COLOURS[0])], [1, "#0b3d75"]], showscale=number == 1, ygap=6,
+            colorbar={
+                "title": {"text": "relevance", "font": {"size": 12}, "side": "top"}, "orientation": "h", "thickness": 8,
+                "x": 0, "xanchor": "left", "y": 1.06, "yanchor": "bottom", "tickvals": [0, 0.5, 1],
+                "tickfont": {"size": 12},
+            },
+            hovertemplate="rank %{x}, relevance %{z:.2f}<br>%{customdata}<extra></extra>", **_axes(number),
+        )  # fmt: skip
+        figure.update_layout(
+            {
+                _axis("y", number): {
+                    "tickvals": list(range(len(strips))), "ticktext": [_short(one.query) for one in strips],
+                    "autorange": "reversed", "showgrid": False, "zeroline": False, "tickfont": {"size": 12},
+                    "ticks": "",
+                },
+                _axis("x", number): {"showgrid": False, "ticks": ""},
+            }
+        )  # fmt: skip
+    return figure
+
+
+def _short(words: str) -> str:
+    """The beginning of a query as a mark of an axis."""
+    return name_label(_shortened(words), _STRIP_WIDTH)
+
+
+def _shortened(words: str) -> str:
+    """The beginning of a caption, as much as fits above a panel on a phone."""
+    return textwrap.shorten(words, _LETTERS, placeholder=" ...")
+
+
+def _bins(groups: Mapping[str, Weighted]) -> int:
+    """Fewer where a group is small, in which many would each hold a clip or none."""
+    return min(_MOST_BINS, max(_FEWEST_BINS, math.isqrt(min(len(one.lengths) for one in groups.values()))))
+
+
+def _thinned(values: Column) -> Column:
+    """Sorted values, at most `_MOST_OUTLIERS`, evenly taken with both ends: a page does not grow with the data."""
+    ordered = np.sort(values)
+    if len(ordered) <= _MOST_OUTLIERS:
+        return ordered
+    return np.asarray(ordered[np.linspace(0, len(ordered) - 1, _MOST_OUTLIERS).astype(np.int64)])
+
+
+def _axes(number: int) -> dict[str, str]:
+    return {"xaxis": "x", "yaxis": "y"} if number == 1 else {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+
+
+def _axis(side: str, number: int) -> str:
+    return f"{side}axis" if number == 1 else f"{side}axis{number}"
+
+
+def _log_axis(lengths: Column) -> dict[str, object]:
+    """A logarithmic axis, marked at 1, 2 and 5 times the powers of ten, or at these alone where there are many."""
+    low, high = float(lengths.min()), float(lengths.max())
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = (powers[:, None] * np.array([1, 2, 5])).ravel()
+    marks = every if high < 1000 * low else powers
+    return {"type": "log", "tickvals": marks.tolist(), "ticktext": [f"{one:,.10g}" for one in marks]}

@@ -1,0 +1,211 @@
+"""What the lengths of training clips have to do with a ranking: the lean, the failures it may explain, its classes.
+
+The measures are those of the paper on frame-length bias (sections A and B), but for the lean, which is what it argues
+from a few classes: that first clips have the lengths that their class had in training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.length.data import ClassesHeld, LengthData
+from evenreel.audits.length.first_clips import MAIN, FirstClips, measure_first
+from evenreel.audits.length.rank_correlation import rank_correlation
+from evenreel.audits.length.tail import TailClasses, tail_by_frequency
+from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
+from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.types import Corpus, ScoreBlocks
+
+Column = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+FAILED = 10
+"""A caption fails where the first clip that answers stands behind this rank."""
+
+LEAN = (
+    f"rank correlation of the length of the first {MAIN} clips, beside clips of their own classes, with the length "
+    "that the caption's class had in training"
+)
+RATIO = "length of the first {depth} clips / length of {others}"
+
+
+@dataclass(frozen=True, eq=False)
+class Failures:
+    """Captions that fail, and what is left of them after each rule (section B).
+
+    Attributes:
+        captions: Q', those of a class that training has and whose answer has a rank.
+        failed: of these, how many fail.
+        left: after each rule: neither a tail verb nor a tail noun; lengths of the class far enough apart; the first
+            clips nearer to the length in training than to the one in test.
+        suspected: rows of the captions that are left after all, ascending.
+        tail: what counts as a tail.
+    """
+
+    captions: int
+    failed: int
+    left: tuple[int, int, int]
+    suspected: Rows
+    tail: TailClasses
+
+
+@dataclass(frozen=True, eq=False)
+class LengthMeasures:
+    """Everything that is measured of one system.
+
+    Attributes:
+        data: lengths of the clips.
+        first: of the first clips of Q captions.
+        effect: the lean where training classes are known, else how long the first clips are.
+        ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where there is no
+            lean.
+        leans: by depth, rank correlations of the mean length of the first clips with the length in training: plain,
+            given the length in test, and of the excess as in the effect; empty where training is not known.
+        failures: None where training is not known.
+    """
+
+    data: LengthData
+    first: FirstClips
+    effect: Effect
+    ratio: Effect
+    leans: tuple[tuple[Effect, Effect, Effect], ...] = ()
+    failures: Failures | None = None
+
+    @property
+    def has_lean(self) -> bool:
+        """Whether classes and their lengths in training are known of some captions."""
+        return bool(self.leans)
+
+    @cached_property
+    def train_mean(self) -> Column:
+        """(Q,) mean length in training of each caption's class, NaN where not known."""
+        return self.data.of_captions(self._by_class("train_mean"))
+
+    @cached_property
+    def test_mean(self) -> Column:
+        """(Q,) likewise, of the ranked clips."""
+        return self.data.of_captions(self._by_class("test_mean"))
+
+    def _by_class(self, name: str) -> Column:
+        return np.empty(0) if self.data.classes is None else np.asarray(getattr(self.data.classes, name))
+
+
+def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> LengthMeasures:
+    """Measure what lengths have to do with a ranking.
+
+    Args:
+        scores: of captions and clips.
+        corpus: whose they are.
+        settings: `train` is what the system learned from, `tail` what counts as a rare class.
+
+    Raises:
+        CorpusError: a clip of the scores is not in the corpus, or no length is known.
+        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+    """
+    settings = checked_settings(scores, corpus, settings)
+    checked = CheckedScores(scores)
+    data = LengthData.of(checked, corpus, settings.train, settings.cluster)
+    first = measure_first(checked, data, settings.band_bytes, settings.seed)
+    ratio = _ratio(data, first, settings)
+    measured = LengthMeasures(data, first, ratio, ratio)
+    if data.classes is None or np.isnan(measured.train_mean).all():
+        return measured
+    leans = tuple(_lean(measured, depth, settings) for depth in range(len(first.depths)))
+    failures = _failures(measured, settings.tail or _tail(data.classes))
+    return replace(measured, effect=leans[first.main][2], leans=leans, failures=failures)
+
+
+def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effect:
+    """Ratio of geometric means, from the mean excess over captions, with lengths permuted over clips."""
+    name = RATIO.format(depth=first.depths[first.main], others=data.others)
+    excess = first.excess[first.main]
+    if np.isnan(excess).all():
+        return Effect(name, float("nan"), neutral=1.0)
+    known = ~np.isnan(data.lengths)
+    enough = min(int((~np.isnan(excess)).sum()), len(np.unique(data.cluster[known]))) >= ENOUGH
+    sums = data.beyond_class.sums(first.pull[known], settings)
+    drawn = widened(sums, 0.0, queries_part(first.own[:, 0], first.own[:, 1:], data.clip_groups))
+    found = inverted_interval(drawn, settings)
+    ends = [None if end is None else float(np.exp(end)) for end in (found.low, found.high)]
+    p = exchange_test(drawn)
+    return Effect(name, float(np.exp(found.value)), ends[0], ends[1], neutral=1.0, p_value=p, enough=enough, over=BOTH)
+
+
+def _lean(measured: LengthMeasures, depth: int, settings: AuditSettings) -> tuple[Effect, Effect, Effect]:
+    """Plain, given the length in test, and the excess given both that and what is expected."""
+    first, train, test = measured.first, measured.train_mean, measured.test_mean
+    kept = ~np.isnan(train) & ~np.isnan(first.excess[depth])
+    means, excess, expected = (table[depth, kept] for table in (first.means, first.excess, first.expected))
+    train, test, groups = train[kept], test[kept], measured.data.groups[kept]
+    unsure = replace(settings, resamples=0)
+    lean = rank_correlation([excess, train, test, expected], groups, settings if depth == first.main else unsure, LEAN)
+    return (
+        rank_correlation([means, train], groups, unsure, "plain"),
+        rank_correlation([means, train, test], groups, unsure, "given test"),
+        replace(lean, enough=len(np.unique(groups)) >= ENOUGH, over="classes of captions"),
+    )
+
+
+def _tail(classes: ClassesHeld) -> TailClasses:
+    return tail_by_frequency(classes.actions.pairs, classes.actions.classes[classes.trained])
+
+
+def _failures(measured: LengthMeasures, tail: TailClasses) -> Failures:
+    data, train, test = measured.data, measured.train_mean, measured.test_mean
+    known = ~np.isnan(train) & ~np.isnan(measured.first.rank)
+    failed = known & (measured.first.rank > FAILED)
+    kinds = data.corpus.captions.select("verb_classes", "noun_classes").iter_rows()
+    rare = np.array([tail.hold(verbs or (), nouns or ()) for verbs, nouns in kinds], dtype=np.bool_)
+    first = measured.first.means[measured.first.main]
+    rules = (~rare, np.abs(test - train) >= data.second, np.abs(first - test) >= np.abs(first - train))
+    left = [failed]
+    for rule in rules:
+        left.append(left[-1] & rule)
+    one, two, three = (int(part.sum()) for part in left[1:])
+    return Failures(int(known.sum()), int(failed.sum()), (one, two, three), np.flatnonzero(left[-1]), tail)
+
+
+@dataclass(frozen=True)
+class Third:
+    """Captions of one third by the length of their class in training.
+
+    Attributes:
+        name: of the third.
+        captions: how many.
+        train, test: mean lengths of their classes.
+        shown: geometric mean of the lengths of the first clips.
+        ratio: that, beside what it would be if length had no say.
+    """
+
+    name: str
+    captions: int
+    train: float
+    test: float
+    shown: float
+    ratio: float
+
+
+def thirds(measured: LengthMeasures) -> list[Third]:
+    """Captions parted by the length of their class in training; those of one class stay together."""
+    first, train = measured.first, measured.train_mean
+    excess, expected = first.excess[first.main], first.expected[first.main]
+    kept = np.flatnonzero(~np.isnan(train) & ~np.isnan(excess))
+    if not len(kept):
+        return []
+    edges = np.quantile(train[kept], [1 / 3, 2 / 3])
+    part = np.searchsorted(edges, train[kept], "left")
+    found = []
+    for number, name in enumerate(("shortest", "middle", "longest")):
+        own = kept[part == number]
+        if len(own):
+            shown, ratio = np.exp([(excess[own] + expected[own]).mean(), excess[own].mean()]).tolist()
+            test = float(measured.test_mean[own].mean())
+            found.append(Third(name, len(own), float(train[own].mean()), test, shown, ratio))
+    return found

@@ -1,0 +1,167 @@
+"""What an audit of lengths says, and how everything in it is calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+
+import numpy as np
+
+from evenreel.audits.length.data import LengthData
+from evenreel.audits.length.first_clips import MAIN
+from evenreel.audits.length.measures import FAILED, LengthMeasures, thirds
+from evenreel.audits.length.trims import USES_TEST
+from evenreel.audits.statistics.permuted import PERMUTED_METHOD
+from evenreel.report.result.record import Effect
+from evenreel.report.words import percent
+
+
+def length_sentence(measured: LengthMeasures, confidence: float) -> str:
+    """The effect plainly; that there is too little to conclude from comes first."""
+    return _lean_sentence(measured, confidence) if measured.has_lean else _ratio_sentence(measured, confidence)
+
+
+def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
+    """What the reader must know of the data.
+
+    Args:
+        measured: of one system.
+        trained: whether something says what was learned from.
+    """
+    data = measured.data
+    if not trained:
+        advice = "" if data.relevance is None else "; to ask that, name the training part (--train-split)"
+        yield (
+            "Nothing says what the system learned from, so this compares the lengths of the first clips with those of "
+            f"others, and does not ask whether they follow the lengths of training{advice}."
+        )
+    elif data.classes is None:
+        yield "The clips have no verb classes, so lengths in training and in test cannot be compared by class."
+    elif not measured.has_lean:
+        yield "No caption is of a class that training has, so nothing can be said of the lengths of training."
+    if unknown := int(np.isnan(data.whole).sum()):
+        yield f"Of {unknown:,} of {len(data.whole):,} clips the length is not known; they are in no mean."
+    if measured.has_lean and (lost := int(np.isnan(measured.train_mean).sum())):
+        yield f"Captions whose class training does not have, or that have none: {lost:,} take no part in the lean."
+    if data.shared:
+        yield f"Clips in the scores that are training clips too: {data.shared:,}; a ranking of them proves little."
+
+
+def length_method(measured: LengthMeasures) -> Iterator[str]:
+    """How it was calculated, with the sources."""
+    yield EXCESS_METHOD
+    if measured.has_lean:
+        yield from LEAN_METHOD
+    yield RATIO_METHOD
+    yield TIES_METHOD
+
+
+def unit_of(data: LengthData) -> str:
+    """Behind a length."""
+    return "frames" if data.unit == "frames" else "s"
+
+
+def _lean_sentence(measured: LengthMeasures, confidence: float) -> str:
+    effect = measured.effect
+    if isnan(effect.value):
+        return "The captions are of too few classes, or of classes too alike in length, for a lean to be measured."
+    few = "" if effect.enough else f"Too few classes to conclude: {len(np.unique(measured.data.groups)):,}. "
+    return (
+        f"{few}{_lean_lead(effect)}: rank correlation {_figure(effect, confidence)}, where 0 is no lean."
+        f"{_thirds_words(measured)}{_failure_words(measured)}"
+    )
+
+
+def _lean_lead(effect: Effect) -> str:
+    side = "towards" if effect.value > 0 else "away from"
+    if not effect.enough:
+        return f"What was seen leans {side} the lengths that classes had in training"
+    if effect.low is None:
+        return "Without an interval no lean towards the lengths of training can be told"
+    if not effect.is_told:
+        return "No lean towards the lengths that classes had in training can be told"
+    return f"The ranking leans {side} the lengths that classes had in training"
+
+
+def _thirds_words(measured: LengthMeasures) -> str:
+    found = thirds(measured)
+    if len(found) < 2:
+        return ""
+    return (
+        f" Where the class was short in training (the shortest third), the first {MAIN} clips are {found[0].ratio:.2f} "
+        f"times as long as {measured.data.others}; where it was long, {found[-1].ratio:.2f} times."
+    )
+
+
+def _failure_words(measured: LengthMeasures) -> str:
+    if measured.failures is None or not measured.failures.captions:
+        return ""
+    one = measured.failures
+    some = "" if measured.effect.is_told and measured.effect.value > 0 else ", as some do in any ranking"
+    return f" {len(one.suspected):,} of {one.captions:,} captions may be missed for their length{some}."
+
+
+def _ratio_sentence(measured: LengthMeasures, confidence: float) -> str:
+    effect, captions = measured.ratio, int((~np.isnan(measured.first.excess[measured.first.main])).sum())
+    if isnan(effect.value):
+        return "No query is shown a clip of known length, so no length can be compared."
+    depth = measured.first.depths[measured.first.main]
+    clips = int((~np.isnan(measured.data.lengths)).sum())
+    drawn = len(np.unique(measured.data.cluster[~np.isnan(measured.data.lengths)]))
+    apart = "" if drawn == clips else f", of which {drawn:,} are drawn apart"
+    few = "" if effect.enough else f"Too few to conclude: {captions:,} queries and {clips:,} clips{apart}. "
+    return (
+        f"{few}{_ratio_lead(effect)}: the first {depth} are {_figure(effect, confidence)} times as long as "
+        f"{measured.data.others}, as geometric means, where 1 is no preference ({captions:,} queries, {clips:,} clips)."
+    )
+
+
+def _ratio_lead(effect: Effect) -> str:
+    side = "long" if effect.value > 1 else "short"
+    if not effect.enough:
+        return f"What was seen leans towards {side} clips"
+    if effect.low is None:
+        return "Without an interval no preference for a length can be told"
+    if not effect.is_told:
+        return "No preference for long or short clips can be told"
+    return f"The ranking returns {side} clips first"
+
+
+def _figure(effect: Effect, confidence: float) -> str:
+    if effect.low is None or effect.high is None:
+        return f"{effect.value:.2f}"
+    return f"{effect.value:.2f} ({percent(confidence)} interval {effect.low:.2f} to {effect.high:.2f})"
+
+
+EXCESS_METHOD = (
+    f"Excess: the mean logarithm of the lengths of the first {MAIN} clips less what it would be if length had no say, "
+    "which is, for each of them, the mean over all clips of the gallery of its own class. Where classes are not known, "
+    "clips that answer are left out and all others are one class. A clip of several verbs counts with an equal part of "
+    "its length for each."
+)
+
+LEAN_METHOD = (
+    "The effect is the partial rank correlation (Spearman 1904, Kendall 1942) over captions of that excess with the "
+    "mean length that their class, <verb, noun>, has in training, given its mean length in test and the expected "
+    f"length of the first {MAIN} clips. The lengths of the first clips themselves do not suffice, given the length in "
+    "test alone: a ranking by content returns clips of related classes too, and their lengths go with those in "
+    "training. The interval is of percentiles of bootstrap samples of classes (Efron 1979), with ranks made anew in "
+    "each; p is twice the smaller share of samples on either side of 0.",
+    f"Suspected failures (the paper on frame-length bias, section B): captions whose first answer stands behind rank "
+    f"{FAILED}; less those with a tail verb or a tail noun, those whose class differs by less than a second between "
+    f"training and test, and those whose first {MAIN} clips are nearer in length to the class in test. A clip answers "
+    "where its verb and nouns equal the caption's. The filter needs statistics of the test set, and is no proof: some "
+    "captions pass it in any ranking.",
+    "RmvAll and the strata are those of the paper (algorithms 1 and 2), mended where they cannot work as printed: the "
+    "mean is calculated anew after every clip, and the least number of clips is looked at before one is left out. "
+    f"Whatever is trained on a division that '{USES_TEST}' has seen the test set.",
+)
+
+RATIO_METHOD = "Ratio: the exponential of the mean excess over captions. " + PERMUTED_METHOD.format(
+    what="the lengths of clips are permuted, within their class where there are classes"
+)
+
+TIES_METHOD = (
+    "Clips with equal scores are in random order, and each figure is its mean over all orders. What scores minus "
+    "infinity is not retrieved, and is in no mean."
+)

@@ -1,0 +1,342 @@
+"""What a corpus of real clips and mirrors is made of: how many, of which outward form, and how near to each other.
+
+Generative Ghost, section 2.3, Table 1 and Figure 2: clips, frame rate, duration and picture size of each group, and the
+cosine of the mean vectors of a real clip's and its mirror's frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.means import mean_interval
+from evenreel.corpus.counterparts import counterparts, groups_of
+from evenreel.corpus.summary import UNASSIGNED, Spread
+from evenreel.errors import FeaturesError
+from evenreel.evaluation.results import Interval
+from evenreel.report.result.record import AuditTable
+from evenreel.report.result.words import cell
+from evenreel.report.words import percent
+from evenreel.types import CAMERA, Corpus, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.features.facts import ClipFacts
+
+PAPER_RULE = "10 midpoints"
+"""Ten frames evenly over each clip, as the paper takes them (section 2.3)."""
+
+_BAND_BYTES = 64 * 2**20
+_MANY_NAMES = 3
+
+
+@dataclass(frozen=True)
+class GroupOverview:
+    """One group in one split.
+
+    Attributes:
+        group: the generator and its setting; `camera` for real clips.
+        split: of the corpus.
+        clips: how many there are, those whose video cannot be read included.
+        fps, duration_s: of the clips whose headers say it; None where none does.
+        sizes, codecs: clips by width x height and by codec, the most frequent first.
+        similarity: mean cosine to the real counterparts; None for real clips and where it was not measured.
+        pairs: over how many.
+    """
+
+    group: str
+    split: str
+    clips: int
+    fps: Spread | None
+    duration_s: Spread | None
+    sizes: Mapping[str, int]
+    codecs: Mapping[str, int]
+    similarity: Interval | None = None
+    pairs: int = 0
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a corpus is made of.
+
+    Attributes:
+        groups: real clips first, then each generated group, by split in the order of the clips.
+        similarity: mean cosine of each group to the real counterparts, over all splits.
+        consistency: how much larger the mean similarity of a group is in one split than in another, by group, then by
+            the two splits; the paper's .7332 - .7304.
+        pairs: `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured.
+        confidence: of the intervals.
+        notices: what the reader must know.
+    """
+
+    groups: tuple[GroupOverview, ...]
+    similarity: Mapping[str, Interval]
+    consistency: Mapping[str, Mapping[str, Interval]]
+    pairs: pl.DataFrame
+    confidence: float = 0.95
+    notices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, the form that `--json` prints; without the single pairs."""
+        return {
+            "groups": [asdict(one) for one in self.groups],
+            "similarity": {group: asdict(one) for group, one in self.similarity.items()},
+            "consistency": {
+                group: {name: asdict(one) for name, one in by.items()} for group, by in self.consistency.items()
+            },
+            "confidence": self.confidence,
+            "notices": list(self.notices),
+        }
+
+
+def similarities(videos: VideoFeatures, pairs: pl.DataFrame) -> NDArray[np.float64]:
+    """Cosine of the mean frame vectors of the two clips of each pair.
+
+    Args:
+        videos: features of clips; the paper's figures are of 10 frames evenly over each (`PAPER_RULE`).
+        pairs: P rows with `clip_id` and `generated_id`.
+
+    Returns:
+        (P,) from -1 to 1, NaN for a pair of which a clip has no features.
+
+    Raises:
+        FeaturesError: a vector is not a number.
+    """
+    row = {clip: place for place, clip in enumerate(videos.ids)}
+    found = np.full(pairs.height, np.nan)
+    places = [
+        (place, row[real], row[made])
+        for place, (real, made) in enumerate(pairs.select("clip_id", "generated_id").iter_rows())
+        if real in row and made in row
+    ]
+    step = max(1, _BAND_BYTES // max(1, 4 * videos.frames[:1].size))
+    for start in range(0, len(places), step):
+        at, real, made = np.array(places[start : start + step]).T
+        first, second = _mean_vectors(videos, real), _mean_vectors(videos, made)
+        norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        found[at] = (first * second).sum(axis=1) / np.maximum(norms, np.finfo(np.float64).tiny)
+        if not np.isfinite(found[at]).all():
+            raise FeaturesError("A frame's features hold what is no number; compute them again.")
+    return found
+
+
+def overview(
+    corpus: Corpus,
+    facts: ClipFacts,
+    cosines: NDArray[np.float64] | None = None,
+    settings: AuditSettings | None = None,
+    notices: Sequence[str] = (),
+) -> Overview:
+    """Gather what is known of each group in each split.
+
+    Args:
+        corpus: with counterparts or without.
+        facts: of its clips.
+        cosines: of `evenreel.corpus.counterparts.counterparts(corpus)` in its order, see `similarities`.
+        settings: of the intervals: samples of pairs, seed, confidence.
+        notices: what must be known of facts and cosines, said first.
+    """
+    settings = settings or AuditSettings()
+    pairs = _with_split(corpus, counterparts(corpus), cosines)
+    names = groups_of(corpus)
+    clips = corpus.clips.select(
+        "clip_id",
+        pl.Series("group", [names.get(clip, CAMERA) for clip in corpus.clips["clip_id"]], dtype=pl.String),
+        pl.col("split").fill_null(UNASSIGNED),
+    ).join(facts.table, on="clip_id", how="left", maintain_order="left")
+    order = pl.col("group") != CAMERA
+    parts = clips.sort(order, maintain_order=True).partition_by("group", "split", maintain_order=True)
+    said = (*notices, *_notices(facts, pairs))
+    groups = tuple(_group(part, pairs, settings) for part in parts)
+    measured = pairs.filter(pl.col("similarity").is_not_nan())
+    means = {str(group): _mean(own, settings) for (group,), own in measured.group_by("group", maintain_order=True)}
+    return Overview(groups, means, _consistency(measured, settings), pairs, settings.confidence, said)
+
+
+def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
+    """What there is to show: forms, and where they were measured similarities and their differences between splits."""
+    return tuple(
+        table for table in (overview_table(found), similarity_table(found), consistency_table(found)) if table.rows
+    )
+
+
+def overview_table(found: Overview) -> AuditTable:
+    """How many clips each group has in each split, and of which form: the median or most frequent, and what else."""
+    rows = tuple(
+        (
+            one.group, one.split, spread_words(one.fps), spread_words(one.duration_s), names_words(one.sizes),
+            names_words(one.codecs), one.clips,
+        )
+        for one in found.groups
+    )  # fmt: skip
+    return AuditTable(
+        "Clips by group and split",
+        ("group", "split", "frames a second", "seconds", "picture", "codec", "clips"),
+        rows,
+        "Medians, with the range in brackets where values differ; sizes and codecs by how frequent they are.",
+    )
+
+
+def similarity_table(found: Overview) -> AuditTable:
+    """How near the mirrors of each group are to their real clips, by split."""
+    rows = tuple(
+        (one.group, one.split, one.pairs, *_ends(one.similarity)) for one in found.groups if one.similarity is not None
+    )
+    return AuditTable(
+        "Similarity to the real clips",
+        ("group", "split", "pairs", "mean cosine", "low", "high"),
+        rows,
+        "Of the mean frame vectors of a real clip and its mirror; 1 is the same direction. Low and high are the ends "
+        f"of the {percent(found.confidence)} interval.",
+        digits=4,
+    )
+
+
+def consistency_table(found: Overview) -> AuditTable:
+    """How much the similarity of a group differs between splits."""
+    rows = tuple((group, splits, *_ends(one)) for group, by in found.consistency.items() for splits, one in by.items())
+    return AuditTable(
+        "Similarity in one split less that in another",
+        ("group", "splits", "difference", "low", "high"),
+        rows,
+        "Near 0: mirrors were made alike in both splits. Low and high are the ends of the "
+        f"{percent(found.confidence)} interval.",
+        digits=4,
+    )
+
+
+def spread_words(spread: Spread | None) -> str:
+    """The median, and the range where values differ.
+
+    >>> spread_words(Spread(24.0, 25.0, 30.0, 9)), spread_words(Spread(8.0, 8.0, 8.0, 2)), spread_words(None)
+    ('25 (24 to 30)', '8', '–')
+    """
+    if spread is None:
+        return cell(None, 0)
+    middle = f"{spread.median:.4g}"
+    return middle if spread.least == spread.greatest else f"{middle} ({spread.least:.4g} to {spread.greatest:.4g})"
+
+
+def names_words(counts: Mapping[str, int]) -> str:
+    """The most frequent names with their shares, and how many others there are.
+
+    >>> names_words({"h264": 3, "vp9": 1}), names_words({"h264": 3}), names_words({})
+    ('h264 75 %, vp9 25 %', 'h264', '–')
+    """
+    if not counts:
+        return cell(None, 0)
+    if len(counts) == 1:
+        return next(iter(counts))
+    every = sum(counts.values())
+    shown = ", ".join(f"{name} {100 * count / every:.0f} %" for name, count in [*counts.items()][:_MANY_NAMES])
+    more = len(counts) - _MANY_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _mean_vectors(videos: VideoFeatures, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n, D), over the frames that a clip has."""
+    mask = videos.frame_mask[rows].astype(np.float32)
+    total = np.einsum("vtd,vt->vd", videos.frames[rows].astype(np.float32), mask)
+    return np.asarray(total / mask.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _with_split(corpus: Corpus, pairs: pl.DataFrame, cosines: NDArray[np.float64] | None) -> pl.DataFrame:
+    """The pairs with the split of their mirrors and their similarity."""
+    splits = corpus.clips.select(generated_id="clip_id", split=pl.col("split").fill_null(UNASSIGNED))
+    measured = np.full(pairs.height, np.nan) if cosines is None else cosines
+    joined = pairs.join(splits, on="generated_id", how="left", maintain_order="left")
+    return joined.with_columns(pl.Series("similarity", measured, dtype=pl.Float64))
+
+
+def _group(clips: pl.DataFrame, pairs: pl.DataFrame, settings: AuditSettings) -> GroupOverview:
+    group, split = clips["group"][0], clips["split"][0]
+    own = pairs.filter((pl.col("group") == group) & (pl.col("split") == split) & pl.col("similarity").is_not_nan())
+    known = clips.drop_nulls("codec")
+    sizes = known.select(size=pl.format("{} x {}", "width", "height"))["size"]
+    return GroupOverview(
+        group,
+        split,
+        clips.height,
+        _spread(clips["fps"]),
+        _spread(clips["duration_s"]),
+        _counts(sizes),
+        _counts(known["codec"]),
+        _mean(own, settings) if own.height else None,
+        own.height,
+    )
+
+
+def _mean(pairs: pl.DataFrame, settings: AuditSettings) -> Interval:
+    """The mean similarity; mirrors of one real clip are drawn together."""
+    clip = pairs["clip_id"].rank("dense").to_numpy().astype(np.int64)
+    return mean_interval(pairs["similarity"].to_numpy(), clip, settings)
+
+
+def _consistency(measured: pl.DataFrame, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
+    """Differences between the first split of a group and each other, of which two pairs at least are measured.
+
+    The splits are independent and may differ in variance: the interval is that of Welch's t-test (1947).
+    """
+    found: dict[str, dict[str, Interval]] = {}
+    for (group,), own in measured.group_by("group", maintain_order=True):
+        parts = [
+            (split, part["similarity"].to_numpy())
+            for (split,), part in own.group_by("split", maintain_order=True)
+            if part.height > 1
+        ]
+        for split, values in parts[1:]:
+            first, base = parts[0]
+            found.setdefault(str(group), {})[f"{first} less {split}"] = _difference(base, values, settings)
+    return found
+
+
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64], settings: AuditSettings) -> Interval:
+    from scipy.stats import t
+
+    value = float(first.mean() - second.mean())
+    counts = np.array([len(first), len(second)])
+    variances = np.array([first.var(ddof=1), second.var(ddof=1)]) / counts
+    both = variances.sum()
+    if not both:
+        return Interval(value, value, value)
+    freedom = both**2 / (variances**2 / (counts - 1)).sum()
+    half = float(t.ppf((1 + settings.confidence) / 2, freedom) * np.sqrt(both))
+    return Interval(value, value - half, value + half)
+
+
+def _spread(values: pl.Series) -> Spread | None:
+    known = values.drop_nulls()
+    if known.is_empty():
+        return None
+    array = known.to_numpy()
+    return Spread(float(array.min()), float(np.median(array)), float(array.max()), len(array))
+
+
+def _counts(values: pl.Series) -> dict[str, int]:
+    counted = values.alias("name").value_counts().sort("count", "name", descending=[True, False])
+    return dict(counted.iter_rows())
+
+
+def _ends(figure: Interval | None) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if figure is None else (figure.value, figure.low, figure.high)
+
+
+def _notices(facts: ClipFacts, pairs: pl.DataFrame) -> Iterator[str]:
+    if facts.set_aside:
+        yield f"Clips whose video cannot be read, so that their form is not counted: {len(facts.set_aside):,}."
+    if pairs.is_empty():
+        yield "No clip has a generated counterpart; add some with `evenreel corpus pair`."
+        return
+    unmeasured = int(pairs["similarity"].is_nan().sum())
+    if unmeasured == pairs.height:
+        yield (
+            f"Similarity was not measured: compute features (`evenreel features CORPUS --rule '{PAPER_RULE}'`) and "
+            "name their folder with --features."
+        )
+    elif unmeasured:
+        yield f"Pairs whose similarity is left out, for want of features of a clip: {unmeasured:,} of {pairs.height:,}."

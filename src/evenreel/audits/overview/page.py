@@ -1,0 +1,81 @@
+"""The overview of a corpus as a page: a sentence, the histogram of similarities, tables, how it was calculated."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
+from evenreel.evaluation.results import Interval
+from evenreel.report.page import Chart, Page, Section, Table, Text
+from evenreel.report.result.page import words_columns
+from evenreel.report.result.words import cells
+from evenreel.report.words import percent
+from evenreel.types import CAMERA
+
+_FEWEST_BINS, _MOST_BINS = 5, 40
+METHOD = (
+    "Codec, picture size, frame rate and duration are what the headers of the files say, the size as it is shown and "
+    "the duration as far as packets bear it out; a clip that is a part of a file has the duration of that part.",
+    "The similarity of a pair is the cosine of the means of its two clips' frame vectors; Generative Ghost (section "
+    f"2.3) takes {PAPER_RULE.split()[0]} frames evenly over each clip. Intervals are Student's over real "
+    "clips; those of differences between splits are of Welch's t-test (1947).",
+)
+
+
+def overview_page(found: Overview) -> Page:
+    """An overview for a browser."""
+    sections = [Section("What to know first", [Text(one, "notice") for one in found.notices])] if found.notices else []
+    parts: list[Text | Table | Chart] = []
+    if (chart := _histogram(found)) is not None:
+        parts.append(chart)
+    for table in overview_tables(found):
+        shown = Table(table.columns, cells(table), title=table.title, left=words_columns(table))
+        parts += [shown, Text(table.note, "note")]
+    sections += [Section("What was found", parts), Section("How it was calculated", [Text(one) for one in METHOD])]
+    return Page("Real clips and their mirrors", overview_sentence(found), sections)
+
+
+def overview_sentence(found: Overview) -> str:
+    """How many clips there are of each kind, and which group is nearest to the real clips."""
+    real = sum(one.clips for one in found.groups if one.group == CAMERA)
+    made: dict[str, int] = {}
+    for one in found.groups:
+        if one.group != CAMERA:
+            made[one.group] = made.get(one.group, 0) + one.clips
+    clips = f"{real:,} real clip{'' if real == 1 else 's'}"
+    if not made:
+        return f"{clips} and no generated ones."
+    groups = ", ".join(f"{count:,} of {group}" for group, count in made.items())
+    return f"{clips} and {sum(made.values()):,} generated: {groups}.{_nearest(found)}"
+
+
+def _nearest(found: Overview) -> str:
+    if not found.similarity:
+        return ""
+    group, mean = max(found.similarity.items(), key=lambda one: one[1].value)
+    said = f" Clips of {group} have a mean similarity of {similarity_words(mean, found.confidence)} to the real ones"
+    return f"{said}, the nearest of all groups." if len(found.similarity) > 1 else f"{said} that they mirror."
+
+
+def similarity_words(figure: Interval, confidence: float) -> str:
+    """A mean similarity with its interval in brackets, where there is one.
+
+    >>> similarity_words(Interval(0.7332, 0.73, 0.7364), 0.95), similarity_words(Interval(0.5), 0.95)
+    ('0.733 (95% interval 0.730 to 0.736)', '0.500')
+    """
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} ({percent(confidence)} interval {figure.low:.3f} to {figure.high:.3f})"
+
+
+def _histogram(found: Overview) -> Chart | None:
+    from evenreel.report.result.figures import similarity_histogram
+
+    measured = found.pairs.filter(found.pairs["similarity"].is_not_nan())
+    groups = {
+        str(group): part["similarity"].to_numpy() for (group,), part in measured.group_by("group", maintain_order=True)
+    }
+    if not groups:
+        return None
+    bins = min(_MOST_BINS, max(_FEWEST_BINS, isqrt(min(map(len, groups.values())))))
+    return Chart(similarity_histogram(groups, bins=bins), "Similarity of real clips and their mirrors, all splits")

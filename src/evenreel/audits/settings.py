@@ -1,0 +1,63 @@
+"""How an audit is made, and checks of what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
+from evenreel.evaluation.results import RESAMPLING
+from evenreel.settings_checks import check_settings
+
+if TYPE_CHECKING:
+    from evenreel.audits.length.tail import TailClasses
+    from evenreel.types import Corpus, ScoreBlocks
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """How sure an audit wants to be, and how much it takes at a time.
+
+    Attributes:
+        resamples: samples, permutations and exchanges that intervals and tests take; 0 for no interval.
+        seed: of these.
+        confidence: of the intervals.
+        band_bytes: about how many bytes of scores are asked for at once.
+        cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;
+            `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
+        train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
+        tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
+        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
+            the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
+            held against.
+    """
+
+    resamples: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+    band_bytes: int = 64 * 2**20
+    cluster: str = "auto"
+    train: Corpus | None = None
+    tail: TailClasses | None = None
+    edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_settings("the audit", self, RESAMPLING)
+        if self.train is not None:
+            check_corpus(self.train, "train")
+        check_named(self.edited, "edited", "scores by the names of their edits", "scores")
+        for name, scores in self.edited.items():
+            check_scores(scores, f"edited[{name!r}]")
+
+
+def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:
+    """Check the kinds of an audit's arguments; the usual settings where none are given.
+
+    Raises:
+        UsageError: the scores are no `ScoreBlocks`, the corpus is no `Corpus`, or the settings are something else.
+    """
+    check_scores(scores)
+    check_corpus(corpus)
+    check_settings_kind(settings, AuditSettings)
+    return settings or AuditSettings()

@@ -1,0 +1,114 @@
+"""Tables of an audit of sources, in the form of the paper's where it has one (Generative Ghost, tables 2 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from evenreel.audits.source.paired import SourceMeasures
+from evenreel.audits.source.unpaired import Exposure, Preference
+from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
+from evenreel.evaluation.results import Interval
+from evenreel.report.result.record import AuditTable, Cell
+
+Row = tuple[Cell, ...]
+
+_METRICS = (*map(str, DELTA_METRICS), MIX_R)
+_NAMES = {
+    "real": "real, alone",
+    "generated": "generated, alone",
+    "mixed real": "real, mixed",
+    "mixed generated": "generated, mixed",
+}
+
+
+def paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
+    """One of the paper's form for each group, then how the clips of a pair stand, then video to text."""
+    if not measured:
+        return
+    yield from map(_group_table, measured)
+    yield AuditTable(
+        "How often the real clip stands above its mirror",
+        ("group", "compared", "captions", "real above, %", "low", "high"),
+        tuple(row for one in measured for row in _win_rows(one)),
+        "50 % is no preference; less favours generated clips.",
+    )
+    yield AuditTable(
+        "Sign test over pairs",
+        ("group", "pairs won by the real clip", "by its mirror", "p"),
+        tuple((one.group, one.clips_won, one.clips_lost, one.sign_p) for one in measured),
+        "A pair is won by the clip that most of its captions put first; the others do not count. Pairs that are drawn "
+        "together, such as those of one video, count as one.",
+        digits=4,
+    )
+    yield AuditTable(
+        "From video to text",
+        ("group", "who looks for its captions", *_METRICS),
+        tuple(row for one in measured for row in _video_rows(one)),
+        "Shares in percent. Above 0, real clips find their captions better than their mirrors do.",
+    )
+
+
+def preference_table(preferences: Mapping[str, Preference]) -> AuditTable:
+    """Real against generated clips where neither answers the caption."""
+    return AuditTable(
+        "Real against generated clips, neither known to answer the caption",
+        ("group", "real", "generated", "captions", "real above, %", "low", "high"),
+        tuple((group, one.real, one.generated, one.captions, *_ends(one.share)) for group, one in preferences.items()),
+        "50 % is no preference; less favours generated clips.",
+    )
+
+
+def exposure_table(exposure: Exposure) -> AuditTable:
+    """Who takes the first places."""
+    return AuditTable(
+        "Generated clips among the first",
+        ("first clips", "generated, %", "low", "high", "in the gallery, %", "ratio"),
+        tuple(
+            (depth, *_ends(share), exposure.gallery, share.value / exposure.gallery)
+            for depth, share in exposure.shown.items()
+        ),
+        f"Means over {exposure.captions:,} captions. Without a preference the ratio is 1 if generated clips answer as "
+        "large a share of the captions as they are of the gallery.",
+    )
+
+
+def _group_table(one: SourceMeasures) -> AuditTable:
+    rows = [_row(name, one.figures[row]) for row, name in _NAMES.items()]
+    for kind, deltas in one.deltas.items():
+        rows += _with_ends(f"{kind.capitalize()} Δ", deltas)
+    return AuditTable(
+        f"Real and generated clips: {one.group}",
+        ("gallery", *_METRICS),
+        tuple(rows),
+        f"{one.pairs:,} pairs, {one.captions:,} captions; R@k in percent. Above 0, a delta favours real clips.",
+    )
+
+
+def _with_ends(name: str, deltas: Mapping[str, Interval]) -> list[Row]:
+    rows = [_row(name, deltas)]
+    if any(one.low is not None for one in deltas.values()):
+        rows.append((f"{name}, low", *(deltas[word].low for word in _METRICS)))
+        rows.append((f"{name}, high", *(deltas[word].high for word in _METRICS)))
+    return rows
+
+
+def _win_rows(one: SourceMeasures) -> Iterator[Row]:
+    yield one.group, "each caption", one.captions, *_ends(one.win_rate)
+    even = one.even_win_rate or Interval(float("nan"))
+    yield one.group, "at equal standing alone", one.even_captions, *_ends(even)
+    yield one.group, "any caption with any (AUC)", one.captions, *_ends(one.auc)
+
+
+def _video_rows(one: SourceMeasures) -> Iterator[Row]:
+    for row, figures in one.video_figures.items():
+        yield one.group, f"{row} clips", *_row("", figures)[1:]
+    for name, *cells in _with_ends("Relative Δ", one.video_deltas):
+        yield one.group, name, *cells
+
+
+def _row(name: str, figures: Mapping[str, Interval]) -> Row:
+    return (name, *(figures[word].value if word in figures else None for word in _METRICS))
+
+
+def _ends(figure: Interval) -> tuple[float, float | None, float | None]:
+    return figure.value, figure.low, figure.high

@@ -1,0 +1,1 @@
+"""Tests and intervals that several audits share: Student, permutation and exchange, and their inversion."""

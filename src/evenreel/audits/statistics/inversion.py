@@ -1,0 +1,76 @@
+"""Intervals and tests from samples of a world without a preference: turned around, and counted."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtrit
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.deltas import Figures
+from evenreel.evaluation.intervals import around, wilson
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.stats import percentile_ends
+
+_ROUNDING = 1e-9
+
+
+def inverted_interval(
+    drawn: Figures, settings: AuditSettings, neutral: float = 0.0, ends: tuple[float, float] = (-np.inf, np.inf)
+) -> Interval:
+    """A measured figure with the interval of all true values that samples around them would be compatible with.
+
+    Args:
+        drawn: (1 + B,) the figure as measured, then of B samples in which it is `neutral` on average.
+        settings: the confidence.
+        neutral: the value without a preference.
+        ends: between which values the figure lies whatever is measured.
+
+    >>> inverted_interval(np.array([5.0, *range(-50, 51)]), AuditSettings(confidence=0.5), ends=(-15, 40))
+    Interval(value=5.0, low=-15.0, high=30.0)
+    """
+    value = float(drawn[0])
+    low, high = percentile_ends(drawn[1:] - neutral, settings.confidence)
+    if low is None or high is None:
+        return Interval(value)
+    return around(value, value - high, value - low, ends)
+
+
+def inverted_share(drawn: Figures, settings: AuditSettings, neutral: float) -> Interval:
+    """A measured share of the first places with its interval; samples say of how many clips these are.
+
+    Without a preference, the share varies as that of so many independent places would, of which each is taken with the
+    chance `neutral`. Of as many, the interval is Wilson's 1927, so that one clip which takes all places is one place.
+
+    Args:
+        drawn: (1 + B,) the share in percent as measured, then of B samples in which it is `neutral` on average.
+        settings: the confidence.
+        neutral: the share without a preference, in percent.
+
+    Of 400 places each is taken by chance in 20 of 100, so a share of them has a standard error of 2:
+
+    >>> found = inverted_share(np.array([50.0, 18.0, 22.0]), AuditSettings(), 20.0)
+    >>> round(found.low, 1), round(found.high, 1)
+    (45.1, 54.9)
+    """
+    value, share = float(drawn[0]), neutral / 100
+    spread = float(((drawn[1:] - neutral) ** 2).mean()) / 100**2 if len(drawn) > 1 else 0.0
+    if not spread:
+        return Interval(value)
+    places = share * (1 - share) / spread
+    return wilson(value, places, float(stdtrit(max(places - 1, 1.0), (1 + settings.confidence) / 2)))
+
+
+def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
+    """Two-sided p of (1 + B,) figures: twice how many lie at or beyond the measured one; None without samples.
+
+    The sides are taken one by one, as the ends of an interval are, so that the two agree where samples are skewed.
+
+    >>> exchange_test(np.array([3.0, -3.0, 1.0, 0.5]))
+    0.5
+    """
+    if len(drawn) < 2:
+        return None
+    apart = drawn - neutral
+    rounding = _ROUNDING * abs(apart[0])
+    beyond = min((apart >= apart[0] - rounding).mean(), (apart <= apart[0] + rounding).mean())
+    return float(min(1.0, 2 * beyond))

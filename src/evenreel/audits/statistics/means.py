@@ -1,0 +1,81 @@
+"""Means over captions with their intervals, and how often one clip of a pair stands above the other.
+
+The intervals are those of `evenreel.evaluation.intervals`, over groups of captions that are drawn together. Source of
+the test: Dixon and Mood 1946 (sign test).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.evaluation.intervals import GroupedMean, t_interval
+from evenreel.evaluation.intervals import hits_interval as interval_of_hits
+from evenreel.evaluation.intervals import mean_interval as interval_of_mean
+from evenreel.evaluation.intervals import share_interval as interval_of_share
+from evenreel.evaluation.results import Interval
+from evenreel.evaluation.stats import numbered
+
+Column = NDArray[np.float64]
+Groups = NDArray[np.int64]
+
+
+def share_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+    """The mean of (Q,) percentages, of those that are known (not NaN), within 0 to 100; at least one is known."""
+    mean = GroupedMean.of(values, groups)
+    return interval_of_share(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+
+
+def mean_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+    """The mean of (Q,) values, of those that are known (not NaN), with Student's interval; NaN where none is."""
+    if np.isnan(values).all():
+        return Interval(float("nan"))
+    mean = GroupedMean.of(values, groups)
+    return interval_of_mean(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+
+
+def hits_interval(values: Column, groups: Groups, settings: AuditSettings) -> Interval:
+    """The mean of (Q,) differences of hits in percentage points, of those that are known (not NaN); NaN where none is.
+
+    The interval is `evenreel.evaluation.intervals.hits_interval`.
+    """
+    if np.isnan(values).all():
+        return Interval(float("nan"))
+    mean = GroupedMean.of(values, groups)
+    return interval_of_hits(mean, settings.confidence) if settings.resamples else Interval(mean.value)
+
+
+def ratio_intervals(above: Column, below: Column, groups: Groups, settings: AuditSettings) -> list[Interval]:
+    """Ratios of the sums of (C, Q) columns; NaN where the sum below is 0.
+
+    Their variance is that of the linear form (above - ratio x below) / sum below, summed over groups.
+    """
+    return [_ratio_interval(*columns, groups, settings) for columns in zip(above, below, strict=True)]
+
+
+def _ratio_interval(above: Column, below: Column, groups: Groups, settings: AuditSettings) -> Interval:
+    member, count = numbered(groups)
+    over, under = (np.bincount(member, column, count) for column in (above, below))
+    if not under.sum():
+        return Interval(float("nan"))
+    ratio = float(over.sum() / under.sum())
+    if not settings.resamples:
+        return Interval(ratio)
+    return t_interval(ratio, (over - ratio * under) / under.sum(), np.ones(count), settings.confidence)
+
+
+def groups_won(wins: Column, groups: Groups) -> tuple[int, int]:
+    """In how many groups most of the (Q,) wins, 0 to 1, are above 1/2, and in how many below; the others are tied."""
+    lead = np.bincount(groups, np.sign(wins - 0.5))
+    return int((lead > 0).sum()), int((lead < 0).sum())
+
+
+def sign_test(won: int, lost: int) -> float:
+    """Two-sided exact p that winning and losing are as likely; 1 where there was neither.
+
+    >>> sign_test(5, 0)
+    0.0625
+    """
+    return float(min(1.0, 2 * bdtr(min(won, lost), won + lost, 0.5)))

@@ -1,0 +1,145 @@
+"""What a figure of shown clips would be if a property belonged to other clips, each shown as often as it is.
+
+Which share of the first places long clips, or generated ones, take is a sum over clips of how often each is shown times
+its property. A few clips that crowd the rankings have some length and some source by accident, and every query repeats
+that accident: samples of queries call it a preference. Permuting the property over clips, with how often each is shown
+held fixed (Pitman 1937), is another accident of the same kind, whatever the hubs.
+
+Queries may also differ in what they favour, one long clips and another short ones. Permuted properties have none of
+that, so what the queries' own figures vary beyond those of permuted properties is added as the part of the queries, and
+intervals that are turned around from all this (`evenreel.audits.statistics.inversion`) are over queries and clips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.evaluation.intervals import GroupedMean
+
+Column = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+PERMUTED_METHOD = (
+    "Interval and p are over captions and clips: {what}, while every clip is shown as often as it is (Pitman 1937), so "
+    "that a few clips which crowd the rankings, whatever they are, are no preference. Where clips of one video are "
+    "drawn together, the means of videos are permuted, and what clips have beyond these, and beyond the mean of their "
+    "class, changes its sign video by video. What captions favour each for "
+    "itself, beyond what permuted clips give them, is added, captions of one clip as one. The interval is the measured "
+    "figure less the quantiles of all this."
+)
+"""How figures with such intervals are calculated; `what` is permuted."""
+
+BOTH = "captions and clips"
+"""What such intervals are over."""
+
+PROBES = 20
+"""Permutations of which the figure of each single query is looked at."""
+
+_CHUNK_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Property:
+    """A property of V clips, and which of them may change it with one another.
+
+    Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its
+    stratum is permuted by cluster: the means of these change places among clusters, and what the clips of a cluster
+    have beyond that mean changes its sign, for all of them at once, since clips of one video may be liked alike
+    (Cameron, Gelbach and Miller 2008).
+
+    Attributes:
+        values: (V,) of each clip.
+        strata: (V,) numbers, equal for clips that may change places.
+        cluster: (V,) numbers, equal for clips that are drawn together, such as those of one video.
+        order: (V,) places of the clips in an order of their own, so that the same clips are permuted in the same way
+            wherever they stand in the scores.
+    """
+
+    values: Column
+    strata: Places
+    cluster: Places
+    order: Places
+
+    def permuted(self, samples: int, seed: int) -> Iterator[Column]:
+        """(b, V) permuted values, some samples at a time."""
+        generator = np.random.default_rng(seed)
+        step = max(1, _CHUNK_BYTES // (8 * max(len(self.values), 1)))
+        for start in range(0, samples, step):
+            yield self._drawn(min(step, samples - start), generator)
+
+    def probes(self, seed: int) -> Column:
+        """(P, V) permuted values that every query is asked of."""
+        return np.concatenate([*self.permuted(PROBES, seed)])
+
+    def sums(self, weights: Column, settings: AuditSettings) -> Column:
+        """(1 + B,) the sum over clips of (V,) weights times values: as measured, then of B permutations.
+
+        With one cluster B is 0.
+        """
+        # Clusters differ in size, so what is permuted is how far a weight is from the mean weight.
+        base, apart = weights.mean() * self.values.sum(), weights - weights.mean()
+        samples = settings.resamples if len(np.unique(self.cluster)) > 1 else 0
+        drawn = [base + values @ apart for values in self.permuted(samples, settings.seed)]
+        return np.concatenate([[weights @ self.values], *drawn])
+
+    def _drawn(self, samples: int, generator: np.random.Generator) -> Column:
+        values, cluster = self.values[self.order], self.cluster[self.order]
+        member = np.unique(cluster, return_inverse=True)[1]
+        sizes: Column = np.bincount(member).astype(np.float64)
+        found = np.empty((samples, len(values)))
+        if sizes.max(initial=1) == 1:
+            found[:, self.order] = _within(values, self.strata[self.order], samples, generator)
+            return found
+        kind = np.unique(self.strata[self.order], return_inverse=True)[1]
+        expected = (np.bincount(kind, values) / np.bincount(kind))[kind]
+        means: Column = np.bincount(member, values - expected) / sizes
+        among = _within(means, np.zeros(len(means), np.int64), samples, generator)
+        signs = generator.choice([-1.0, 1.0], (samples, len(means)))
+        beyond = values - expected - means[member]
+        found[:, self.order] = expected + among[:, member] + signs[:, member] * beyond
+        return found
+
+
+def queries_part(own: Column, probes: Column, groups: Places) -> float:
+    """Variance of the mean over queries that is due to what the queries favour, each for itself.
+
+    Args:
+        own: (Q,) figure of each query, NaN where it has none.
+        probes: (Q, P) the same with permuted properties.
+        groups: (Q,) numbers, equal for queries that are drawn together.
+
+    Returns:
+        How much larger the variance over groups is than with permuted properties; 0 where it is not.
+    """
+    known = ~np.isnan(own)
+    if len(np.unique(groups[known])) < 2:
+        return 0.0
+    variances = [GroupedMean.of(column[known], groups[known]).variance for column in (own, *probes.T)]
+    return max(0.0, variances[0] - float(np.mean(variances[1:])))
+
+
+def widened(drawn: Column, neutral: float, part: float) -> Column:
+    """(1 + B,) figures with the samples so much further from neutral that their variance has another part too.
+
+    >>> widened(np.array([7.0, -1.0, 1.0, -1.0, 1.0]), 0.0, 3.0).tolist()
+    [7.0, -2.0, 2.0, -2.0, 2.0]
+    """
+    apart = drawn[1:] - neutral
+    variance = float((apart**2).mean()) if len(apart) else 0.0
+    scale = (1 + part / variance) ** 0.5 if variance else 1.0
+    return np.concatenate([drawn[:1], neutral + scale * apart])
+
+
+def _within(values: Column, strata: Places, samples: int, generator: np.random.Generator) -> Column:
+    """(b, V) values permuted within strata."""
+    found = np.tile(values, (samples, 1))
+    order = np.argsort(strata, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(strata[order])) + 1):
+        if len(own) > 1:
+            found[:, own] = generator.permuted(found[:, own], axis=1)
+    return found

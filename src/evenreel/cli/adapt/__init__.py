@@ -1,0 +1,1 @@
+"""`evenreel adapt`: a matcher learns from the queries and clips of today."""

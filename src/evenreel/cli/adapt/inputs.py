@@ -1,0 +1,185 @@
+"""What `evenreel adapt` learns from: the captions and clips of a corpus, or the queries and clips of a library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evenreel.adaptation.aids import reads_captions, text_reader
+from evenreel.adaptation.prepared import Prepared, load_prepared
+from evenreel.adaptation.stream import EncodeTexts, Stream
+from evenreel.adaptation.zero_shot import NAME, zero_shot
+from evenreel.checkpoint import EncoderNote, Pretrained, checkpoint_folder, load_features_for, load_matcher
+from evenreel.checkpoint.records import ENCODER
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.features import ClipAside
+    from evenreel.types import Corpus
+
+TEST = "test"
+
+
+class Named(NamedTuple):
+    """A matcher as it was asked for; `pretrained` is None for the mean frame, which is made of a library's model."""
+
+    folder: Path | None
+    pretrained: Pretrained | None
+
+
+class CorpusSource(NamedTuple):
+    """A part of a corpus: its folder, that of the features, the split that was asked for, and the folder `--seen`."""
+
+    corpus: Path
+    features: Path
+    split: str | None
+    seen: Path | None
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """All that is learned from.
+
+    Attributes:
+        pretrained: the matcher.
+        folder: of its checkpoint; None where it had none.
+        stream: queries and clips.
+        of: what these are of, in words: `the split test of msrvtt`.
+        prepared: what was prepared with the checkpoint; None for nothing.
+        encode: reads counterfactual captions; None where nothing can, or nobody has to.
+        names: of the clips, by id, where they have names beside their ids.
+        set_aside: clips that had been, with the reason.
+        notices: sentences on what else a reader should know.
+        uses: what went into the features (`CorpusFeatures.uses`).
+        pictures: makes small ones (JPEG) of clips, by id; None where their files are not known.
+    """
+
+    pretrained: Pretrained
+    folder: Path | None
+    stream: Stream
+    of: str
+    prepared: Prepared | None
+    encode: EncodeTexts | None
+    names: Mapping[str, str]
+    set_aside: tuple[ClipAside, ...] = ()
+    notices: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    pictures: Callable[[Sequence[str]], Mapping[str, bytes]] | None = None
+
+
+def matcher_named(name: str, features: Path | None, device: str) -> Named:
+    """A checkpoint, or the mean frame where no folder is called so.
+
+    Args:
+        name: as it was typed.
+        features: of the corpus, for the mean frame; None for a library.
+        device: where the matcher goes.
+
+    Raises:
+        UsageError: it is another matcher of ours, which has to be trained.
+        CheckpointError: there is no such checkpoint.
+    """
+    from evenreel.features import read_manifest
+    from evenreel.matchers import MATCHERS
+
+    if name in MATCHERS and not Path(name).exists():
+        if name != NAME:
+            raise UsageError(
+                f"The matcher {name} has to be trained before it can adapt; name its checkpoint, or {NAME}."
+            )
+        if features is None:
+            return Named(None, None)
+        manifest = read_manifest(features)
+        note = EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension)
+        return Named(None, zero_shot(note, device=device))
+    folder = checkpoint_folder(name)
+    return Named(folder, load_matcher(folder, device=device))
+
+
+def read_corpus(named: Named, source: CorpusSource, settings: AdaptSettings, device: str) -> Given:
+    """The captions of a split as queries, in the order of the corpus, and its clips. No clip id of a caption is read.
+
+    Raises:
+        FeaturesError: the features are not those that the matcher takes.
+        CorpusError: the corpus has no such split, or nothing can be learned from it.
+    """
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus, select
+
+    assert named.pretrained is not None
+    whole = load_corpus(source.corpus)
+    split = _split(whole, source.split)
+    part = whole if split is None else select(whole, split=split)
+    with share_bar("reading the captions") as progress:
+        loaded = load_features_for(named.pretrained, source.features, part, progress, seen=source.seen)
+    said = dict(part.captions.select("caption_id", "text").iter_rows())
+    sentences = tuple(said[caption] for caption in loaded.texts.ids)
+    name = source.corpus.resolve().name
+    return Given(
+        pretrained=named.pretrained,
+        folder=named.folder,
+        stream=Stream(loaded.texts, sentences, loaded.videos),
+        of=name if split is None else f"the split {split} of {name}",
+        prepared=None if named.folder is None else load_prepared(named.folder),
+        encode=_text_tower(named, source.features, device) if reads_captions(settings) else None,
+        names={},
+        set_aside=loaded.set_aside,
+        notices=loaded.notices,
+        uses=loaded.uses,
+    )
+
+
+def read_library(named: Named, library: Path, queries: Path, device: str) -> Given:
+    """The queries of a file, and all clips of a library.
+
+    Raises:
+        UsageError: the file holds no queries, or the library no clips to learn from.
+        LibraryError: the matcher takes features of another model than the library's.
+    """
+    from evenreel.cli.clip_pictures import clip_pictures
+    from evenreel.cli.text_lines import queries_of
+    from evenreel.library import open_library
+    from evenreel.library.adapting import library_stream
+    from evenreel.wording import count
+
+    asked = queries_of(queries)
+    with open_library(library, device=device) as opened:
+        found = library_stream(opened, asked, named.pretrained, device=device)
+    again = found.asked - len(found.stream.sentences)
+    return Given(
+        pretrained=found.pretrained,
+        folder=named.folder,
+        stream=found.stream,
+        of=f"the library {library.resolve().name}",
+        prepared=None if named.folder is None else load_prepared(named.folder),
+        encode=found.encode,
+        names=found.names,
+        notices=(f"{count(again, 'line')} of {queries.name} asked again what others had.",) if again else (),
+        pictures=partial(clip_pictures, library),
+    )
+
+
+def _split(corpus: Corpus, asked: str | None) -> str | None:
+    """The split to learn from; all of the corpus where none is asked for and it has not the usual one."""
+    if asked is not None:
+        return asked
+    return TEST if TEST in corpus.clips["split"].to_list() else None
+
+
+def _text_tower(named: Named, features: Path, device: str) -> EncodeTexts | None:
+    """What reads captions as the features of the corpus were; None where these were computed elsewhere."""
+    from evenreel.cli.elements.sources import phrase_encoder
+
+    assert named.pretrained is not None
+    note = named.pretrained.about.encoder
+    if note.stored_name is not None:
+        return None
+    own = None if named.folder is None or not note.trained_further else str(named.folder / ENCODER)
+    encoder = phrase_encoder(features, own, device)
+    assert encoder is not None
+    return text_reader(encoder, named.pretrained.matcher)

@@ -1,0 +1,1 @@
+"""`evenreel audit`: whether a ranking favours clips for the wrong reason."""

@@ -1,0 +1,339 @@
+"""`evenreel audit`: scores of any system, or a library and sentences, in; what is printed is in `show_audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.evaluate.files import check_place, system_names
+from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
+from evenreel.cli.text_lines import lines_of
+from evenreel.errors import CorpusError, UsageError
+from evenreel.provenance import Provenance, provenance_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evenreel.audits.length.tail import TailClasses
+    from evenreel.audits.settings import AuditSettings
+    from evenreel.evaluation.blocks import CheckedScores
+    from evenreel.report.result.record import AuditResult
+    from evenreel.types import Corpus, ScoreBlocks
+
+NAMES_HELP = "Audits, such as source; a wrong one lists them all."
+TRAIN = "train"
+TRAIN_HELP = "Part of the corpus that was learned from, for the audit length; train where the corpus has it."
+TAIL_HELP = "csv of verbs or nouns with few training clips, for the audit length; again for another file."
+EDITED_HELP = (
+    "For visual, textual or overlay: scores after an edit, such as background-swapped=bg.npz; again for another edit. "
+    "With several --scores, each edit once for each, in their order. For overlay, --corpus is that of the clips with "
+    "misleading words, whose column overlay_of names the clip whose words each carries."
+)
+QUERIES_HELP = "Sentences to search the library with: UTF-8, one a line; lines that begin with # are passed over."
+
+
+def audit(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=NAMES_HELP)] = None,
+    scores: Annotated[
+        list[Path] | None, typer.Option(help="npy, npz, parquet or a TREC run; again for another system.")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Folder of the corpus the scores are of.")] = None,
+    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
+    train_split: Annotated[str | None, typer.Option("--train-split", help=TRAIN_HELP)] = None,
+    tail_classes: Annotated[list[Path] | None, typer.Option("--tail-classes", help=TAIL_HELP)] = None,
+    edited: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help=EDITED_HELP)] = None,
+    library: Annotated[Path | None, typer.Option("--library", "-l", help="Audit the search of this library.")] = None,
+    queries: Annotated[Path | None, typer.Option(help=QUERIES_HELP)] = None,
+    neutral_source: Annotated[
+        bool, typer.Option("--neutral-source", help="Audit the library's search as it is with --neutral-source.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+    resamples: Annotated[int, typer.Option(min=0, max=MOST, help="Samples and permutations; 0: no interval.")] = 1000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    cluster: ClusterOption = "auto",
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask of a ranking whether it favours clips for the wrong reason, such as being generated."""
+    from evenreel.audits.settings import AuditSettings
+    from evenreel.cli.audit.show import show_audits
+
+    wanted = _known(names or ())
+    if (train_split or tail_classes) and (library is not None or "length" not in wanted):
+        raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
+    _check_edits(wanted, edited, library)
+    settings = AuditSettings(resamples, seed, confidence, cluster=cluster, tail=_tail(tail_classes))
+    not_made: list[str] = []
+    if report:
+        check_place(report)
+    if (library is None) == (scores is None):
+        raise UsageError("Give either --scores FILE with --corpus DIR, or --library DIR with --queries FILE.")
+    if library is not None:
+        if corpus or split:
+            raise UsageError("--corpus and --split go with --scores; a library has its own clips, so leave them out.")
+        asked = lines_of(_named(queries, "--library", "--queries"), "sentence")
+        results = _of_library(wanted, library, asked, settings, not_made.append, neutral=neutral_source)
+    else:
+        if queries or neutral_source:
+            raise UsageError("--queries and --neutral-source go with --library; leave them out.")
+        whole = _named(corpus, "--scores", "--corpus")
+        parts, systems = Parts(whole, split, train_split), system_names(scores or [])
+        files = _edited_files(edited or [], len(systems))
+        results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
+    if not results:
+        raise CorpusError(*not_made)
+    read = {
+        "scores": scores, "scores after an edit": _edited_paths(edited or ()), "corpus": corpus,
+        "few training clips": tail_classes, "library": library, "queries": queries,
+    }  # fmt: skip
+    made = provenance_of(read) if as_json or report else None
+    show_audits(results, report, as_json, not_made, made)
+    if report:
+        _write(report, results, not_made, made)
+    if not_made:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Folder of a corpus, the split that was scored and the one that was learned from; None where neither is named."""
+
+    folder: Path
+    split: str | None
+    train_split: str | None
+
+    def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
+        """The corpus, its clips that are asked for, and those learned from where the corpus says which these are.
+
+        Raises:
+            CorpusError: the corpus cannot be read, or has no such split.
+            UsageError: both are one split.
+        """
+        from evenreel.corpus import load_corpus, select
+
+        if self.split is not None and self.split == self.train_split:
+            raise UsageError(f"--split and --train-split both name {self.split!r}; a system is tested on other clips.")
+        whole = load_corpus(self.folder)
+        scored = whole if self.split is None else select(whole, split=self.split)
+        learned = self.train_split
+        if learned is None and self.split != TRAIN and TRAIN in whole.clips["split"]:
+            learned = TRAIN
+        return whole, scored, None if learned is None else select(whole, split=learned)
+
+
+def _tail(paths: Sequence[Path] | None) -> TailClasses | None:
+    from evenreel.audits import read_tail_classes
+
+    return read_tail_classes(paths) if paths else None
+
+
+def _known(names: Sequence[str]) -> Sequence[str]:
+    """The names, if each is that of an audit and given once."""
+    from evenreel.audits import AUDITS
+
+    if not names:
+        raise UsageError(
+            f"Name one audit or more: evenreel audit source --scores FILE --corpus DIR; there are: {', '.join(AUDITS)}."
+        )
+    if unknown := [name for name in names if name not in AUDITS]:
+        raise UsageError(f"{unknown[0]!r} is no audit; there are: {', '.join(AUDITS)}.")
+    if len(set(names)) < len(names):
+        raise UsageError(f"The audit {max(names, key=names.count)} is named twice; name each once.")
+    return names
+
+
+def _check_edits(names: Sequence[str], edited: Sequence[str] | None, library: Path | None) -> None:
+    from evenreel.audits import OF_EDITS
+
+    asked = [name for name in names if name in OF_EDITS]
+    if len(asked) > 1:
+        raise UsageError(
+            f"{' and '.join(asked)} hold scores against those of other edits, such as of clips or of captions; give "
+            "each a command of its own."
+        )
+    if edited and not asked:
+        raise UsageError("--edited goes with the audit visual, textual or overlay; leave it out.")
+    if asked and (library is not None or not edited):
+        raise UsageError(
+            f"The audit {asked[0]} holds scores against those after an edit; give --scores FILE and --edited NAME=FILE."
+        )
+
+
+def _edited_paths(words: Sequence[str]) -> list[str]:
+    return [word.partition("=")[2] for word in words]
+
+
+def _edited_files(words: Sequence[str], systems: int) -> list[dict[str, Path]]:
+    """Files of edited scores by the name of the edit, of each system.
+
+    Raises:
+        UsageError: one has no name, or an edit is not there once for each system.
+    """
+    files: dict[str, list[Path]] = {}
+    for word in words:
+        name, sign, path = word.partition("=")
+        if not (name.strip() and sign and path):
+            raise UsageError(f"--edited {word!r} is not of the form NAME=FILE, such as background-swapped=bg.npz.")
+        files.setdefault(name.strip(), []).append(Path(path))
+    for name, given in files.items():
+        if len(given) != systems:
+            raise UsageError(
+                f"--edited {name}=FILE is given {len(given)} times and --scores {systems} times; give it once for each "
+                "of these, in their order."
+            )
+    return [{name: given[number] for name, given in files.items()} for number in range(systems)]
+
+
+def _named(path: Path | None, one: str, other: str) -> Path:
+    if path is None:
+        raise UsageError(f"{one} goes with {other}; give both.")
+    return path
+
+
+def _of_scores(
+    names: Sequence[str],
+    paths: Mapping[str, Path],
+    edited: Sequence[Mapping[str, Path]],
+    parts: Parts,
+    settings: AuditSettings,
+    not_made: Callable[[str], None],
+) -> list[AuditResult]:
+    """Every audit of every file; the corpus is read once."""
+    from evenreel.evaluation import load_scores
+    from evenreel.evaluation.scores import check_file
+
+    every = [*paths.values(), *(path for files in edited for path in files.values())]
+    for path in every:
+        check_file(path)
+    whole, part, learned = parts.read()
+    settings = replace(settings, train=learned)
+    results = []
+    for (system, path), files in zip(paths.items(), edited, strict=True):
+        notices: list[str] = []
+        lacking: list[str] = []
+        read = partial(load_scores, corpus=part, partial=True, whole=whole)
+        after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
+        own = replace(settings, edited=after)
+        found = _audited(names, read(path, notice=notices.append), part, own, path.name, lacking.append)
+        for sentence in lacking:
+            not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)
+        results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
+    return results
+
+
+def _behind(name: str, notices: list[str]) -> Callable[[str], None]:
+    return lambda sentence: notices.append(f"{name}{sentence}")
+
+
+def _of_library(
+    names: Sequence[str],
+    library: Path,
+    sentences: Sequence[str],
+    settings: AuditSettings,
+    not_made: Callable[[str], None],
+    *,
+    neutral: bool,
+) -> list[AuditResult]:
+    from evenreel.audits import OF_SOURCE
+    from evenreel.library import open_library
+
+    results = []
+    with open_library(library) as opened:
+        for of_source, some in groupby(names, lambda name: name in OF_SOURCE):
+            asked = list(some)
+            try:
+                corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
+            except CorpusError as error:
+                for name in asked:
+                    not_made(f"The audit {name} was not made. {error}")
+            else:
+                results += _audited(asked, scores, corpus, settings, library.name, not_made)
+    return results
+
+
+def _audited(
+    names: Sequence[str],
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings,
+    what: str,
+    not_made: Callable[[str], None],
+) -> list[AuditResult]:
+    from evenreel.audits import audit as audit_scores
+    from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation.notices import infinite_scores
+
+    with share_bar(f"reading {what}") as progress:
+        watched = Watched(scores, progress)
+        found = audit_scores(names, watched, corpus, settings, not_made=not_made)
+    said = tuple(infinite_scores(watched.checked))
+    return [replace(one, notices=(*said, *one.notices)) for one in found] if said else found
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Scores that tell how far their reader has come; an audit may read them several times."""
+
+    scores: ScoreBlocks
+    progress: Callable[[float], None]
+
+    @cached_property
+    def checked(self) -> CheckedScores:
+        """The scores, which know of what they could not rank."""
+        from evenreel.evaluation.blocks import CheckedScores
+
+        return CheckedScores(self.scores)
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the Q rows."""
+        return self.scores.caption_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the V columns."""
+        return self.scores.video_ids
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What went into the scores beside captions and videos."""
+        known: tuple[str, ...] = getattr(self.scores, "uses", ())
+        return known
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out of the scores."""
+        known: tuple[str, ...] = getattr(self.scores, "notices", ())
+        return known
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Captions in words, by their ids, that the corpus does not have."""
+        known: Mapping[str, str] = getattr(self.scores, "texts", {})
+        return known
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What clips are called, by their ids, where that is not their id."""
+        known: Mapping[str, str] = getattr(self.scores, "names", {})
+        return known
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """The scores of some rows and columns."""
+        values = self.checked.block(captions, videos)
+        self.progress(captions.stop / max(len(self.caption_ids), 1))
+        return values
+
+
+def _write(path: Path, results: Sequence[AuditResult], notices: Sequence[str], made: Provenance | None) -> None:
+    from evenreel.report import write_page
+    from evenreel.report.result.page import audit_page
+
+    write_page(audit_page(results, notices), path, made)

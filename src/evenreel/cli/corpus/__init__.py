@@ -1,0 +1,1 @@
+"""`evenreel corpus`: import, describe, pair and edit corpora; one file a command."""

@@ -1,0 +1,269 @@
+"""`evenreel corpus pair`, `prompts` and `mix`: real clips and the generated ones that mirror them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.corpus.command import CORPUS_FILES, corpus_app
+from evenreel.cli.options import (
+    DAMAGED_SHARE,
+    MEMORY_MIB,
+    MOST,
+    MOST_SEED,
+    TIMEOUT_S,
+    DamageOption,
+    JsonOption,
+    MemoryOption,
+    ReadersOption,
+    TimeoutOption,
+    VideosOption,
+    media_limits,
+)
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenreel.corpus.pairing import Found
+    from evenreel.edits.conditioning import Prepared
+    from evenreel.types import Corpus
+
+MANY = 10
+
+CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")]
+OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
+
+
+@corpus_app.command("pair")
+def pair(
+    folder: CorpusArgument,
+    generated: Annotated[
+        Path, typer.Option(help="Folder of videos called after the clips that they mirror, or a csv: clip_id, path.")
+    ],
+    out: OutOption,
+    source: Annotated[str | None, typer.Option(help="The generator; a csv may say it in a column source.")] = None,
+    setting: Annotated[
+        str | None, typer.Option(help="What the generator was given: text, image, video, or a word of your own.")
+    ] = None,
+    videos: VideosOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put generated videos beside the real clips that they mirror. Exit status 3 if some fit no clip."""
+    from evenreel.corpus import load_corpus
+    from evenreel.corpus.pairing import Generator, find_generated, pair_clips
+
+    if source is None and generated.is_dir():
+        raise UsageError(f"Say who made the videos in {generated}: --source NAME.")
+    if source is None and setting is not None:
+        raise UsageError("--setting goes with --source; give that too, or give the csv columns source and setting.")
+    corpus = load_corpus(folder)
+    generator = None if source is None else Generator(source, setting)
+    found = find_generated(corpus, generated, videos or folder, generator)
+    if not found.clips:
+        raise UsageError(_nothing_found(generated, found, corpus))
+    paired = pair_clips(corpus, found.clips)
+    replaced = _save(paired, folder, out)
+    _show_pairs(paired, found, (out, videos or folder, replaced), as_json)
+    if found.strangers or found.missing:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+@corpus_app.command("prompts")
+def prompts(
+    folder: CorpusArgument,
+    out: Annotated[Path, typer.Option(help="Folder for prompts.csv, keyframes and first halves.")],
+    setting: Annotated[
+        str, typer.Option(help="text: captions alone; image: and a keyframe; video: and the first half of the clip.")
+    ] = "text",
+    split: Annotated[str | None, typer.Option(help="Of this split alone.")] = None,
+    captions: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST, help="At most so many captions of a clip in its prompt. \\[default: all]"),
+    ] = None,
+    videos: VideosOption = None,
+    workers: ReadersOption = 0,
+    timeout: TimeoutOption = TIMEOUT_S,
+    memory: MemoryOption = MEMORY_MIB,
+    max_damage: DamageOption = DAMAGED_SHARE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were set aside."""
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus
+    from evenreel.corpus.prompts import join_captions, setting_of
+    from evenreel.edits.conditioning import Conditioning, prepare_requests
+
+    given = Conditioning(
+        setting=setting_of(setting),
+        videos=videos or folder,
+        split=split,
+        fuse=partial(join_captions, most=captions),
+        workers=workers,
+        limits=media_limits(timeout, memory, max_damage),
+    )
+    corpus = load_corpus(folder)
+    with share_bar("preparing clips") as progress:
+        prepared = prepare_requests(corpus, out, given, progress)
+    _show_prompts(prepared, setting, as_json)
+    if prepared.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+@corpus_app.command("mix")
+def mix(
+    folder: CorpusArgument,
+    share: Annotated[float, typer.Option(help="Of the real clips, from 0 to 1, that give their place to a mirror.")],
+    out: OutOption,
+    split: Annotated[str | None, typer.Option(help="Change this split alone. \\[default: all of the corpus]")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Generator and setting, such as 'sora text'; needed where there are several.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the choice; shares of one seed are nested.")] = 0,
+    paired_only: Annotated[
+        bool, typer.Option("--paired-only", help="Leave out real clips that have no mirror of the group.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replace a share of the real clips by their mirrors, which take their captions."""
+    from evenreel.corpus import load_corpus
+    from evenreel.corpus.counterparts import only_paired, with_generated
+
+    if out.resolve() == folder.resolve():
+        raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
+    corpus = load_corpus(folder)
+    taken = only_paired(corpus, group, split=split) if paired_only else corpus
+    mixed = with_generated(taken, share, seed, group, split=split)
+    replaced = _save(mixed, folder, out)
+    _show_mix(mixed, {"share": share, "seed": seed, "split": split}, (folder, out, replaced), as_json)
+
+
+def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
+    """Write a corpus with the words on screen and the names of classes of the one that it was made of.
+
+    Returns:
+        Files of an earlier corpus that it takes the place of.
+    """
+    from evenreel.corpus import load_texts, save_corpus, save_texts
+    from evenreel.corpus.annotation import copy_class_names
+
+    elsewhere = out.resolve() != origin.resolve()
+    replaced = sorted(name for name in CORPUS_FILES if elsewhere and (out / name).is_file())
+    texts = load_texts(origin)
+    save_corpus(corpus, out)
+    save_texts(None if texts is None else texts.filter(texts["clip_id"].is_in(corpus.clips["clip_id"].implode())), out)
+    if elsewhere:
+        copy_class_names(origin, out)
+    return replaced
+
+
+def _nothing_found(place: Path, found: Found, corpus: Corpus) -> str:
+    others = (*found.strangers, *found.missing)
+    seen = f"no video, for example {others[0]}, that mirrors a real clip" if others else "no video"
+    return (
+        f"{place} has {seen}; a video is called after its clip, such as {corpus.clips['clip_id'][0]}.mp4, or named in "
+        "a csv with clip_id and path."
+    )
+
+
+def _show_pairs(paired: Corpus, found: Found, places: tuple[Path, Path, list[str]], as_json: bool) -> None:
+    from evenreel.cli.show_library import console, print_json, safe
+    from evenreel.wording import count
+
+    out, videos, replaced = places
+    coverage = _coverage(paired, found)
+    if as_json:
+        data: dict[str, Any] = {"corpus": str(out), "clips": paired.clips.height, "generated": len(found.clips)}
+        print_json(data | {"groups": coverage, "strangers": list(found.strangers), "missing": list(found.missing)})
+        return
+    _show_written(out, paired, replaced)
+    for group, splits in coverage.items():
+        for split, counts in splits.items():
+            have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
+            console().print(f"  {safe(group)}, {safe(split)}: {have} mirrored")
+            _show_some("    has no counterpart", counts["without"])
+    _show_some("  fits no real clip", found.strangers)
+    _show_some("  is not there", found.missing)
+    if videos.resolve() != out.resolve():
+        console().print(f"  note: the paths of the clips begin in {safe(videos)}; name it with --videos")
+
+
+def _coverage(paired: Corpus, found: Found) -> dict[str, dict[str, Any]]:
+    """For each new group and each split that it is in: how many real clips there are, and which lack a mirror."""
+    import polars as pl
+
+    from evenreel.corpus.counterparts import is_generated
+    from evenreel.corpus.summary import UNASSIGNED
+
+    real = paired.clips.filter(~is_generated()).select("clip_id", pl.col("split").fill_null(UNASSIGNED))
+    coverage: dict[str, dict[str, Any]] = {}
+    for group in dict.fromkeys(one.generator.group for one in found.clips):
+        mirrored = [one.clip_id for one in found.clips if one.generator.group == group]
+        table = real.with_columns(pl.col("clip_id").is_in(mirrored).alias("mirrored"))
+        for (split,), rows in table.group_by(["split"], maintain_order=True):
+            if rows["mirrored"].any():
+                without = rows.filter(~pl.col("mirrored"))["clip_id"].to_list()
+                counts = {"real": rows.height, "paired": rows.height - len(without), "without": without}
+                coverage.setdefault(group, {})[str(split)] = counts
+    return coverage
+
+
+def _show_some(what: str, names: Sequence[str]) -> None:
+    from evenreel.cli.show_library import console, safe
+
+    for name in names[:MANY]:
+        console().print(f"[yellow]{what}:[/] {safe(name)}")
+    if len(names) > MANY:
+        console().print(f"{what}: {len(names) - MANY:,} more (--json lists them all)")
+
+
+def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
+    from evenreel.cli.show_library import console, safe
+    from evenreel.wording import count
+
+    held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
+    console().print(f"Wrote {safe(out)}: {held}")
+    if replaced:
+        console().print(f"  note: what was in {safe(out)} is replaced: {', '.join(replaced)}")
+
+
+def _show_prompts(prepared: Prepared, setting: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+    from evenreel.wording import count
+
+    if as_json:
+        data = {"prompts": str(prepared.path), "setting": setting, "requests": len(prepared.requests)}
+        print_json(data | {"set_aside": [asdict(clip) for clip in prepared.set_aside]})
+        return
+    beside = {"image": ", each with a keyframe", "video": ", each with a first half"}.get(setting, "")
+    console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
+    if prepared.set_aside:
+        console().print(f"[yellow]Set aside: {count(len(prepared.set_aside), 'clip')}[/]")
+    list_clips_aside(console(), prepared.set_aside)
+
+
+def _show_mix(mixed: Corpus, asked: dict[str, Any], places: tuple[Path, Path, list[str]], as_json: bool) -> None:
+    from evenreel.cli.show_library import console, print_json, safe
+    from evenreel.corpus import select
+    from evenreel.corpus.counterparts import groups_of
+    from evenreel.wording import count
+
+    origin, out, replaced = places
+    part = mixed if asked["split"] is None else select(mixed, split=asked["split"])
+    groups = list(groups_of(part).values())
+    counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
+    if as_json:
+        print_json({"corpus": str(out)} | asked | {"clips": part.clips.height, "generated": counts})
+        return
+    _show_written(out, mixed, replaced)
+    held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
+    console().print(f"  {safe(asked['split'] or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
+    console().print(
+        f"  note: the paths of the clips begin where those of {safe(origin)} do; name that folder with --videos"
+    )

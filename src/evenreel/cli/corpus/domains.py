@@ -1,0 +1,117 @@
+"""`evenreel corpus domains`: two corpora as one, to learn from the first and to be tested on the second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.corpus.command import CORPUS_FILES, corpus_app
+from evenreel.cli.options import JsonOption
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenreel.corpus import Notice
+    from evenreel.corpus.domain_counts import DomainCounts
+    from evenreel.corpus.domains import DomainPair
+
+
+@corpus_app.command("domains")
+def domains(
+    source: Annotated[Path, typer.Option(help="Folder of the corpus to learn from.")],
+    target: Annotated[Path, typer.Option(help="Folder of the corpus that is met afterwards.")],
+    out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
+    source_split: Annotated[
+        list[str] | None,
+        typer.Option(help="Split to take of the source; may be given again.  \\[default: train, and val if there]"),
+    ] = None,
+    target_split: Annotated[str, typer.Option(help="Split of the target that becomes the split test.")] = "test",
+    target_val: Annotated[
+        str | None, typer.Option(help="Split of the target that becomes the split target_val.  \\[default: none]")
+    ] = None,
+    source_videos: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which the source's paths begin, to be put before them.  \\[default: nothing]"),
+    ] = None,
+    target_videos: Annotated[Path | None, typer.Option(help="Likewise of the target.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="A published pair that this one is to be, such as video2gif; counts are compared."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put two corpora into one, to learn from the source and be tested on the target.
+
+    Exit status 3 if anything is left out.
+    """
+    from evenreel.corpus.domain_counts import domain_counts
+    from evenreel.corpus.domains import PUBLISHED, beside_published, load_source, load_target, pair_domains, save_pair
+
+    if name is not None and name not in PUBLISHED:
+        raise UsageError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
+    _check_out(out, source, target)
+    pair = pair_domains(
+        load_source(source, source_split or (), source_videos),
+        load_target(target, target_split, target_val, target_videos),
+    )
+    beside = () if name is None else tuple(beside_published(name, pair.corpus))
+    notices = (*pair.notices, *beside, *_replaced(out))
+    save_pair(pair, out)
+    _show(pair, domain_counts(pair.corpus), notices, out, as_json)
+    if any(notice.left_out for notice in notices):
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _check_out(out: Path, *origins: Path) -> None:
+    """Refuse to write over what is read."""
+    for origin in origins:
+        if out.resolve() == origin.resolve():
+            raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
+
+
+def _replaced(out: Path) -> list[Notice]:
+    from evenreel.corpus import Notice
+
+    there = sorted(name for name in CORPUS_FILES if (out / name).is_file())
+    return [Notice(f"What was in {out} is replaced: {', '.join(there)}.")] if there else []
+
+
+def _show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from evenreel.cli.show_library import console, print_json, safe
+    from evenreel.corpus.summary import split_counts
+    from evenreel.wording import count
+
+    splits = split_counts(pair.corpus)
+    if as_json:
+        data = {"corpus": str(out), "splits": {name: asdict(rows) for name, rows in splits.items()}}
+        print_json(data | counts.to_json() | {"notices": [asdict(notice) for notice in notices]})
+        return
+    held = f"{count(pair.corpus.clips.height, 'clip')}, {count(pair.corpus.captions.height, 'caption')}"
+    console().print(f"Wrote {safe(out)}: {held}")
+    of = dict(pair.corpus.clips.select("split", "domain").unique().iter_rows())
+    for split, rows in splits.items():
+        console().print(
+            f"  {safe(split)}: {count(rows.clips, 'clip')}, {count(rows.captions, 'caption')} ({of[split]})"
+        )
+    console().print(f"  {_in_common(counts)}")
+    for notice in notices:
+        mark = "[yellow]left out:[/] " if notice.left_out else "note: "
+        console().print(f"  {mark}{safe(notice.sentence)}")
+
+
+def _in_common(counts: DomainCounts) -> str:
+    """One sentence on words."""
+    if counts.known_percent is None or not counts.source_words:
+        return "words: one of the two has no captions to compare"
+    known, in_text = f"{counts.known_percent:.1f} %", f"{counts.known_in_text_percent:.1f} %"
+    return (
+        f"words: {counts.source_words:,} in the source, {counts.target_words:,} in the target; the source has {known} "
+        f"of the target's words, {in_text} of its texts, and {counts.shared_captions:,} of its "
+        f"{counts.target.captions:,} captions"
+    )

@@ -1,0 +1,139 @@
+"""`evenreel corpus overview`: what real clips and their mirrors are made of, and how near they are to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evenreel.cli import EXIT_SET_ASIDE
+from evenreel.cli.corpus.command import corpus_app
+from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.options import (
+    DAMAGED_SHARE,
+    MEMORY_MIB,
+    TIMEOUT_S,
+    JsonOption,
+    MemoryOption,
+    ReadersOption,
+    TimeoutOption,
+    VideosOption,
+    media_limits,
+)
+from evenreel.provenance import Provenance, provenance_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evenreel.audits.overview.audit import GroupOverview, Overview
+    from evenreel.features import ClipAside
+    from evenreel.types import Corpus
+
+FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the similarity of pairs."
+
+
+@corpus_app.command("overview")
+def overview_corpus(
+    folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
+    videos: VideosOption = None,
+    features: Annotated[Path | None, typer.Option(help=FEATURES_HELP)] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="How the features' frames were sampled. \\[default: the last run's]")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with the histogram to this file.")] = None,
+    keep_facts: Annotated[
+        bool,
+        typer.Option("--keep-facts", help="Write what the videos say into the corpus, for `evenreel audit confounds`."),
+    ] = False,
+    workers: ReadersOption = 0,
+    timeout: TimeoutOption = TIMEOUT_S,
+    memory: MemoryOption = MEMORY_MIB,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
+    from evenreel.audits.overview.audit import overview
+    from evenreel.cli.waiting import share_bar
+    from evenreel.corpus import load_corpus, save_corpus
+    from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
+
+    if report:
+        check_place(report)
+    corpus = load_corpus(folder)
+    cosines, notices = (None, ()) if features is None else _similarities(corpus, features, rule)
+    limits = media_limits(timeout, memory, DAMAGED_SHARE)
+    with share_bar("looking at videos") as progress:
+        facts = clip_facts(corpus, FactSettings(videos or folder, folder / FACTS, workers, limits), progress)
+    if keep_facts:
+        save_corpus(with_facts(corpus, facts), folder)
+    found = overview(corpus, facts, cosines, notices=notices)
+    made = provenance_of({"corpus": folder, "features": features}) if as_json or report else None
+    if report:
+        _write(found, report, made)
+    _show(found, facts.set_aside, report, made if as_json else None)
+    if facts.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _similarities(corpus: Corpus, features: Path, rule: str | None) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Cosines of all pairs, and what must be known of them."""
+    from evenreel.audits.overview.audit import PAPER_RULE, similarities
+    from evenreel.corpus.counterparts import counterparts
+    from evenreel.features import find_clips
+
+    found = find_clips(features, corpus, rule=rule, windows=False)
+    videos, _ = found.load()
+    other = f"Similarity is of frames by '{found.made.rule}'; the paper's is of '{PAPER_RULE}'."
+    return similarities(videos, counterparts(corpus)), () if found.made.rule == PAPER_RULE else (other,)
+
+
+def _write(found: Overview, report: Path, made: Provenance | None) -> None:
+    from evenreel.audits.overview.page import overview_page
+    from evenreel.report.page import write_page
+
+    write_page(overview_page(found), report, made)
+
+
+def _show(found: Overview, set_aside: Sequence[ClipAside], report: Path | None, origin: Provenance | None) -> None:
+    """Words; or JSON, where the origin is given."""
+    from dataclasses import asdict
+
+    from evenreel.audits.overview.page import overview_sentence
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+
+    if origin is not None:
+        told = {"set_aside": [asdict(one) for one in set_aside], "report": str(report) if report else None}
+        print_json(found.to_json() | told | {"provenance": origin.to_json()})
+        return
+    out = console()
+    out.print(safe(overview_sentence(found)))
+    for notice in found.notices:
+        out.print(f"[yellow]{safe(notice)}[/]")
+    for one in found.groups:
+        _show_group(one, found.confidence)
+    for group, by in found.consistency.items():
+        for splits, more in by.items():
+            out.print(
+                f"{safe(group)}, similarity in {safe(splits)}: {more.value:+.4f} ({more.low:+.4f} to {more.high:+.4f})"
+            )
+    list_clips_aside(out, set_aside)
+    if report:
+        out.print(f"The page: {safe(report)}")
+
+
+def _show_group(one: GroupOverview, confidence: float) -> None:
+    from evenreel.audits.overview.audit import names_words, spread_words
+    from evenreel.audits.overview.page import similarity_words
+    from evenreel.cli.show_library import console, safe
+    from evenreel.wording import count
+
+    out = console()
+    out.print(f"[bold]{safe(one.group)}[/], {safe(one.split)}: {count(one.clips, 'clip')}")
+    out.print(f"  frames a second {spread_words(one.fps)}, seconds {spread_words(one.duration_s)}")
+    out.print(f"  picture {names_words(one.sizes)}, codec {safe(names_words(one.codecs))}")
+    if one.similarity is not None:
+        figure = similarity_words(one.similarity, confidence)
+        out.print(f"  similarity to the real clips {figure}, {count(one.pairs, 'pair')}")

@@ -1,0 +1,80 @@
+"""`evenreel elements --library`: what the clips of a library show, to be read on results and filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenreel.cli.waiting import share_bar
+from evenreel.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenreel.language.scene_dictionary import SceneDictionary
+    from evenreel.library import TagReport
+
+
+def check_library_alone(of_a_corpus: Mapping[str, object]) -> None:
+    """Refuse what belongs to the elements of a corpus.
+
+    Args:
+        of_a_corpus: by name, what was given; None for nothing.
+
+    Raises:
+        UsageError: some of it is given.
+    """
+    if given := [name for name, value in of_a_corpus.items() if value is not None]:
+        raise UsageError(
+            "--library finds what the clips of a library show, by the library's own model, and takes no "
+            f"{' and no '.join(given)}. To look for what captions name, make a dictionary of the corpus first, and "
+            "give it with --dictionary."
+        )
+
+
+def check_forget(library: Path | None, sources: Sequence[str]) -> None:
+    """Refuse to forget the elements of no library, or while phrases are named.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if library is None:
+        raise UsageError("--forget is about the elements of a library; name it with --library.")
+    if sources:
+        raise UsageError(f"--forget looks for no phrases, and {sources[0]} names some; leave one of them out.")
+
+
+def tell_library(library: Path, dictionary: SceneDictionary | None, device: str, as_json: bool) -> None:
+    """Find what every clip of a library shows; None: forget it."""
+    from evenreel.cli.show_library import console, print_json, safe
+    from evenreel.library import tag_library, untag_library
+
+    report = None
+    if dictionary is None:
+        untag_library(library)
+    else:
+        with share_bar("reading the phrases") as progress:
+            report = tag_library(library, dictionary, device=device, progress=progress)
+    if as_json:
+        print_json((report.to_json() if report else {}) | {"library": str(library)})
+    elif report:
+        _show(report, library)
+    else:
+        console().print(f"{safe(library)} has no scene elements any more.")
+
+
+def _show(report: TagReport, library: Path) -> None:
+    from evenreel.cli.show_library import console, safe
+
+    out = console()
+    out.print(
+        f"{report.tagged:,} of {report.clips:,} clips of {safe(library)} show something that the dictionary names:"
+        f" {report.elements:,} scene elements."
+    )
+    out.print(f"  dictionary: {report.entities:,} entities, {report.activities:,} activities; {safe(report.source)}")
+    for kind, phrases in (("entities", report.entities), ("activities", report.activities)):
+        if not phrases:
+            out.print(f"  [yellow]no clip shows {kind}: the dictionary has none[/]")
+    if report.often:
+        out.print(f"  most often: {', '.join(f'{safe(phrase)} ({clips:,})' for phrase, clips in report.often)}")
+        first = report.often[0][0].replace("'", "''")
+        out.print(f"  filter by them: evenreel search QUERY --where \"element = '{safe(first)}'\"")

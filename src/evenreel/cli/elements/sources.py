@@ -1,0 +1,180 @@
+"""Where `evenreel elements` has its phrases from: captions of a corpus or a file, lists, or a dictionary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenreel.cli.text_lines import lines_of
+from evenreel.errors import CorpusError, FeaturesError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.language import Synonyms
+    from evenreel.language.scene_dictionary import SceneDictionary
+    from evenreel.language.scene_elements import Elements, MiningSettings
+    from evenreel.types import Corpus, Encoder
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The options that say where phrases are from; None or False where one is not given.
+
+    Attributes:
+        text: file of captions.
+        entities, activities: files of phrases.
+        packaged: the dictionary of the package.
+        kept: folder of a dictionary.
+    """
+
+    text: Path | None
+    entities: Path | None
+    activities: Path | None
+    packaged: bool
+    kept: Path | None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The sources that are given, as options."""
+        lists = self.entities or self.activities
+        options = {"--text": self.text, "--entities and --activities": lists, "--packaged": self.packaged}
+        return tuple(option for option, value in {**options, "--dictionary": self.kept}.items() if value)
+
+    def check(self, split: str | None) -> None:
+        """Refuse several sources.
+
+        Args:
+            split: whose captions are to be mined; None where no option says.
+
+        Raises:
+            UsageError: more than one is given, or one beside a split.
+        """
+        if len(self.given) > 1:
+            raise UsageError(
+                "Give one of these: --text, --entities with --activities, --packaged, --dictionary; or none of them to "
+                "mine the captions of CORPUS."
+            )
+        if self.given and split is not None:
+            raise UsageError(
+                f"--split says which captions of CORPUS are mined, and with {self.given[0]} none are; leave one of "
+                "them out."
+            )
+
+    def dictionary(self, settings: MiningSettings) -> SceneDictionary | None:
+        """The dictionary that is asked for; None where the captions of the corpus are to be mined.
+
+        Raises:
+            UsageError: a file cannot be read, or its phrases are none.
+            FeaturesError: the folder holds no dictionary.
+        """
+        from evenreel.features.scene_elements import load_dictionary
+        from evenreel.language.scene_dictionary import given, packaged
+
+        if self.kept is not None:
+            return load_dictionary(self.kept)
+        if self.packaged:
+            return packaged()
+        if self.text is not None:
+            return _mined_of_text(self.text, settings)
+        files = (self.entities, self.activities)
+        if not any(files):
+            return None
+        lists = [[] if path is None else lines_of(path, "phrase") for path in files]
+        return given(lists[0], lists[1], " and ".join(path.name for path in files if path is not None))
+
+
+def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
+    """What every caption of a corpus names, with its clip and split."""
+    from evenreel.audits.dictionary.measures import NamedCaptions
+
+    table = corpus.captions.join(
+        corpus.clips.select("clip_id", "split"), on="clip_id", how="left", maintain_order="left"
+    )
+    splits = table["split"].fill_null("").to_list()
+    return NamedCaptions(_named(table["text"].to_list(), settings), table["clip_id"].to_list(), splits)
+
+
+def mined(read: NamedCaptions | None, split: str | None, settings: MiningSettings) -> SceneDictionary:
+    """A dictionary of the captions of one split.
+
+    Args:
+        read: the captions of a corpus; None where there is no corpus.
+        split: whose captions; None for those of `train`, or for all where no clip has a split.
+        settings: limits.
+
+    Raises:
+        CorpusError: the corpus has no such split.
+        UsageError: there is no corpus, or no phrase is in enough captions.
+    """
+    from evenreel.language.scene_dictionary import dictionary_of
+
+    if read is None:
+        raise UsageError(
+            "Name a CORPUS to mine its captions, or give --text, --entities, --activities, --packaged or --dictionary."
+        )
+    there = list(dict.fromkeys(one for one in read.splits if one))
+    asked = split or (TRAIN if there else "")
+    if asked and not there:
+        raise CorpusError(f"The clips of the corpus have no split, so none is {asked!r}; leave --split out.")
+    if asked and asked not in there:
+        raise CorpusError(
+            f"The corpus has no captions of the split {asked!r} (it has captions of {', '.join(there)}); name with "
+            "--split those to mine. A dictionary of test captions knows the answers."
+        )
+    own = [one for one, of in zip(read.named, read.splits, strict=True) if of == asked]
+    source = f"captions{f' of {asked}' if asked else ''}, read by {_tagger_name(settings)}"
+    return replace(dictionary_of(own, settings, source), splits=(asked,) if asked else ())
+
+
+def _mined_of_text(path: Path, settings: MiningSettings) -> SceneDictionary:
+    from evenreel.language.scene_dictionary import dictionary_of
+
+    named = _named(lines_of(path, "caption"), settings)
+    return dictionary_of(named, settings, f"captions of {path.name}, read by {_tagger_name(settings)}")
+
+
+def phrase_encoder(features: Path | None, model: str | None, device: str) -> Encoder | None:
+    """The text tower that phrases are embedded with: that of the features, or the model that is named."""
+    from evenreel.encoders import load_encoder
+    from evenreel.features import read_manifest
+
+    if features is None:
+        return None if model is None else load_encoder(model, device=device)
+    manifest = read_manifest(features)
+    if manifest.streams:
+        raise FeaturesError(
+            f"The features in {features} were computed elsewhere ({manifest.title}), and which text tower belongs to "
+            "them is not known; give features that `evenreel features` computed."
+        )
+    name = model or manifest.encoder_id
+    encoder = load_encoder(name, device=device, precision=manifest.precision)
+    if encoder.weights_hash != manifest.weights_hash:
+        raise FeaturesError(
+            f"The features in {features} are of {manifest.encoder_id} with other weights than {name} has here; compute "
+            "them again, or name with --model the encoder that they are of."
+        )
+    return encoder
+
+
+def groups(path: Path | None) -> Synonyms:
+    """Groups of words that are one; none without a file."""
+    from evenreel.language import NO_SYNONYMS, read_synonyms
+
+    return NO_SYNONYMS if path is None else read_synonyms(path)
+
+
+def _named(captions: list[str], settings: MiningSettings) -> list[Elements]:
+    from evenreel.cli.waiting import share_bar
+    from evenreel.language.scene_elements import read_elements
+
+    with share_bar("reading the captions") as progress:
+        return read_elements(captions, settings=settings, progress=progress)
+
+
+def _tagger_name(settings: MiningSettings) -> str:
+    from evenreel.language import load_tagger
+
+    return load_tagger(settings.tagger).name

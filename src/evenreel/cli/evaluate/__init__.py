@@ -1,0 +1,1 @@
+"""`evenreel evaluate`: metrics of scores, with intervals."""

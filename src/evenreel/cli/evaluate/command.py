@@ -1,0 +1,264 @@
+"""`evenreel evaluate`: options in, evaluations and a comparison out; what is printed is in `show_evaluation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from evenreel.cli.evaluate.files import Files, system_names, write_html, write_per_query, write_ranked
+from evenreel.cli.options import MOST, MOST_SEED, ClusterOption, JsonOption
+from evenreel.errors import UsageError
+from evenreel.provenance import provenance_of
+
+if TYPE_CHECKING:
+    from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
+    from evenreel.evaluation.places import Ties
+    from evenreel.evaluation.results import Direction, TextProtocol, VideoProtocol
+    from evenreel.types import Corpus, ScoreBlocks
+
+DEFAULT_WORDS = ["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"]
+# A bracket begins markup in a help text, so each is escaped.
+METRIC_HELP = (
+    "R@k, MedR, MeanR, MRR, Rsum, GeoR, nDCG, nDCG@k, nDCG@R, mAP, mAP-EPIC; may be given again. "
+    rf"\[default: {' '.join(DEFAULT_WORDS)}]"
+)
+DIRECTION_HELP = r"t2v or v2t; one alone also says whose lists a run has, where ids fit both. \[default: both]"
+RESCORE_HELP = "Correct all scores first: dsl, dsl-double, inverted, csls; with --bank: qb-norm, nnn."
+RESAMPLES_HELP = "Arrangements of tests, samples for medians; 0: no interval."
+SAVE_HELP = "Also write the corrected scores of SCORES, of the first direction (.npz): for --rescore."
+QRELS_HELP = "Also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100."
+
+
+def evaluate(
+    scores: Annotated[Path, typer.Argument(help="npy, npz, parquet or a TREC run.")],
+    corpus: Annotated[Path, typer.Option(help="Folder of the corpus the scores are of.")],
+    against: Annotated[
+        list[Path] | None, typer.Option(help="Another system's scores, tested against SCORES; may be given again.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Part of the corpus the scores are of, such as test.")] = None,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help=METRIC_HELP)] = None,
+    direction: Annotated[list[str] | None, typer.Option(help=DIRECTION_HELP)] = None,
+    t2v_protocol: Annotated[str, typer.Option("--t2v-protocol", help="caption or video-mean.")] = "caption",
+    v2t_protocol: Annotated[
+        str, typer.Option("--v2t-protocol", help="best-caption, caption-group or every-caption.")
+    ] = "best-caption",
+    relevance: Annotated[str, typer.Option(help="clip, text, classes or classes-iou.")] = "clip",
+    ties: Annotated[str, typer.Option(help="expected, optimistic or pessimistic.")] = "expected",
+    rescore: Annotated[str | None, typer.Option(help=RESCORE_HELP)] = None,
+    bank: Annotated[Path | None, typer.Option(help="Scores of other captions with the same clips, npz or npy.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Accept scores that leave captions or clips out.")] = False,
+    resamples: Annotated[int, typer.Option(min=0, max=MOST, help=RESAMPLES_HELP)] = 1000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    cluster: ClusterOption = "auto",
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of the samples.")] = 0,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+    per_query: Annotated[
+        Path | None, typer.Option("--per-query", help="Also write a row a query, csv or parquet.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Also write the best 1,000 of SCORES as a TREC run, of the first direction.")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help=QRELS_HELP)] = None,
+    save_scores: Annotated[Path | None, typer.Option("--save-scores", help=SAVE_HELP)] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
+    from evenreel.cli.evaluate.show import show_evaluation
+    from evenreel.corpus import load_corpus, select
+    from evenreel.evaluation import EvaluationSettings, parse_metrics
+
+    settings = EvaluationSettings(
+        metrics=parse_metrics(metric or DEFAULT_WORDS),
+        directions=cast("tuple[Direction, ...]", tuple(dict.fromkeys(direction or ("t2v", "v2t")))),
+        t2v_protocol=cast("TextProtocol", t2v_protocol),
+        v2t_protocol=cast("VideoProtocol", v2t_protocol),
+        ties=cast("Ties", ties),
+        resamples=resamples,
+        seed=seed,
+        confidence=confidence,
+        cluster=cluster,
+        partial=partial,
+    )
+    files = Files(html, per_query, run, qrels, save_scores)
+    paths = system_names([scores, *(against or [])])
+    _check(paths, settings, relevance)
+    _check_correction(rescore, bank, direction or (), alone=not against)
+    if save_scores and not rescore:
+        raise UsageError("--save-scores keeps corrected scores; name the correction with --rescore, or leave it out.")
+    files.check([*paths.values(), *([bank] if bank else [])])
+    whole = load_corpus(corpus)
+    part = whole if split is None else select(whole, split=split)
+    job = _Job(_Part(whole, part), settings, relevance, rescore, bank, asked=bool(direction))
+    evaluations = {name: job.evaluate(path) for name, path in paths.items()}
+    comparison = _compared(evaluations, settings)
+    inputs = {"scores": paths.values(), "bank": bank, "corpus": corpus}
+    made = provenance_of(inputs) if as_json or html else None
+    show_evaluation(evaluations, comparison, as_json, made)
+    if html:
+        write_html(html, evaluations, part, comparison, settings, made)
+    if per_query:
+        write_per_query(per_query, evaluations)
+    if run or qrels or save_scores:
+        first = next(iter(next(iter(evaluations.values())).directions))
+        write_ranked(files, job.scores_of(scores, first), part, job.relevance, first)
+
+
+def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:
+    """What would else be found out after the first system is ranked."""
+    from evenreel.evaluation import RELEVANCE
+    from evenreel.evaluation.scores import check_file
+
+    if relevance not in RELEVANCE:
+        raise UsageError(f"{relevance!r} is no kind of relevance; there are: {', '.join(RELEVANCE)}.")
+    if len(paths) > 1 and not settings.resamples:
+        raise UsageError("A comparison needs at least one resample; leave --resamples 0 or --against out.")
+    for path in paths.values():
+        check_file(path)
+
+
+def _check_correction(word: str | None, bank: Path | None, directions: Sequence[str], *, alone: bool) -> None:
+    """That there is such a correction, and a bank if and only if it uses one."""
+    from evenreel.evaluation.rescoring import RESCORINGS
+    from evenreel.evaluation.scores import check_file
+
+    if bank and not (word and alone):
+        raise UsageError(
+            "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
+        )
+    if word is None:
+        return
+    if word not in RESCORINGS:
+        raise UsageError(f"{word!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+    method = RESCORINGS[word]
+    if method.needs_bank and bank is None:
+        raise UsageError(f"{method.name} needs a bank; name the scores of other captions with --bank.")
+    if bank and not method.needs_bank:
+        raise UsageError(f"{method.name} takes no bank; leave --bank out.")
+    if bank and "v2t" in directions:
+        raise UsageError(f"{bank} is a bank of captions, which serves t2v; leave --direction v2t out.")
+    if bank:
+        check_file(bank)
+
+
+def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
+    from evenreel.cli.waiting import share_bar
+    from evenreel.evaluation import compare
+
+    name, *others = evaluations
+    if not others:
+        return None
+    with share_bar(f"comparing with {name}") as progress:
+        return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A corpus, and the part of it that is measured."""
+
+    whole: Corpus
+    measured: Corpus
+
+
+class _Job:
+    """What is done to each file alike."""
+
+    def __init__(
+        self,
+        part: _Part,
+        settings: EvaluationSettings,
+        relevance: str,
+        rescoring: str | None,
+        bank: Path | None,
+        *,
+        asked: bool,
+    ) -> None:
+        self._part, self._settings = part, settings
+        self.relevance = cast("RelevanceName", relevance)  # `_check` has looked
+        self._rescoring, self._bank, self._asked = rescoring, bank, asked
+
+    def evaluate(self, path: Path) -> Evaluation:
+        """Figures of one file, with what was noticed while it was read."""
+        from evenreel.cli.waiting import share_bar
+
+        notices: list[str] = []
+        scores = self._load(path, notices.append)
+        directions = self._directions(scores, notices)
+        with share_bar(f"ranking {path.name}") as progress:
+            if self._rescoring is None:
+                found = self._figures(scores, directions, progress)
+            else:
+                found = self._corrected(scores, directions, self._rescoring, progress)
+        return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
+
+    def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:
+        """The scores of one file as they are ranked in one direction; corrected ones say where they serve it alone."""
+        from evenreel.evaluation.rescoring import ALONE, RESCORINGS, rescore
+
+        scores = self._load(path, lambda _: None)
+        if self._rescoring is None:
+            return scores
+        corrected = rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
+        if RESCORINGS[self._rescoring].serves_both and getattr(scores, "complete", True):
+            return corrected
+        return replace(corrected, uses=tuple(dict.fromkeys((*corrected.uses, ALONE[direction]))))
+
+    def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
+        from evenreel.evaluation import load_scores
+
+        asked = self._settings.directions
+        queries = asked[0] if self._asked and len(asked) == 1 else None
+        part, partial = self._part, self._settings.partial
+        return load_scores(path, part.measured, partial=partial, queries=queries, whole=part.whole, notice=notice)
+
+    def _directions(self, scores: ScoreBlocks, notices: list[str]) -> tuple[Direction, ...]:
+        """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
+        from evenreel.evaluation.listed import ListedScores
+
+        if self._asked or not isinstance(scores, ListedScores) or scores.complete:
+            return self._settings.directions
+        other = "v2t" if scores.queries == "t2v" else "t2v"
+        notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
+        return (scores.queries,)
+
+    def _figures(
+        self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Callable[[float], None]
+    ) -> Evaluation:
+        from evenreel.evaluation import evaluate as evaluate_scores
+
+        settings = replace(self._settings, directions=directions)
+        return evaluate_scores(scores, self._part.measured, settings, relevance=self.relevance, progress=progress)
+
+    def _corrected(
+        self, scores: ScoreBlocks, directions: tuple[Direction, ...], word: str, progress: Callable[[float], None]
+    ) -> Evaluation:
+        """A correction is for one direction, so each is evaluated with its own."""
+        from evenreel.evaluation.rescoring import RESCORINGS, rescore
+
+        method = RESCORINGS[word]
+        notices = [f"The scores are corrected by {method.name}."]
+        # A bank is one of captions, so what needs it corrects their searches alone.
+        served: tuple[Direction, ...] = ("t2v",) if method.needs_bank else directions
+        if left := [one for one in directions if one not in served]:
+            notices.append(f"{method.name} is given a bank of captions, so {left[0]} is left out.")
+        bank = self._bank_values(scores, notices)
+        found = [self._figures(rescore(word, scores, one, bank), (one,), progress) for one in served]
+        merged = {one: result for part in found for one, result in part.directions.items()}
+        said = (*notices, *(sentence for part in found for sentence in part.notices))
+        return replace(found[0], directions=merged, notices=said)
+
+    def _bank_values(self, scores: ScoreBlocks, notices: list[str]) -> Any:
+        if self._bank is None:
+            return None
+        from evenreel.evaluation.bank import load_bank
+
+        if self._bank.suffix.lower() == ".npy":
+            notices.append(
+                f"{self._bank} names no ids: its columns are taken for the clips in the order of the scores' columns."
+            )
+        bank = load_bank(self._bank, scores.video_ids)
+        notices += [sentence] if (sentence := bank.notice(scores.caption_ids)) else []
+        return bank.values

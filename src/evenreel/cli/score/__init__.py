@@ -1,0 +1,1 @@
+"""`evenreel score`: the scores of a matcher, or of on-screen words, on a corpus."""

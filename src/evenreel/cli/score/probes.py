@@ -1,0 +1,203 @@
+"""Options of `evenreel score` that change the frames first, to find out what a preference is due to."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from evenreel.errors import CorpusError, FeaturesError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from evenreel.checkpoint import CorpusFeatures, Pretrained
+    from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
+    from evenreel.matchers import Matcher
+    from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+
+    Features = TypeVar("Features", TextFeatures, VideoFeatures)
+
+Which = Literal["all", "generated"]
+
+SOME = 64
+"""Captions and clips that tell whether a matcher sees the order of frames."""
+
+BLIND = (
+    "the matcher gives the same scores whatever the order of frames, so that this says nothing of what is due to motion"
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is done to the frames of clips before they are scored; by default nothing.
+
+    Attributes:
+        order: original, random or reversed.
+        stage: whether the frames that are taken are moved (`sampled`), or those of the whole `video` before.
+        frames: so many are taken of each clip; None for all.
+        rule: which features these are, as `evenreel features --rule` has it; None for those the matcher was trained on.
+        one: the only frame of each clip that is kept: middle, first or random.
+        which: whose frames are moved, `all` or only `generated` clips.
+        seed: of what is random.
+    """
+
+    order: FrameOrder = "original"
+    stage: OrderStage = "sampled"
+    frames: int | None = None
+    rule: str | None = None
+    one: OneFrame | None = None
+    which: Which = "all"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for option, word, known in (
+            ("--frame-order", self.order, ("original", "random", "reversed")),
+            ("--order-stage", self.stage, ("sampled", "video")),
+            ("--single-frame", self.one, (None, "middle", "first", "random")),
+            ("--probe", self.which, ("all", "generated")),
+        ):
+            if word not in known:
+                raise UsageError(f"{option} is {word!r}; it must be {', '.join(filter(None, known))}.")
+
+    def check(self, out: Path) -> None:
+        """Refuse, before anything is loaded, what makes no sense together.
+
+        Raises:
+            UsageError: it does not, or the file for the scores cannot say what was done.
+        """
+        for wrong, sentence in (
+            (
+                self.one and (self.moves or self.frames),
+                "--single-frame leaves nothing to move or to take; give it alone",
+            ),
+            (self.which == "generated" and not self.moves, "--probe says whose frames --frame-order moves; give both"),
+            (self.stage == "video" and not self.moves, "--order-stage says when --frame-order moves frames; give both"),
+            (self.stage == "video" and not self.frames, "--order-stage video needs --frames, how many are taken then"),
+            (self.rule and not self.frames, "--rule needs --frames, how many of its frames the matcher is given"),
+            (self.uses and out.suffix == ".npy", "an .npy cannot say what was done to frames; let --out end in .npz"),
+        ):
+            if wrong:
+                raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.")
+
+    @property
+    def moves(self) -> bool:
+        """Whether frames change places."""
+        return self.order != "original"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """What is to be printed with every figure of such scores, see `evenreel.types.Scores`."""
+        seed = f" (seed {self.seed})"
+        if self.one:
+            return (f"the {self.one} frame of each clip alone{seed if self.one == 'random' else ''}",)
+        if not self.moves:
+            return ()
+        whose = "frames of generated clips" if self.which == "generated" else "frames"
+        late = f", moved before {self.frames} were taken" if self.stage == "video" else ""
+        return (f"{whose} in {self.order} order{seed if self.order == 'random' else ''}{late}",)
+
+    def load(
+        self,
+        pretrained: Pretrained,
+        features: Path,
+        corpus: Corpus,
+        progress: Callable[[float], None],
+        seen: Path | None = None,
+    ) -> CorpusFeatures:
+        """The features of a corpus for a matcher, with the frames as the probe wants them.
+
+        Args:
+            pretrained: the matcher.
+            features: their folder.
+            corpus: whose captions and clips.
+            progress: see `evenreel.checkpoint.load_features_for`.
+            seen: see there.
+
+        Raises:
+            CorpusError: frames of generated clips are to be moved, and there is none.
+            FeaturesError: see `evenreel.checkpoint.load_features_for`; or there are none by the probe's rule.
+        """
+        from evenreel.checkpoint import load_features_for
+
+        loaded = load_features_for(self._asking(pretrained, features), features, corpus, progress, seen=seen)
+        changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
+        return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
+
+    def _asking(self, pretrained: Pretrained, features: Path) -> Pretrained:
+        """The matcher as if it had been trained on the features that are wanted."""
+        from evenreel.features import read_manifest
+        from evenreel.media import parse_rule
+
+        if self.frames is None:
+            return pretrained
+        inputs = replace(pretrained.about.inputs, frames=None)
+        if self.rule is None:
+            return replace(pretrained, about=replace(pretrained.about, inputs=inputs))
+        rule = str(parse_rule(self.rule))
+        about = replace(pretrained.about, inputs=replace(inputs, rule=rule))
+        if rule not in {made.rule for made in read_manifest(features).sets}:
+            command = f"{about.features_command} --out {shlex.quote(str(features))}"
+            raise FeaturesError(f"{features} holds no frames by '{rule}'; add them with `{command}`.")
+        return replace(pretrained, about=about)
+
+    def _changed(self, videos: VideoFeatures, corpus: Corpus) -> VideoFeatures:
+        from evenreel.corpus.counterparts import groups_of
+        from evenreel.edits.frame_order import reordered, single_frame
+
+        if self.one:
+            return single_frame(videos, self.one, seed=self.seed)
+        only = None if self.which == "all" else groups_of(corpus)
+        if only is not None and not only:
+            raise CorpusError("No clip of the corpus is generated; say so in its column source, or leave --probe out.")
+        return reordered(videos, self.order, stage=self.stage, take=self.frames, seed=self.seed, only=only)
+
+    def _notices(self, pretrained: Pretrained, loaded: CorpusFeatures) -> list[str]:
+        most = pretrained.about.inputs.frames
+        notices = [f"scored with {use}" for use in self.uses]
+        if self.frames:
+            notices.append(f"{self.frames} frames are taken of a clip that has more")
+        if self.frames and most and self.frames > most:
+            notices.append(f"the matcher was trained on {most} frames at most")
+        if self.moves and not _sees_order(pretrained.matcher, loaded):
+            notices.append(BLIND)
+        return notices
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Someone's scores, and what they use; it is a `ScoreBlocks`."""
+
+    scores: ScoreBlocks
+    uses: tuple[str, ...]
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """Ids of the rows."""
+        return self.scores.caption_ids
+
+    @property
+    def video_ids(self) -> Sequence[str]:
+        """Ids of the columns."""
+        return self.scores.video_ids
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """See `ScoreBlocks.block`."""
+        return self.scores.block(captions, videos)
+
+
+def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
+    from evenreel.edits.frame_order import sees_order
+    from evenreel.matchers.scoring import matcher_scores
+
+    texts = _first(loaded.texts)
+    return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, _first(loaded.videos))
+
+
+def _first(features: Features) -> Features:
+    """The first few rows."""
+    rows = {one.name: getattr(features, one.name) for one in fields(features)}
+    return replace(features, **{name: rows_[:SOME] for name, rows_ in rows.items() if rows_ is not None})

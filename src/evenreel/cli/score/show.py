@@ -1,0 +1,99 @@
+"""What is asked of a file of scores before it is made, and said of it afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from evenreel.errors import ScoresError, UsageError
+
+if TYPE_CHECKING:
+    from evenreel.features import ClipAside
+
+LARGE_BYTES = 2**30
+SCORE_BYTES = 4
+MANY = 10
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a file of scores is about.
+
+    Attributes:
+        captions: how many were scored.
+        clips: with how many.
+        set_aside: clips that were left out.
+        notices: sentences on what a reader should know.
+        uses: what went into the scores, see `evenreel.types.Scores.uses`.
+        use: what is said of each of these.
+    """
+
+    captions: int
+    clips: int
+    set_aside: tuple[ClipAside, ...] = ()
+    notices: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    use: str = "the matcher was trained with"
+
+
+def check_name(out: Path) -> None:
+    """Refuse a file that scores are not saved as.
+
+    Raises:
+        UsageError: its name ends neither in `.npz` nor in `.npy`.
+    """
+    if out.suffix not in (".npz", ".npy"):
+        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+
+
+def check_table(out: Path, scored: Scored) -> None:
+    """Refuse, before hours are spent, a table that cannot be written, and say how large a large one will be.
+
+    Raises:
+        ScoresError: the disk has no room for it.
+        UsageError: its file names no ids, and some clips are left out.
+    """
+    from evenreel.wording import count
+
+    if out.suffix == ".npy" and scored.set_aside:
+        raise UsageError(
+            f"The features leave {count(len(scored.set_aside), 'clip')} out that had been set aside, and an .npy does "
+            "not say which clips it is about; give --out a name that ends in .npz."
+        )
+    needed, free = SCORE_BYTES * scored.captions * scored.clips, shutil.disk_usage(out.parent).free
+    size = f"The scores of {scored.captions:,} captions and {scored.clips:,} clips take {needed / 2**30:.1f} GiB"
+    if needed > free:
+        raise ScoresError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
+    if needed > LARGE_BYTES:
+        typer.echo(f"{size} in {out}.", err=True)
+
+
+def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
+    """Say what was written."""
+    from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
+    from evenreel.wording import count
+
+    aside = scored.set_aside
+    if as_json:
+        result = {"scores": str(out), "captions": scored.captions, "clips": scored.clips}
+        said = {"notices": list(scored.notices), "uses": list(scored.uses)}
+        print_json(result | said | {"set_aside": [asdict(one) for one in aside]})
+        return
+    terminal = console()
+    written = f"Scored {count(scored.captions, 'caption')} with {count(scored.clips, 'clip')} each into"
+    terminal.print(f"{written} {safe(out)}.")
+    for use in scored.uses:
+        terminal.print(f"  [yellow]{scored.use} {safe(use)}[/]: its scores say so, wherever they are shown")
+    for notice in scored.notices:
+        terminal.print(f"  note: {safe(notice)}")
+    if aside:
+        terminal.print(
+            f"[yellow]Without {count(len(aside), 'clip')} that had been set aside[/]: evaluate with --partial."
+        )
+    list_clips_aside(terminal, aside[:MANY])
+    if len(aside) > MANY:
+        terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")

@@ -1,0 +1,1 @@
+"""`evenreel train`: a recipe in, a run folder out."""

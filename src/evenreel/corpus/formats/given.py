@@ -1,0 +1,351 @@
+"""The files that a reader was given: found by their official names, read with the file and row in every complaint.
+
+Pickles are never opened, since opening one can run code.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from evenreel.corpus.formats.imported import Notice
+from evenreel.errors import CorpusError
+from evenreel.files import VIDEO_SUFFIXES
+
+T = TypeVar("T")
+
+_PICKLES = (".pkl", ".pickle", ".pth", ".pt")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Escapes of UTF-16 halves, which are a character in pairs only."""
+
+_LIMIT = 2**31
+"""No count, frame or class is as large; beyond it, columns of 32 bits would lose a number without a word."""
+
+_KINDS = {
+    str: "text",
+    float: "a number",
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+}
+
+
+class Given:
+    """Files and folders from the user, searched by the names that files have in the official release."""
+
+    def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
+        """Walk the folders.
+
+        Raises:
+            CorpusError: a path does not exist.
+        """
+        self.benchmark = benchmark
+        self.paths = tuple(paths)
+        for path in paths:
+            if not path.exists():
+                raise CorpusError(f"{path} does not exist; give the files of {benchmark}, or their folder.")
+        self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+        self._read: set[Path] = set()
+        self._beside: dict[Path, str] = {}
+
+    def all(self, *patterns: str, folder: str | None = None) -> list[Path]:
+        """Every file whose name fits a pattern, whatever its case; of a folder of that name, if one is asked for."""
+        found = [f for f in self._fitting(patterns) if folder in (None, f.absolute().parent.name)]
+        self._read.update(found)
+        return found
+
+    def not_needed(self, beside: str, *patterns: str) -> None:
+        """Have `unread` say of the files whose name fits that another one makes them superfluous."""
+        self._beside |= dict.fromkeys(self._fitting(patterns), beside)
+
+    def _fitting(self, patterns: Sequence[str]) -> list[Path]:
+        return [f for f in self.files if any(fnmatch(f.name.lower(), p.lower()) for p in patterns)]
+
+    def one(self, *patterns: str) -> Path | None:
+        """The file whose name fits, or None.
+
+        Raises:
+            CorpusError: several fit.
+        """
+        found = self.all(*patterns)
+        if len(found) > 1:
+            raise CorpusError(self.ambiguous(patterns[0], found))
+        return found[0] if found else None
+
+    def need(self, *patterns: str) -> Path:
+        """The file whose name fits.
+
+        Raises:
+            CorpusError: none or several fit.
+        """
+        found = self.one(*patterns)
+        if found is None:
+            raise CorpusError(self.lacks(" or ".join(patterns)))
+        return found
+
+    def ambiguous(self, what: str, found: Sequence[Path]) -> str:
+        """A sentence for several files where one is needed."""
+        listed = ", ".join(map(str, found[:4]))
+        return (
+            f"{self.benchmark} has one {what}, but {len(found)} files could be it ({listed}); give the one that is "
+            "meant by its path."
+        )
+
+    def lacks(self, what: str) -> str:
+        """A sentence for a file that is not there."""
+        places = ", ".join(map(str, self.paths)) or "nothing"
+        sentence = f"{self.benchmark} needs {what}, which is not in what was given ({places})."
+        if pickles := [file.name for file in self.files if file.suffix.lower() in _PICKLES]:
+            sentence += f" {pickles[0]} is a pickle, which can run code when it is opened, and is never read."
+        return sentence
+
+    def unread(self) -> list[Notice]:
+        """A notice for each file that was named by its own path and not used."""
+        asked = [path for path in self.paths if path.is_file() and path not in self._read]
+        return [Notice(self._why_unread(path), left_out=path not in self._beside) for path in asked]
+
+    def _why_unread(self, path: Path) -> str:
+        if path in self._beside:
+            return f"{path.name} is not needed beside {self._beside[path]}, and is passed over."
+        if path.suffix.lower() in _PICKLES:
+            return f"{path.name} is a pickle, which can run code when it is opened, and is not read."
+        return f"{path.name} is no file that {self.benchmark} is read from, and is passed over."
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        CorpusError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        CorpusError: it cannot be read, or is not JSON.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def parse_json(text: str, where: str) -> Any:
+    """A JSON value.
+
+    Raises:
+        CorpusError: it is not JSON, or a text in it has half of a character.
+    """
+    try:
+        value = json.loads(text)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise CorpusError(f"{where} has half of a character, {half!r}, in its text; mend or drop that text.") from error
+    except (RecursionError, ValueError) as error:  # nested without end; a number of thousands of digits
+        raise CorpusError(f"{where} is JSON that cannot be read ({error}).") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a list, without empty ones and spaces around.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
+
+
+def csv_rows(
+    path: Path, columns: Sequence[str], *, header: bool = True, separator: str = ","
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a table as text, each with its place for a message.
+
+    Args:
+        path: the table.
+        columns: those that must be there; without a header, the names of all.
+        header: the first line names the columns.
+        separator: between two values.
+
+    Raises:
+        CorpusError: the file cannot be read, lacks a column, or a row has more or fewer values than columns.
+    """
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=separator, strict=True)
+    names: list[str] = [] if header else list(columns)
+    try:
+        for row in rows:
+            if not names:
+                names = _header(path, row, columns)
+            elif row:
+                yield _row(path, rows.line_num, names, row)
+    except csv.Error as error:
+        raise CorpusError(f"{path}, line {rows.line_num}, is no table row ({error}).") from error
+    if not names:
+        raise CorpusError(f"{path} is empty; it must be a table with {', '.join(columns) or 'a header'}.")
+
+
+def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in row]
+    if other := other_separator(names):
+        raise CorpusError(f"{path} has one column, {brief(names[0])}: {other}.")
+    if missing := [column for column in columns if column not in names]:
+        raise CorpusError(f"{path} has no column {missing[0]}; it has: {', '.join(names)}.")
+    if len(set(names)) < len(names):
+        raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
+    return names
+
+
+def other_separator(names: Sequence[str]) -> str:
+    r"""What seems to stand between the values of a table that was read as one column, and what to do about it.
+
+    Args:
+        names: heads of its columns.
+
+    Returns:
+        The end of a sentence; nothing where there are several columns, or one that holds none of the usual separators.
+
+    >>> other_separator(["clip_id;text"])
+    'its values seem to be separated by semicolons; save it with commas'
+    >>> other_separator(["clip_id\ttext"]), other_separator(["clip_id", "text"])
+    ('its values seem to be separated by tabs; name it .tsv', '')
+    """
+    ways = {
+        ";": "semicolons; save it with commas",
+        "\t": "tabs; name it .tsv",
+        "|": "vertical bars; save it with commas",
+        ",": "commas; name it .csv",
+    }
+    found = [way for sign, way in ways.items() if len(names) == 1 and sign in names[0]]
+    return f"its values seem to be separated by {found[0]}" if found else ""
+
+
+def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:
+    if len(row) != len(names):
+        raise CorpusError(f"{path}, line {line}, has {len(row)} values for {len(names)} columns.")
+    return f"{path.name}, line {line}", dict(zip(names, row, strict=True))
+
+
+def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a file with tabs between values and no quoting, each with its place for a message.
+
+    Raises:
+        CorpusError: the file cannot be read, or a row has not `count` values.
+    """
+    for n, line in enumerate(read_text(path).split("\n"), start=1):
+        values = line.split("\t")
+        while len(values) > count and not values[-1].strip():  # some copies end every line in a tab
+            values.pop()
+        if line.strip() and len(values) != count:
+            raise CorpusError(f"{path}, line {n}, has {len(values)} values between tabs; a row has {count}.")
+        if line.strip():
+            yield f"{path.name}, line {n}", values
+
+
+def field(record: object, name: str, kind: type[T], where: str) -> T:
+    """A field of a JSON object, in its type.
+
+    Raises:
+        CorpusError: the record is no object, lacks the field, or it has another type.
+    """
+    if not isinstance(record, dict):
+        raise CorpusError(f"{where} is {brief(record)}; it must be an object with the field {name}.")
+    if name not in record:
+        raise CorpusError(f"{where} has no field {name}; it has: {', '.join(map(str, record)) or 'none'}.")
+    return typed(record[name], kind, f"{where}, field {name},")
+
+
+def optional(record: object, name: str, kind: type[T], where: str) -> T | None:
+    """A field of a JSON object that may be missing or null.
+
+    Raises:
+        CorpusError: it is there with another type.
+    """
+    if isinstance(record, dict) and record.get(name) is None:
+        return None
+    return field(record, name, kind, where)
+
+
+def typed(value: object, kind: type[T], where: str) -> T:
+    """A JSON value in its type; a whole number is a number too.
+
+    Raises:
+        CorpusError: it has another type.
+    """
+    if isinstance(value, int) and not -_LIMIT <= value < _LIMIT:
+        raise CorpusError(f"{where} is {brief(value)}; it must be a number below {_LIMIT:,}.")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise CorpusError(f"{where} is {brief(value)}; it must be {_KINDS[kind]}.")
+    return value
+
+
+def texts(value: object, where: str) -> list[str]:
+    """A JSON list of texts.
+
+    Raises:
+        CorpusError: it is something else.
+    """
+    return [typed(one, str, f"{where} entry {n},") for n, one in enumerate(typed(value, list, where), start=1)]
+
+
+def number(text: str, where: str) -> float:
+    """A number in a table.
+
+    Raises:
+        CorpusError: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise CorpusError(f"{where} has {brief(text)} where a number belongs.") from None
+
+
+def whole(text: str, where: str) -> int:
+    """A whole number in a table.
+
+    Raises:
+        CorpusError: it is none.
+    """
+    try:
+        return typed(int(text), int, where)
+    except ValueError:
+        raise CorpusError(f"{where} has {brief(text)} where a whole number belongs.") from None
+
+
+def stem(name: str) -> str:
+    """A video's name without its folders and its extension; a dot inside the name stays.
+
+    >>> stem("all_videos/clip.MP4"), stem("1012_Unbreakable_00.05.16.065-00.05.21.941")
+    ('clip', '1012_Unbreakable_00.05.16.065-00.05.21.941')
+    """
+    path = PurePosixPath(name.strip().replace("\\", "/"))
+    return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
+
+
+def brief(value: object) -> str:
+    """A value for a message, cut where it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,0 +1,375 @@
+"""Misleading words on real clips: a banner at the bottom with another clip's words, or with letters that say nothing.
+
+Words that are stuck to a picture lead models astray (Goh et al. 2021, Multimodal neurons in artificial neural
+networks); `evenreel.audits.edits.overlay` says how far.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+from PIL import Image, ImageDraw, ImageFont
+
+from evenreel.corpus import make_corpus
+from evenreel.corpus.lenders import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName, dealt_lenders
+from evenreel.errors import CorpusError, MediaError, UsageError
+from evenreel.language.scramble import scrambled
+from evenreel.types import Corpus, Pixels
+
+MOST_LETTERS = 90
+"""Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
+
+HEIGHT, MOST_LINES, LEAST_LINE_PX = 0.2, 3, 12
+"""Of the banner: share of the picture, lines, and the height of a line below which nobody reads it."""
+
+LEAST_PICTURE_PX = 3 * LEAST_LINE_PX
+DARK, LIGHT = 24, 240
+_MARGIN = 0.02
+_NO_SUCH_LETTER = "\U0010fffd"
+
+_PLAIN = str.maketrans(
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "Th"}
+    | dict(zip("øØłŁđĐðÐħĦŧŦı\u2010\u2012–—\u2044", "oOlLdDdDhHtTi----/", strict=True))
+)
+"""Letters, dashes and the stroke of fractions that the font lacks and Unicode does not take apart."""
+
+
+@dataclass(frozen=True)
+class OverlaySettings:
+    """What is written on clips.
+
+    Attributes:
+        edit: `overlay`, words of another clip; `overlay-control`, as many letters that say nothing, in the same place.
+        seed: of who lends words to whom, and of the control's letters.
+
+    Raises:
+        UsageError: there is no such edit.
+    """
+
+    edit: OverlayName = OVERLAY
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.edit not in OVERLAYS:
+            raise UsageError(f"There is no edit {self.edit!r} of clips; there are: {', '.join(OVERLAYS)}.")
+
+
+@dataclass(frozen=True)
+class LentWords:
+    """What goes onto clips.
+
+    Attributes:
+        words: by clip, those of another one.
+        lenders: by clip, whose they are.
+        captioned: clips that carry a caption, whose lender has nothing on its screen.
+        reduced: clips that have words with letters which the font lacks, and lend the others, or marks that it lacks.
+        shortened: clips that have more to lend than `MOST_LETTERS`.
+        silent: clips without any word that the font could write, which lend nothing.
+    """
+
+    words: Mapping[str, str]
+    lenders: Mapping[str, str]
+    captioned: int = 0
+    reduced: int = 0
+    shortened: int = 0
+    silent: int = 0
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """What to know of the words, a sentence each."""
+        clips = len(self.words)
+        yield (
+            f"{clips - self.captioned:,} of {clips:,} clips carry what is on another clip's screen, {self.captioned:,} "
+            "another clip's first caption."
+        )
+        if self.reduced:
+            yield (
+                f"What Pillow's own font lacks is left out of what {self.reduced:,} of {clips:,} clips lend, words "
+                "with such a letter whole; accents are taken off."
+            )
+        if self.shortened:
+            yield f"{self.shortened:,} of {clips:,} clips lend no more than the first {MOST_LETTERS} letters."
+        if self.silent:
+            yield f"{self.silent:,} of {clips:,} clips have no words that could be written; they lend none."
+
+    def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
+        """The corpus whose clips say whose words they carry; of the control, which carries none, without the column."""
+        clips = corpus.clips.drop(OVERLAY_OF, strict=False)
+        if edit == OVERLAY:
+            lenders = [self.lenders[clip] for clip in clips["clip_id"]]
+            clips = clips.with_columns(pl.Series(OVERLAY_OF, lenders, pl.String))
+        return make_corpus(clips, corpus.captions)
+
+
+def lent_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> LentWords:
+    """Whose words go onto which clip: those on its screen, or its first caption where nobody read any there.
+
+    Words go to clips of the same split, never to one that has a caption of its lender or shows all of the words itself.
+    Each clip lends about as often.
+
+    Args:
+        corpus: whose clips.
+        texts: words on their screens, as `evenreel.corpus.load_texts` has them.
+        seed: of who lends to whom.
+
+    Raises:
+        CorpusError: nobody has words for some clip, or none that the font could write.
+    """
+    said, shown = _captions(corpus), _on_screen(corpus, texts)
+    on_screen = {clip: _drawn(some) for clip, some in shown.items()}
+    whole = {clip: on_screen[clip] or _drawn(said[clip][:1]) for clip in said}
+    drawn = {clip: _short(text) for clip, text in whole.items()}
+    sentences = {clip: {_folded(one) for one in some} for clip, some in said.items()}
+    terms = {clip: set(_folded(text).split()) for clip, text in drawn.items()}
+
+    def fits(borrower: str, lender: str) -> bool:  # a clip shows all of its own words, so it never lends to itself
+        return sentences[borrower].isdisjoint(sentences[lender]) and not terms[lender] <= terms[borrower]
+
+    lenders: dict[str, str] = {}
+    for split, clips in _by_split(corpus).items():
+        able = [clip for clip in clips if terms[clip]]
+        if not able:
+            raise CorpusError(_nothing_to_write(split, len(clips)))
+        random = np.random.default_rng([seed, crc32(split.encode())])
+        lenders |= dealt_lenders(clips, able, fits, random)
+    reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
+    return LentWords(
+        {own: drawn[other] for own, other in lenders.items()},
+        lenders,
+        captioned=sum(not on_screen[other] for other in lenders.values()),
+        reduced=reduced,
+        shortened=sum(len(text) > MOST_LETTERS for text in whole.values()),
+        silent=sum(not one for one in terms.values()),
+    )
+
+
+def drawable(text: str) -> str:
+    """The text with plain letters for accented ones, without words that Pillow's own font cannot write whole.
+
+    >>> drawable("Café  Hauptstraße 東京 24h")
+    'Cafe Hauptstrasse 24h'
+    """
+    return " ".join(filter(None, map(_drawable_word, _folded_letters(text).split())))
+
+
+def _drawable_word(word: str) -> str:
+    """The word without marks that the font lacks; empty where it lacks a letter, without which it is another word."""
+    if any(one.isalnum() and not _has_letter(one) for one in word):
+        return ""
+    return "".join(filter(_has_letter, word))
+
+
+class Overlay:
+    """Writes words at the bottom of clips; an `evenreel.edits.edited_clips.ClipEdit`.
+
+    Args:
+        words: by clip.
+        settings: whether the words are shown, or letters that say nothing.
+    """
+
+    def __init__(self, words: Mapping[str, str], settings: OverlaySettings) -> None:
+        self._words, self._settings = words, settings
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What decides what becomes of every clip."""
+        look = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
+        return {**asdict(self._settings), **look}
+
+    def described_of(self, clip_id: str) -> list[str]:
+        """What decides it of one clip beside that."""
+        return [self._words[clip_id]]
+
+    def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
+        """(T, 3, H, W) frames of a clip -> these with a banner over their lowest rows.
+
+        Raises:
+            MediaError: the picture is too low.
+        """
+        height, width = pixels.shape[2:]
+        if height < LEAST_PICTURE_PX:
+            least = f"a banner that can be read needs {LEAST_PICTURE_PX}"
+            raise MediaError("failed", f"its picture is {height} pixels high, and {least}")
+        size = max(LEAST_LINE_PX, round(HEIGHT * height)), width
+        layout = laid_out(self._words[clip_id], size)
+        said: Sequence[str] = layout.lines
+        if self._settings.edit == OVERLAY_CONTROL:
+            random = np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
+            said = [scrambled(line, random) for line in layout.lines]
+        painted = pixels.copy()
+        painted[:, :, height - size[0] :] = banner(said, layout, size)
+        return painted
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Lines of a banner, each as many pixels high."""
+
+    lines: tuple[str, ...]
+    line_px: int
+
+
+def laid_out(text: str, size: tuple[int, int]) -> Layout:
+    """Words in a banner of some height and width, in the largest letters that will do; what is beyond goes.
+
+    A word that is too long even in the smallest goes on in the next line: squeezed, nobody could read it.
+
+    >>> laid_out("a man is cutting bread", (40, 160))
+    Layout(lines=('a man is cutting', 'bread'), line_px=20)
+    """
+    height, width = size
+    room, most = _room(width), max(1, height // LEAST_LINE_PX)
+    for pieces in (_whole, _pieces):
+        for count in range(1, most + 1):
+            font = _font(height // count)
+            parts = [part for word in text.split() for part in pieces(word, font, room)]
+            lines = tuple(_wrapped(parts, font, room))
+            if len(lines) <= min(count, MOST_LINES) and all(font.getlength(line) <= room for line in lines):
+                return Layout(lines, height // count)
+    return Layout(lines[: min(most, MOST_LINES)], height // most)
+
+
+def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
+    """(3, height, width) light letters on a dark ground.
+
+    Args:
+        said: what is written, a line each; it is stretched to the width that the line of the layout takes.
+        layout: what sets the place of each line.
+        size: height and width.
+    """
+    height, width = size
+    picture = Image.new("L", (width, height), DARK)
+    line_px, font = layout.line_px, _font(layout.line_px)
+    top = (height - line_px * len(layout.lines)) // 2
+    for number, (letters, model) in enumerate(zip(said, layout.lines, strict=True)):
+        taken = min(_room(width), max(1, round(font.getlength(model))))
+        mask = _letters(letters, font).resize((taken, line_px), Image.Resampling.BICUBIC)
+        picture.paste(LIGHT, ((width - taken) // 2, top + number * line_px), mask)
+    return np.repeat(np.asarray(picture, np.uint8)[None], 3, axis=0)
+
+
+def _room(width: int) -> int:
+    return max(1, round(width * (1 - 2 * _MARGIN)))
+
+
+def _letters(text: str, font: ImageFont.FreeTypeFont) -> Image.Image:
+    """A mask of a line, as high as any line of the font."""
+    mask = Image.new("L", (max(1, round(font.getlength(text))), sum(font.getmetrics())))
+    ImageDraw.Draw(mask).text((0, 0), text, fill=255, font=font)
+    return mask
+
+
+def _wrapped(words: Sequence[str], font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
+    line = ""
+    for word in words:
+        longer = f"{line} {word}" if line else word
+        if line and font.getlength(longer) > room:
+            yield line
+            longer = word
+        line = longer
+    yield line
+
+
+def _whole(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
+    yield word
+
+
+def _pieces(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
+    """The word, or parts of it that are as long as the room, of a letter at least."""
+    start = 0
+    for end in range(1, len(word)):
+        if font.getlength(word[start : end + 1]) > room:
+            yield word[start:end]
+            start = end
+    yield word[start:]
+
+
+@cache
+def _font(line_px: int) -> ImageFont.FreeTypeFont:
+    """Pillow's own font, whose lines are that high."""
+    whole = sum(_loaded(100).getmetrics())
+    return _loaded(max(1, line_px * 100 // whole))
+
+
+def _loaded(em_px: int) -> ImageFont.FreeTypeFont:
+    font = ImageFont.load_default(em_px)
+    if not isinstance(font, ImageFont.FreeTypeFont):
+        raise UsageError("This Pillow was built without FreeType and cannot write; install it from its wheel.")
+    return font
+
+
+@cache
+def _has_letter(letter: str) -> bool:
+    """Whether the font draws it otherwise than the box that stands for what it lacks."""
+    font = _font(LEAST_LINE_PX * 2)
+    return bytes(font.getmask(letter)) != bytes(font.getmask(_NO_SUCH_LETTER))
+
+
+def _drawn(texts: Iterable[str]) -> str:
+    """What can be written of the texts in a row, each once."""
+    return " ".join(dict.fromkeys(filter(None, map(drawable, texts))))
+
+
+def _loses_letters(text: str) -> bool:
+    return drawable(text) != _folded_letters(text)
+
+
+def _folded_letters(text: str) -> str:
+    """Without accents, with single spaces."""
+    plain = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    return " ".join("".join(plain).translate(_PLAIN).split())
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _short(text: str) -> str:
+    """As many of the words as `MOST_LETTERS` have room for, or the beginning of the first one."""
+    if len(text) <= MOST_LETTERS:
+        return text
+    whole, _, _ = text[: MOST_LETTERS + 1].rpartition(" ")
+    return whole or text[:MOST_LETTERS]
+
+
+def _nothing_to_write(split: str, clips: int) -> str:
+    """That not one clip of a split has a word to lend."""
+    of = f"the split {split!r}" if split else "the corpus"
+    return (
+        f"Not one of the {clips:,} clips of {of} has words that could be put onto another: Pillow's own font writes "
+        "Latin letters alone. Give captions, or words on screen (texts.parquet), in Latin letters."
+    )
+
+
+def _captions(corpus: Corpus) -> dict[str, list[str]]:
+    """By clip, in the order of the table."""
+    found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
+    for clip, text in corpus.captions.select("clip_id", "text").iter_rows():
+        found[clip].append(text)
+    return found
+
+
+def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str]]:
+    """What was read on the screen of each clip, as it appears."""
+    found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
+    if texts is None:
+        return found
+    shown = texts.filter(pl.col("clip_id").is_in([*found])).sort("start_frame", nulls_last=False, maintain_order=True)
+    for clip, text in shown.select("clip_id", "text").iter_rows():
+        found[clip].append(text)
+    return found
+
+
+def _by_split(corpus: Corpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for clip, split in corpus.clips.select("clip_id", "split").iter_rows():
+        found[split or ""].append(clip)
+    return found

@@ -1,0 +1,115 @@
+"""What is taken out of clips: their background, the thing that captions name, or their motion.
+
+Where a thing is in the picture a tower has to find, patch by patch (`evenreel.edits.masking`), so what goes is a
+guess. A control paints over as many patches elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+from zlib import crc32
+
+from evenreel.edits.masking import MaskSettings, paint_over, patches_of, shifted, without_motion
+from evenreel.encoders.encoder import TowerEncoder
+from evenreel.errors import MediaError, UsageError
+from evenreel.language.tokens import Tagger
+from evenreel.language.wording import content_phrases
+from evenreel.types import Corpus, Pixels
+
+Removed = Literal["background", "entity", "motion"]
+REMOVED: tuple[Removed, ...] = get_args(Removed)
+
+
+@dataclass(frozen=True)
+class RemovalSettings:
+    """What is taken out of clips.
+
+    Attributes:
+        removed: `background`, what `places` name; `entity`, what the clip's captions name; or `motion`, which leaves
+            the middle frame. Of the first two what fits the other better stays.
+        control: paint over as many patches elsewhere; of `motion`, take nothing out.
+        places: phrases for backgrounds.
+        share: most of a clip's patches that go, above 0 and at most 1.
+        seed: of where the control paints.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    removed: Removed
+    control: bool = False
+    places: tuple[str, ...] = ()
+    share: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.removed not in REMOVED:
+            raise UsageError(f"{self.removed!r} cannot be taken out of clips; there are: {', '.join(REMOVED)}.")
+        if self.removed == "background" and not self.places:
+            raise UsageError("Say in words what backgrounds are, such as 'grass field' or 'kitchen'.")
+        if self.removed == "motion" and self.places:
+            raise UsageError("Where motion goes, no patch is looked at; leave the phrases for places out.")
+        if not 0 < self.share <= 1:
+            raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
+
+
+class Removal:
+    """Takes one thing out of clips; an `evenreel.edits.edited_clips.ClipEdit`.
+
+    Args:
+        encoder: its towers find the patches that go; None where motion does, which needs none.
+        things: phrases for what the captions of each clip name, by clip id, see `caption_entities`.
+        settings: what goes.
+
+    Raises:
+        UsageError: an encoder is missing.
+    """
+
+    def __init__(
+        self, encoder: TowerEncoder | None, things: Mapping[str, Sequence[str]], settings: RemovalSettings
+    ) -> None:
+        if encoder is None and settings.removed != "motion":
+            raise UsageError(f"To take the {settings.removed} out of clips an encoder has to find it; give one.")
+        self._encoder, self._things, self._settings = encoder, things, settings
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What decides what becomes of every clip."""
+        weights = None if self._encoder is None else self._encoder.weights_hash
+        return {**asdict(self._settings), "weights": weights}
+
+    def described_of(self, clip_id: str) -> list[str]:
+        """What decides it of one clip beside that."""
+        return [*self._things.get(clip_id, ())]
+
+    def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
+        """(T, 3, H, W) frames of a clip -> these without one thing.
+
+        Raises:
+            MediaError: its captions name nothing that could go.
+            EncoderError: the encoder fails.
+        """
+        settings, encoder = self._settings, self._encoder
+        if encoder is None or settings.removed == "motion":
+            return pixels if settings.control else without_motion(pixels)
+        wanted, others = tuple(self._things.get(clip_id, ())), settings.places
+        if settings.removed == "background":
+            wanted, others = others, wanted
+        if not wanted:
+            raise MediaError("failed", "its captions name no thing that could be taken out")
+        mask = patches_of(pixels, encoder, wanted, MaskSettings(settings.share, others))
+        if settings.control:
+            mask = shifted(mask, crc32(f"{settings.seed} {clip_id}".encode()))
+        return paint_over(pixels, mask)
+
+
+def caption_entities(corpus: Corpus, tagger: Tagger) -> dict[str, tuple[str, ...]]:
+    """What the captions of each clip name, by clip id: their entities, without articles, each once."""
+    texts = corpus.captions["text"].to_list()
+    found: dict[str, dict[str, None]] = {}
+    for clip, tokens in zip(corpus.captions["clip_id"], tagger.tag(texts), strict=True):
+        named = found.setdefault(clip, {})
+        named |= {one.text: None for one in content_phrases(tokens) if one.kind == "entity"}
+    return {clip: tuple(named) for clip, named in found.items()}

@@ -1,0 +1,117 @@
+"""Whether matches or places are shared out among videos, or a few hubs have most of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
+
+HUBS = 10
+"""Videos that are listed, those with the most queries."""
+
+_ROUNDING = 1e-9
+"""Counts that differ by less than this share of the largest are equal: expected counts are sums of fractions."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How the queries of a matching are shared out among videos.
+
+    Attributes:
+        queries: how many there are.
+        videos: likewise.
+        matched: queries that have a video.
+        coverage: share of the videos that have a query.
+        gini: of the queries of each video: 0 where all have as many, near 1 where one has all; NaN without a match.
+        hubs: the videos with the most queries, at most `HUBS`, and how many these are; of equal ones the earlier first.
+        skewness: of the queries of each video; NaN where all have as many.
+    """
+
+    queries: int
+    videos: int
+    matched: int
+    coverage: float
+    gini: float
+    hubs: tuple[tuple[int, int], ...]
+    skewness: float
+
+    @property
+    def chance_coverage(self) -> float:
+        """Coverage to expect if each query that is matched had a video at random: below 1 with few queries.
+
+        >>> balance(np.array([0, 1]), 2).chance_coverage
+        0.75
+        """
+        return float(1 - (1 - 1 / self.videos) ** self.matched)
+
+
+def balance(matches: NDArray[Any], videos: int) -> Balance:
+    """How the queries of a matching are shared out.
+
+    Args:
+        matches: (Q,) the video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
+        videos: how many there are.
+
+    Raises:
+        UsageError: there is no video, or a match is not one of them.
+
+    >>> found = balance(np.array([2, 2, 0, 2, -1]), 4)
+    >>> found.matched, found.coverage, found.hubs
+    (4, 0.5, ((2, 3), (0, 1)))
+    """
+    places = np.asarray(matches)
+    if videos < 1:
+        raise UsageError(f"There are {videos} videos; matches are shared out among 1 or more.")
+    if places.ndim != 1 or places.dtype.kind not in "iu":
+        raise UsageError(
+            f"Matches are an array of {places.dtype} with the shape {places.shape}; give a column a query."
+        )
+    wrong = places[(places < -1) | (places >= videos)]
+    if len(wrong):
+        raise UsageError(
+            f"A query is matched to video {wrong[0]}; they are numbered from 0 to {videos - 1}, -1 is none."
+        )
+    counts = np.bincount(places[places >= 0], minlength=videos)
+    order = np.argsort(-counts, kind="stable")[:HUBS].tolist()
+    return Balance(
+        queries=len(places),
+        videos=videos,
+        matched=int(counts.sum()),
+        coverage=float((counts > 0).mean()),
+        gini=gini(counts),
+        hubs=tuple((place, int(counts[place])) for place in order if counts[place]),
+        skewness=skewness(counts),
+    )
+
+
+def gini(counts: NDArray[Any]) -> float:
+    """How unequally things are shared out: 0 where all have as many, near 1 where one has all (Gini 1912).
+
+    Args:
+        counts: (n,) how many each has, none below 0; NaN comes back where nobody has any.
+
+    >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
+    (0.0, 0.75)
+    """
+    ordered, total = np.sort(counts), counts.sum()
+    if not total:
+        return float("nan")
+    places = np.arange(1, len(counts) + 1)
+    return float(2 * (places * ordered).sum() / (len(counts) * total) - (len(counts) + 1) / len(counts))
+
+
+def skewness(counts: NDArray[Any]) -> float:
+    """Third standardised moment, as hubs are found by (Radovanović et al. 2010); NaN where all are equal.
+
+    >>> skewness(np.array([1, 1, 1, 5])).__round__(4), skewness(np.array([2, 2]))
+    (1.1547, nan)
+    """
+    values = np.asarray(counts, dtype=np.float64)
+    if np.ptp(values) <= _ROUNDING * np.abs(values).max():
+        return float("nan")
+    apart = values - values.mean()
+    return float((apart**3).mean() / (apart**2).mean() ** 1.5)

@@ -1,0 +1,66 @@
+"""What a first run made is taken back where it fails before anything was indexed: rather none than an empty library.
+
+A run that is killed cannot tidy up; the empty library that it leaves says that it is empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenreel.errors import LibraryError
+from evenreel.features.lock import HOLDER, LOCK
+from evenreel.features.shards import remove_shards, shard_files
+from evenreel.library.store.catalog import CATALOG, SHARDS, STILLS
+from evenreel.library.store.kept import forget_copy
+
+JOURNALS = ("", "-wal", "-shm", "-journal")
+
+
+@contextlib.contextmanager
+def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]:
+    """Leave no library where there was none and the block fails before a clip is stored.
+
+    The caller holds the library's lock, so that nothing of another run is removed. Only what a run makes goes: other
+    files in the folder stay.
+
+    Args:
+        library: its folder.
+        folder_is_new: whether the folder was made for the lock, and goes too.
+    """
+    is_new = not (library / CATALOG).exists()
+    try:
+        yield
+    except BaseException:
+        if is_new and not _holds_clips(library):
+            _remove(library, folder_is_new)
+        raise
+
+
+def _holds_clips(library: Path) -> bool:
+    """Whether anything would be lost; what cannot be read counts as something."""
+    if next(shard_files(library / SHARDS), None) is not None:
+        return True
+    if not (library / CATALOG).exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(library / CATALOG)) as connection:
+            return connection.execute("SELECT 1 FROM clips").fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
+def _remove(library: Path, folder_is_new: bool) -> None:
+    with contextlib.suppress(OSError):
+        for journal in JOURNALS:
+            (library / f"{CATALOG}{journal}").unlink(missing_ok=True)
+        with contextlib.suppress(LibraryError, OSError):  # it is somebody else's
+            forget_copy(library)
+        for folder in (STILLS, SHARDS):  # stills of a clip whose shard was not written any more
+            remove_shards(library / folder)
+        for name in (LOCK, HOLDER):
+            (library / name).unlink(missing_ok=True)
+        if folder_is_new:
+            library.rmdir()

@@ -1,0 +1,310 @@
+"""From folders to a library: several readers in parallel, one durable transaction a clip, nothing done twice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from evenreel.arguments import as_path, check_settings_kind, one_or_more
+from evenreel.config import AUTO, DEFAULT_MODEL, DEFAULT_RULE, IndexSettings
+from evenreel.errors import LibraryError, MediaError
+from evenreel.features.clip_reader import READER, ClipReader, ReaderSettings, Source, Wanted
+from evenreel.features.pool import ReaderPool
+from evenreel.features.progress import NoProgress, Progress, SetAside
+from evenreel.features.shards import Shard, tidy_shards
+from evenreel.features.stills import Stills
+from evenreel.library.elements import FIND_AGAIN, DamagedElementsError
+from evenreel.library.index.first_run import taken_back_if_empty
+from evenreel.library.index.metadata import read_tables, tables_beside
+from evenreel.library.index.model import ModelInUse
+from evenreel.library.index.plan import KnownFile, check_nothing_vanished, known_files, make_plan, still_wanted
+from evenreel.library.index.report import IndexReport
+from evenreel.library.index.scan import FoundFile, Scan, scan
+from evenreel.library.store import catalog
+from evenreel.library.store.kept import copied
+from evenreel.library.store.lock import library_lock
+from evenreel.library.store.writer import Store, closing_error
+from evenreel.media.content import stamp, watched_digest
+from evenreel.wording import count, printable
+
+LOST = "its features were gone from the library, so it was read anew"
+"""What is noted of a file whose clip has no shard."""
+
+log = logging.getLogger("evenreel")
+
+
+def index_folders(
+    places: str | Path | Sequence[str | Path],
+    library: str | Path,
+    settings: IndexSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    metadata: str | Path | Sequence[str | Path] = (),
+) -> IndexReport:
+    """Bring a library up to date with folders of videos; what is known and unchanged costs a stat.
+
+    Args:
+        places: folders or single files, or one alone.
+        library: folder of the library; made where it does not exist.
+        settings: model, sampling, text, workers, limits; None: the usual ones.
+        progress: told how it goes.
+        metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
+
+    Raises:
+        LibraryError: there is no video for a new library, the library cannot be written, belongs to another model, or a
+            disk has vanished.
+        EncoderError: the model cannot be had.
+        UsageError: a metadata table that was named or the sampling rule is wrong, or an argument is of the wrong kind.
+    """
+    library = as_path(library, "library")
+    check_settings_kind(settings, IndexSettings)
+    settings = settings or IndexSettings()
+    found = scan(_paths(places, "places"))
+    known = read_tables(tables_beside(found.roots), _paths(metadata, "metadata"), settings.limits)
+    if not found.files and not (library / catalog.CATALOG).exists():
+        raise LibraryError(_no_video(found))
+    folder_is_new = not library.exists()
+    with library_lock(library), taken_back_if_empty(library, folder_is_new=folder_is_new):
+        connection = catalog.open_for_writing(library)
+        try:
+            with copied(library, connection):
+                store = Store(library, connection, known.rows)
+                job = IndexJob(store, settings, progress or NoProgress())
+                return job.run(found, known.set_aside)
+        except (sqlite3.Error, OSError) as error:
+            raise closing_error(library, error) from error
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if not catalog.is_spoilt(connection):  # then the error is ours
+                raise
+            raise catalog.damaged(library, error) from error
+        finally:
+            connection.close()
+
+
+def _no_video(found: Scan) -> str:
+    """The sentence for folders that no library is made of."""
+    parts = [count(found.other_files, "other file"), count(found.links, "link")]
+    passed = " and ".join(part for part in parts if not part.startswith("0 "))
+    were = "was" if passed.startswith("1 ") and " and " not in passed else "were"
+    over = f" ({passed} {were} passed over)" if passed else ""
+    folders = ", ".join(map(printable, found.roots))
+    return f"There is no video in {folders}{over}, so no library was made; name a folder that holds some."
+
+
+def _paths(given: object, name: str) -> list[Path]:
+    """Several paths, or one: to Python a text is a list of letters, and the first letter of a path the root."""
+    return [as_path(one, name) for one in one_or_more(given, name, (str, os.PathLike))]
+
+
+class IndexJob:
+    """One run over one library.
+
+    Args:
+        store: the library, locked and open.
+        settings: what the user asked for.
+        progress: told how it goes.
+        reader: target of the workers; tests put stubs here.
+    """
+
+    def __init__(self, store: Store, settings: IndexSettings, progress: Progress, reader: str = READER) -> None:
+        self._store, self._progress, self._target = store, progress, reader
+        self._meta = catalog.get_meta(store.connection)
+        self._settings = resolve(settings, self._meta, store.library)
+        self._model = ModelInUse(store, self._settings) if self._settings.model is not None else None
+        self._report = IndexReport()
+        self._report_lock = threading.Lock()
+        self._claims: dict[str, list[FoundFile]] = {}
+        self._claims_lock = threading.Lock()
+        self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
+
+    def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
+        """Do all that is to be done for the files of a scan; the report lists `tables_aside` too."""
+        started = time.monotonic()
+        self._report.set_aside += tables_aside
+        shards = tidy_shards(self._store.library / catalog.SHARDS)
+        tidy_shards(self._store.library / catalog.STILLS)
+        known = {row.path: row for row in known_files(self._store.connection, shards)}
+        plan = make_plan(found, known, self._wanted(), retry=self._settings.retry)
+        if not self._settings.accept_missing:
+            check_nothing_vanished(found, known, plan.gone)
+        self._tie()
+        self._store.begin(found.roots, {"rule": self._settings.rule})
+        self._note_scan(found, len(plan.unchanged), plan.aside_before)
+        self._report.notes += [(printable(path), LOST) for path in plan.lost]
+        for file in plan.refused:
+            if file.error is not None:
+                self._set_aside(file, file.error)
+        for file, clip_id in plan.returned:
+            self._store.link(file, clip_id)
+            self._report.recognised += 1
+        self._read_all(plan.work)
+        self._store.mark_missing(plan.gone)
+        moved = self._store.forget_moved()
+        self._report.moved = len(moved)
+        self._report.missing = len(set(plan.gone) - moved)
+        self._report.metadata_changed = self._store.update_metadata()
+        self._store.drop_replaced()
+        self._update_null_scores()
+        self._update_elements()
+        self._report.set_aside.sort(key=lambda aside: aside.path)
+        self._report.notes.sort()
+        self._report.seconds = time.monotonic() - started
+        return self._report
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self._settings.model is not None, self._settings.read_text)
+
+    def _tie(self) -> None:
+        """Note that a new library has no vision; load a model that may not be the library's own, to compare."""
+        made_with, model = self._meta.get("model"), self._settings.model
+        if made_with is None and model is None:
+            self._store.begin((), {"model": ""})
+        elif self._model and made_with and model not in {made_with, self._meta.get("asked_model")}:
+            self._model.encoder()
+
+    def _note_scan(self, found: Scan, unchanged: int, aside: list[KnownFile]) -> None:
+        report = self._report
+        report.unchanged = unchanged
+        report.other_files, report.links = found.other_files, found.links
+        report.closed_folders = [printable(folder) for folder in found.closed_folders]
+        report.set_aside += [SetAside(printable(row.path), row.reason or "failed", row.sentence or "") for row in aside]
+
+    def _read_all(self, work: list[FoundFile]) -> None:
+        if not work:
+            return
+        self._progress.begin(len(work))
+        self._pool.run(work)
+
+    def _new_reader(self) -> ClipReader:
+        settings = self._settings
+        reading = ReaderSettings(settings.rule, settings.read_text, settings.worker_count, settings.limits)
+        return ClipReader(reading, self._model, self._count_frame, self._target)
+
+    def _digest(self, path: str) -> str:
+        return watched_digest(path, self._settings.limits.stall_timeout_s, lambda: self._pool.stopping)
+
+    def _read_one(self, reader: ClipReader, file: FoundFile) -> None:
+        clip_id, stills = None, Stills() if self._settings.keep_stills else None
+        try:
+            file = replace(file, stamp=stamp(file.path))
+            clip_id = self._digest(file.path)
+            wanted = self._claim(file, clip_id)
+            if wanted is None:
+                return
+            try:
+                shard = reader.read(Source(clip_id, file.path, file.stamp), wanted, stills)
+            except BaseException:
+                self._release(clip_id)
+                raise
+        except MediaError as error:
+            if not self._pool.stopping:  # a worker that was ended by us is no fault of the file
+                self._set_aside(file, error, clip_id)
+            return
+        self._pool.hand_over(partial(self._finish, file, clip_id, shard, stills))
+
+    def _finish(self, file: FoundFile, clip_id: str, shard: Callable[[], Shard], stills: Stills | None) -> None:
+        try:
+            self._keep(file, clip_id, shard(), stills)
+        except MediaError as error:
+            self._set_aside(file, error, clip_id)
+        finally:
+            self._release(clip_id)
+
+    def _keep(self, file: FoundFile, clip_id: str, shard: Shard, stills: Stills | None) -> None:
+        try:
+            self._store.add_clip(shard, stills)
+            self._store.link(file, clip_id)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what nobody thought of, in this file
+            what = f"what was read of it cannot be stored ({type(error).__name__}: {error})"
+            raise MediaError("failed", what) from error
+        with self._report_lock:
+            self._report.indexed += 1
+            self._report.notes += [(printable(file.path), note) for note in shard.info.notes]
+        self._progress.file_done(file.path)
+
+    def _claim(self, file: FoundFile, clip_id: str) -> Wanted | None:
+        """The stages this thread is to do; None where the content is known, or another thread reads it just now.
+
+        In that case the file comes back to the queue when the other thread is done with it.
+        """
+        with self._claims_lock:
+            if clip_id in self._claims:
+                self._claims[clip_id].append(file)
+                return None
+            done = self._store.done_stages(clip_id)
+            wanted = still_wanted(self._wanted(), done)
+            if done is None or wanted:
+                self._claims[clip_id] = []
+                return wanted
+        self._link(file, clip_id)
+        return None
+
+    def _release(self, clip_id: str) -> None:
+        with self._claims_lock:
+            self._pool.add(self._claims.pop(clip_id))
+
+    def _link(self, file: FoundFile, clip_id: str) -> None:
+        self._store.link(file, clip_id)
+        with self._report_lock:
+            self._report.recognised += 1
+        self._progress.file_done(file.path)
+
+    def _set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+        self._store.set_aside(file, error, clip_id)
+        path = printable(file.path)
+        log.info("set aside %s: %s: %s", path, error.reason, error)
+        with self._report_lock:
+            self._report.newly_aside += 1
+            self._report.set_aside.append(SetAside(path, error.reason, str(error)))
+        self._progress.file_done(file.path)
+
+    def _count_frame(self) -> None:
+        """A frame is there, so there is a video, and the model is wanted if it was not before."""
+        if self._model:
+            self._model.start()
+        with self._report_lock:
+            self._report.frames += 1
+        self._progress.frame()
+
+    def _update_null_scores(self) -> None:
+        """Measure how nonsense scores in this library, where clips have come or gone since it was measured."""
+        if self._model and not self._store.null_scores_hold():
+            self._progress.stage("measuring how nonsense scores")
+            self._store.update_null_scores(self._model.encoder())
+
+    def _update_elements(self) -> None:
+        """Find scene elements anew, where the library has a dictionary and its clips are others than before."""
+        if self._store.elements_hold():
+            return
+        self._progress.stage("finding scene elements")
+        try:
+            self._store.update_elements()
+        except DamagedElementsError as error:
+            log.warning("%s The new clips have no scene elements; %s.", error, FIND_AGAIN)
+
+
+def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
+    """Settings with `auto` replaced: by what the library was made with, else by the defaults.
+
+    Raises:
+        LibraryError: the library was sampled by another rule.
+        UsageError: the rule is not one.
+    """
+    from evenreel.media import parse_rule
+
+    made_with = meta.get("rule")
+    rule = (made_with or DEFAULT_RULE) if settings.rule == AUTO else str(parse_rule(settings.rule))
+    if made_with and rule != made_with:
+        raise LibraryError(
+            f"The library {library} was sampled '{made_with}', not '{rule}'; leave --sample out, or use another "
+            "--library."
+        )
+    model = (meta.get("model", DEFAULT_MODEL) or None) if settings.model == AUTO else settings.model
+    return replace(settings, rule=rule, model=model)

@@ -1,0 +1,304 @@
+"""Is a library whole? What is not is named, with what mends it (`evenreel.library.index.rebuild` does)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.errors import LibraryError
+from evenreel.features.shards import (
+    DamagedShardError,
+    NewerShardError,
+    Shard,
+    is_clip_id,
+    read_shard,
+    shard_files,
+    shard_path,
+)
+from evenreel.library.elements import FIND_AGAIN, DamagedElementsError, named_elements, read_elements
+from evenreel.library.store import catalog, schema, seals
+from evenreel.library.store.catalog import SHARDS, STILLS
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.kept import FILE, UnreadableCopyError, changes_of, read_copy, state_of
+from evenreel.library.store.kept_stills import known_clips, trouble_with
+from evenreel.library.store.lock import library_lock
+from evenreel.library.store.rows import rows_of, stored_rows
+from evenreel.library.store.schema import FULL_TEXT
+from evenreel.library.store.vectors import ExactVectors
+from evenreel.library.store.writer import open_vectors
+from evenreel.wording import printable
+
+SET_AGAIN = "run: evenreel index FOLDER (it reads the file again)"
+RUN_REPAIR = "run: evenreel repair"
+AGAIN = "check the disk and the permissions, then run: evenreel verify"
+UPDATE = "update evenreel"
+
+NUMBERED_AT_WILL = ("vocabulary_trigrams", "name_trigrams")
+"""Word indexes whose row numbers say nothing; those of the others are the rows that they are made of."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a library and what mends it."""
+
+    where: str
+    what: str
+    remedy: str
+
+
+def verify(library: Path) -> list[Problem]:
+    """Check everything a library holds: database, every row's seal, every shard's checksum, matrix, full text.
+
+    Raises:
+        LibraryError: there is no library, it is of another version, it cannot be opened just now, or an indexer is
+            writing it.
+    """
+    if not (library / catalog.CATALOG).is_file():
+        if next(shard_files(library / SHARDS), None) is None:
+            raise LibraryError(f"There is no library at {library}.")
+        return [Problem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
+    # Shards and catalog are two things: beside a writer they could only be compared with excuses.
+    with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
+        found: list[Problem] = []
+        try:
+            with (
+                closing(catalog.open_for_reading(library)) as connection,
+                catalog.readable(library),
+                catalog.snapshot(connection),
+            ):
+                found.extend(_catalog_problems(library, connection))
+                found.extend(_problems(library, connection))
+        except LibraryError as error:
+            if not found and not catalog.is_damage(error.__cause__):
+                raise
+            found.append(Problem(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            if not found:  # a sound catalog holds nothing that we could not read: the error is ours
+                raise
+            found.append(Problem(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
+        return found
+
+
+def unreadable_parts(library: Path, connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with a catalog as a file, so that a new one has to be made: its header, its pages, its schema.
+
+    The full text is left out, and tables that are not there: these are made anew in any case.
+    """
+    with (library / catalog.CATALOG).open("rb") as file:
+        header = file.read(20)
+    there = _names(connection)
+    return [
+        *(["its header does not say how it is to be written"] if header[18] not in {1, 2} else []),
+        *(text for text in _integrity_messages(connection) if "FTS5 table" not in text),
+        *(f"its table {name} is not what was laid down" for name in schema.differences(connection) if name in there),
+    ]
+
+
+def _integrity_messages(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite's own check finds wrong; empty for a sound catalog."""
+    return [text for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
+
+
+def broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
+    """The files, as the catalog names them, whose metadata is no JSON object."""
+    rows = connection.execute("SELECT path, metadata FROM files").fetchall()
+    return [path for path, metadata in rows if not _is_object(metadata)]
+
+
+def foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
+    """Whether a shard was made with another model or sampling rule than the library."""
+    other_model = shard.weights_hash is not None and shard.weights_hash != meta.get("weights_hash")
+    return other_model or shard.rule != meta.get("rule")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    """The catalog by itself: the file, what its seals say, and the note of its last state."""
+    for what in (*unreadable_parts(library, connection), *_missing_tables(connection)):
+        yield Problem(catalog.CATALOG, what, RUN_REPAIR)
+    parts: dict[str, list[str]] = {}
+    for scope, part in seals.broken(connection):
+        parts.setdefault(scope, []).append(part)
+    for scope, names in parts.items():
+        yield Problem(f"table {scope} of {catalog.CATALOG}", _changed(names), RUN_REPAIR)
+    yield from _copy_problems(library, connection)
+
+
+def _missing_tables(connection: sqlite3.Connection) -> list[str]:
+    """The tables and indexes that are gone, which a catalog of format 1 may not have had."""
+    there = _names(connection)
+    gone = [name for name in schema.differences(connection) if name not in there]
+    return [f"its table {name} is gone" for name in gone] if seals.is_sealed(connection) else []
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM main.sqlite_master")}
+
+
+def _changed(parts: list[str]) -> str:
+    """What is not what was written, of a table that is sealed in parts or as a whole."""
+    named = ", ".join(repr(printable(part)) for part in parts[:3] if part)
+    of = f" ({named}{', ...' if len(parts) > 3 else ''})" if named else ""
+    return f"its rows are not what was written{of}"
+
+
+def _copy_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    """The second copy by itself, and whether the catalog is as the last run left it."""
+    try:
+        copy = read_copy(library)
+    except LibraryError as error:
+        remedy = f"check the permissions, or {RUN_REPAIR}" if isinstance(error, UnreadableCopyError) else UPDATE
+        yield Problem(FILE, str(error).rstrip("."), remedy)
+        return
+    if copy is None:
+        return
+    if copy.lost:
+        yield Problem(FILE, f"{copy.lost} of its lines are not what was written", RUN_REPAIR)
+    changes = changes_of(connection)
+    if changes < copy.state.changes or (changes == copy.state.changes and copy.state != state_of(connection)):
+        yield Problem(catalog.CATALOG, "it is not as the last run left it", RUN_REPAIR)
+
+
+def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    """The catalog beside the shards, and all that is derived from both."""
+    yield from _shard_problems(library, connection)
+    broken = broken_metadata(connection)
+    for path in broken:
+        yield Problem(
+            f"file {printable(catalog.loaded_path(path))}",
+            "its metadata is not what was written",
+            f"{RUN_REPAIR}, then {SET_AGAIN}",
+        )
+    yield from _text_problems(connection, broken)
+    yield from _element_problems(library, connection)
+    yield from _still_problems(library, connection)
+
+
+def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    meta, vectors = catalog.get_meta(connection), _matrix(library, connection)
+    known = set()
+    rows = connection.execute(
+        "SELECT clip_id, shard_hash, first_row, count FROM clips LEFT JOIN vector_rows USING (clip_id)"
+    )
+    for clip_id, digest, first, count in rows:
+        if not is_clip_id(clip_id):
+            yield Problem(f"clip {printable(str(clip_id))[:80]}", "this is no clip's id", RUN_REPAIR)
+            continue
+        path = shard_path(library / SHARDS, clip_id)
+        known.add(path)
+        try:
+            shard = read_shard(path, digest)
+        except LibraryError as error:
+            yield Problem(f"clip {clip_id}", str(error), _remedy(error))
+            continue
+        if foreign(shard, meta):
+            what = "its shard is of another model or sampling rule than the library"
+            yield Problem(f"clip {clip_id}", what, f"{RUN_REPAIR}, then {SET_AGAIN}")
+        if rows_of(shard, digest) != stored_rows(connection, clip_id):
+            yield Problem(f"clip {clip_id}", "its rows in the catalog are not those of its shard", RUN_REPAIR)
+        if not _vectors_agree(vectors, first, count, shard):
+            yield Problem(f"clip {clip_id}", "its rows of the vector matrix are not those of its shard", RUN_REPAIR)
+    for path in shard_files(library / SHARDS):
+        if path not in known:
+            yield Problem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
+
+
+def _remedy(error: LibraryError) -> str:
+    if isinstance(error, DamagedShardError):
+        return f"{RUN_REPAIR}, then {SET_AGAIN}"
+    return UPDATE if isinstance(error, NewerShardError) else AGAIN
+
+
+def _matrix(library: Path, connection: sqlite3.Connection) -> ExactVectors | None:
+    try:
+        return open_vectors(library, catalog.get_meta(connection))
+    except LibraryError:
+        return None
+
+
+def _vectors_agree(vectors: ExactVectors | None, first: int | None, count: int, shard: Shard) -> bool:
+    """Whether the matrix has the frames of a shard, and nothing of a clip without frames."""
+    if shard.frames is None or first is None or vectors is None:
+        return shard.frames is None and first is None
+    try:
+        return np.array_equal(vectors.read(first, count), shard.frames)
+    except (LibraryError, OSError):
+        return False
+
+
+def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) -> Iterator[Problem]:
+    """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
+    with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
+        connection.backup(fresh)
+        there = _names(connection)
+        indexes = [name for name in FULL_TEXT if name in there or seals.is_sealed(connection)]  # format 1 lacks some
+        for name in indexes:
+            if difference := _inner_difference(fresh, name):
+                yield Problem(f"full text {name}", difference, RUN_REPAIR)
+        fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
+        try:
+            rebuild_full_text(fresh)
+        except ValueError:
+            yield Problem("on-screen readings", "they are not what was written", RUN_REPAIR)
+            return
+        for name in indexes:
+            if difference := _difference(connection, fresh, name):
+                yield Problem(f"full text {name}", difference, RUN_REPAIR)
+
+
+def _inner_difference(fresh: sqlite3.Connection, name: str) -> str | None:
+    """What FTS5's own check of a word index against its own content says."""
+    if name in schema.tables():
+        return None
+    try:
+        fresh.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
+    except sqlite3.DatabaseError as error:
+        if not catalog.is_damage(error):
+            raise
+        return f"SQLite cannot read it ({error})"
+    return None
+
+
+def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    path = named_elements(connection, library)
+    if path is None:
+        return
+    try:
+        read_elements(path, catalog.get_meta(connection).get("weights_hash"))
+    except DamagedElementsError as error:
+        yield Problem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
+    except LibraryError as error:
+        yield Problem("scene elements", str(error).rstrip("."), AGAIN)
+
+
+def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Problem]:
+    known = known_clips(connection)
+    for path in shard_files(library / STILLS):
+        try:
+            if what := trouble_with(path, known):
+                yield Problem(f"stills of {path.stem}", what, RUN_REPAIR)
+        except OSError as error:
+            yield Problem(f"stills of {path.stem}", f"they cannot be read ({error.strerror or error})", AGAIN)
+
+
+def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, name: str) -> str | None:
+    columns = "*" if name in schema.tables() or name in NUMBERED_AT_WILL else "rowid, *"
+    try:
+        found = sorted(connection.execute(f"SELECT {columns} FROM {name}"), key=repr)
+    except sqlite3.DatabaseError as error:
+        return f"SQLite cannot read it ({error})"
+    wanted = sorted(fresh.execute(f"SELECT {columns} FROM {name}"), key=repr)
+    return None if found == wanted else "it is not that of the catalog's tables"

@@ -1,0 +1,196 @@
+"""What the user knows about the videos: a csv, Parquet or JSON-lines table beside them.
+
+A table is read in a process that can be killed, as a video is: one that is broken, endless or made to fill the memory
+costs itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evenreel.config import MediaLimits
+from evenreel.errors import MediaError, UsageError
+from evenreel.features.progress import SetAside
+from evenreel.media.workers import Message, Worker
+from evenreel.types import Metadata
+from evenreel.wording import printable
+
+log = logging.getLogger("evenreel")
+
+TABLE_NAMES = tuple(
+    f"{stem}.{suffix}" for stem in ("metadata", "manifest") for suffix in ("csv", "parquet", "jsonl", "tsv")
+)
+PATH_COLUMNS = ("path", "file_name", "filename", "file", "video")
+BAD_TABLE = "bad_table"
+"""Why a metadata table is set aside."""
+
+READER = "evenreel.library.index.metadata:TableReader"
+_ROWS_AT_ONCE = 100
+
+
+@dataclass
+class KnownMetadata:
+    """What tables say about the videos.
+
+    Attributes:
+        rows: metadata by the absolute path of the video.
+        set_aside: tables that merely lie there and cannot be used, and why.
+    """
+
+    rows: dict[str, Metadata] = field(default_factory=dict)
+    set_aside: list[SetAside] = field(default_factory=list)
+
+
+class NoPathsError(UsageError):
+    """A table has no column with the videos' paths: it may be about something else."""
+
+
+def tables_beside(roots: Sequence[str]) -> list[Path]:
+    """The metadata tables that lie at the top of the indexed folders: `metadata.csv`, `manifest.parquet`, ..."""
+    return [Path(root, name) for root in roots for name in TABLE_NAMES if os.path.isfile(os.path.join(root, name))]
+
+
+def read_tables(beside: Sequence[Path], named: Sequence[Path], limits: MediaLimits) -> KnownMetadata:
+    """Read metadata tables; a later one adds to an earlier one.
+
+    Args:
+        beside: tables that merely lie there. One without a column of paths is about something else, and passed over;
+            one that cannot be used is set aside.
+        named: tables that the user named.
+        limits: time without progress, and memory, that one table may take.
+
+    Raises:
+        UsageError: a named table cannot be read, has no column with the videos' paths, or names one twice.
+    """
+    known = KnownMetadata()
+    with closing(Worker(READER, {}, limits)) as worker:
+        for table in [*beside, *named]:
+            try:
+                rows = _read(worker, table)
+            except UsageError as error:
+                if table in named:
+                    raise
+                _pass_over(table, error, known)
+                continue
+            if not any(os.path.lexists(path) for path in rows):
+                log.warning("none of the files that %s names is there; are its paths relative to its folder?", table)
+            for path, metadata in rows.items():
+                known.rows[path] = {**known.rows.get(path, {}), **metadata}
+    return known
+
+
+def _pass_over(table: Path, error: UsageError, known: KnownMetadata) -> None:
+    if isinstance(error, NoPathsError):
+        log.warning("%s has no column with the videos' paths and is passed over", table)
+    else:
+        known.set_aside.append(SetAside(printable(str(table)), BAD_TABLE, str(error)))
+
+
+def _read(worker: Worker, table: Path) -> dict[str, Metadata]:
+    rows: dict[str, Metadata] = {}
+    try:
+        for message, _ in worker.run({"path": str(table)}):
+            if "refused" in message:
+                raise (NoPathsError if message["no_paths"] else UsageError)(message["refused"])
+            rows.update(message["rows"])
+    except MediaError as error:
+        raise UsageError(f"The metadata table {table} cannot be read: {error}.") from error
+    return rows
+
+
+class TableReader:
+    """Answers `{"path"}` with the rows of a metadata table, some a message, or with why it is `refused`."""
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        """Read one table."""
+        try:
+            rows = list(read_table(Path(task["path"])).items())
+        except UsageError as error:
+            yield {"refused": str(error), "no_paths": isinstance(error, NoPathsError)}, None
+            return
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            yield {"rows": rows[first : first + _ROWS_AT_ONCE]}, None
+
+
+def read_table(table: Path) -> dict[str, Metadata]:
+    """One table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is.
+
+    Raises:
+        UsageError: it cannot be read, has no rows, no column with the videos' paths (`NoPathsError`), or names one
+            twice.
+    """
+    rows = _rows(table)
+    column = _path_column(rows)
+    if column is None:
+        raise NoPathsError(
+            f"The metadata table {table} has no column with the videos' paths; name it one of: "
+            f"{', '.join(PATH_COLUMNS)}."
+        )
+    folder = os.path.abspath(table.parent)
+    known: dict[str, Metadata] = {}
+    for number, row in enumerate(rows, start=1):
+        name = row[column]
+        if not name:
+            raise UsageError(
+                f"Row {number} of the metadata table {table} has no {column}; give it one or drop the row."
+            )
+        path = os.path.normpath(os.path.join(folder, str(name)))
+        if path in known:
+            raise UsageError(f"Row {number} of the metadata table {table} names {name} a second time; keep one row.")
+        known[path] = {key: _plain(value) for key, value in row.items() if key != column and value is not None}
+    return known
+
+
+def _path_column(rows: list[dict[str, object]]) -> str | None:
+    return next((name for name in PATH_COLUMNS if name in rows[0]), None)
+
+
+def _rows(table: Path) -> list[dict[str, object]]:
+    import polars as pl
+
+    from evenreel.parquet_files import read_table
+
+    try:
+        if table.suffix == ".parquet":
+            frame = read_table(table)
+        elif table.suffix in {".jsonl", ".ndjson"}:
+            frame = pl.read_ndjson(table)
+        else:
+            separator = "\t" if table.suffix == ".tsv" else ","
+            _check_separator(table, separator)
+            frame = pl.read_csv(table, separator=separator, infer_schema_length=None)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"The metadata table {table} cannot be read: {str(error).splitlines()[0]}.") from error
+    if frame.is_empty():
+        raise UsageError(f"The metadata table {table} has no rows.")
+    return frame.to_dicts()
+
+
+def _check_separator(table: Path, separator: str) -> None:
+    """Refuse a csv whose values stand apart by something else, which is no table about other things.
+
+    Raises:
+        UsageError: its first line is one column, with another separator in it.
+    """
+    from evenreel.corpus.formats.given import other_separator
+
+    with table.open(encoding="utf-8-sig", errors="replace") as file:
+        names = file.readline(10_000).strip().split(separator)
+    if other := other_separator(names):
+        raise UsageError(f"The metadata table {table} has one column, {names[0]!r}: {other}.")
+
+
+def _plain(value: object) -> str | int | float | bool | None:
+    """A value as filters compare it: numbers and truth stay, lists, dates and the rest become text."""
+    if isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)

@@ -1,0 +1,90 @@
+"""The model of one index run: loaded once, while the first files are already being read, and tied to the library."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from evenreel.config import IndexSettings
+from evenreel.errors import LibraryError
+from evenreel.library.store.writer import Store
+from evenreel.types import Encoder, FloatArray, Pixels
+
+
+class ModelInUse:
+    """Shared by all readers of a run; one of them encodes at a time.
+
+    Args:
+        store: the library. A new one is tied to the model as soon as that is loaded.
+        settings: name, device and precision of the model; the name is not None.
+    """
+
+    def __init__(self, store: Store, settings: IndexSettings) -> None:
+        self._store, self._settings = store, settings
+        self._encoding = threading.Lock()
+        self._starting = threading.Lock()
+        self._loaded: Future[Encoder] | None = None
+
+    def start(self) -> None:
+        """Begin to load in the background; called again, only say whether that has failed.
+
+        Raises:
+            EncoderError: the model cannot be had.
+            LibraryError: the library was made with another.
+        """
+        with self._starting:
+            if self._loaded is None:
+                loader = ThreadPoolExecutor(1, thread_name_prefix="model")
+                self._loaded = loader.submit(self._load)
+                loader.shutdown(wait=False)
+        if self._loaded.done():
+            self._loaded.result()
+
+    def encoder(self) -> Encoder:
+        """The model, waited for.
+
+        Raises:
+            EncoderError: it cannot be had.
+            LibraryError: the library was made with another.
+        """
+        self.start()
+        if self._loaded is None:
+            raise RuntimeError("loading was not started")
+        return self._loaded.result()
+
+    def encode(self, pixels: Pixels) -> FloatArray:
+        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`."""
+        encoder = self.encoder()
+        with self._encoding:
+            return encoder.encode_frames(pixels)
+
+    def _load(self) -> Encoder:
+        from evenreel.encoders import load_encoder
+
+        settings = self._settings
+        encoder = load_encoder(settings.model or "", device=settings.device, precision=settings.precision)
+        meta = self._store.meta()
+        tie = {
+            "model": encoder.encoder_id,
+            "asked_model": settings.model or "",
+            "encoder_id": encoder.encoder_id,
+            "weights_hash": encoder.weights_hash,
+            "dimension": str(encoder.dimension),
+        }
+        if "weights_hash" in meta:
+            if meta["weights_hash"] != encoder.weights_hash:
+                made_with = meta.get("encoder_id", meta.get("model", "?"))
+                raise LibraryError(other_model(self._store.library, made_with, encoder.encoder_id))
+            tie = {name: value for name, value in tie.items() if name not in meta}  # lost, and no shard said it
+        if tie:
+            self._store.begin((), tie)
+        return encoder
+
+
+def other_model(library: Path, made_with: str, offered: str) -> str:
+    """The sentence for a model that is not the library's own."""
+    return (
+        f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
+        f"models cannot be compared: leave --model out, or use another --library."
+    )

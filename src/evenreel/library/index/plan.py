@@ -1,0 +1,139 @@
+"""What an index run has to do: the folder as it is against the catalog as it stands."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+
+from evenreel.errors import LibraryError
+from evenreel.features.clip_reader import Wanted
+from evenreel.features.progress import TRANSIENT
+from evenreel.library.index.scan import FoundFile, Scan
+from evenreel.library.store.catalog import loaded_path
+from evenreel.media.content import FileStamp
+
+GONE_AT_ONCE = 5
+GONE_SHARE = 0.25
+"""More files than both of these gone from one folder looks like a vanished disk, not like tidying."""
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A row of the catalog's table `files`, with the stages of its clip; `done` is None where the clip has no shard."""
+
+    path: str
+    stamp: FileStamp
+    state: str
+    clip_id: str | None
+    reason: str | None
+    sentence: str | None
+    done: Wanted | None
+
+
+@dataclass
+class Plan:
+    """The files of a run by what happens to them; `lost` are among the `work`: the shards of their clips are gone."""
+
+    work: list[FoundFile] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    returned: list[tuple[FoundFile, str]] = field(default_factory=list)
+    refused: list[FoundFile] = field(default_factory=list)
+    aside_before: list[KnownFile] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Iterator[KnownFile]:
+    """Every file of the catalog.
+
+    Args:
+        connection: the catalog.
+        shards: ids of the clips whose shards are there.
+    """
+    rows = connection.execute(
+        "SELECT path, size, mtime_ns, ctime_ns, state, files.clip_id, reason, sentence,"
+        " coalesce(has_vision, 0), coalesce(has_text, 0) FROM files LEFT JOIN clips USING (clip_id)"
+    )
+    for path, size, mtime_ns, ctime_ns, state, clip_id, reason, sentence, vision, text in rows:
+        stamp, done = FileStamp(size, mtime_ns, ctime_ns), None
+        if clip_id is None or clip_id in shards:
+            done = Wanted(bool(vision), bool(text))
+        yield KnownFile(loaded_path(path), stamp, state, clip_id, reason, sentence, done)
+
+
+def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry: bool) -> Plan:
+    """Sort the files of a scan by what is to be done about them; an unchanged one has cost no more than a stat."""
+    plan = Plan()
+    for file in found.files:
+        row = known.get(file.path)
+        if file.error is not None:
+            plan.refused.append(file)
+        elif row is None or row.stamp != file.stamp:
+            plan.work.append(file)
+        elif row.state == "set_aside":
+            again = retry or row.reason in TRANSIENT
+            plan.work.append(file) if again else plan.aside_before.append(row)
+        elif row.done is None:
+            plan.work.append(file)
+            plan.lost.append(file.path)
+        elif still_wanted(wanted, row.done):
+            plan.work.append(file)
+        elif row.state == "missing" and row.clip_id is not None:
+            plan.returned.append((file, row.clip_id))
+        else:
+            plan.unchanged.append(file.path)
+    plan.work.sort(key=lambda file: -file.stamp.size)  # the longest first, so that no reader is left with it at the end
+    plan.gone = _gone(found, known)
+    return plan
+
+
+def still_wanted(wanted: Wanted, done: Wanted | None) -> Wanted:
+    """The stages that are wanted and not done."""
+    if done is None:
+        return wanted
+    return Wanted(wanted.vision and not done.vision, wanted.text and not done.text)
+
+
+def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
+    """Known files below the scanned folders that do not exist any more."""
+    present = {file.path for file in found.files}
+    return [
+        path
+        for path, row in known.items()
+        if row.state != "missing"
+        and path not in present
+        and any(_below(path, root) for root in found.roots)
+        and not any(_below(path, folder) for folder in found.closed_folders)
+        and not os.path.lexists(path)
+    ]
+
+
+def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[str]) -> None:
+    """Ask before a large part of a folder is marked as missing.
+
+    A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
+
+    Raises:
+        LibraryError: most likely a disk or a share is not connected.
+    """
+    new = {_looks(file.stamp) for file in found.files if file.path not in known}
+    vanished = [path for path in gone if _looks(known[path].stamp) not in new]
+    for root in found.roots:
+        before = sum(row.state != "missing" and _below(path, root) for path, row in known.items())
+        lost = sum(_below(path, root) for path in vanished)
+        if lost and (lost == before or (lost >= GONE_AT_ONCE and lost > GONE_SHARE * before)):
+            raise LibraryError(
+                f"{lost} of {before} indexed files are gone from {root}; is its disk or share connected? Nothing was "
+                "changed. If they are gone for good, run again with --accept-missing."
+            )
+
+
+def _looks(stamp: FileStamp) -> tuple[int, int]:
+    """What stays of a stamp when a file is renamed."""
+    return stamp.size, stamp.mtime_ns
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)

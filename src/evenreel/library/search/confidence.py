@@ -1,0 +1,219 @@
+"""What a similarity means in one library: measured against queries that no video answers.
+
+Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
+on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
+against every clip. A query's score on a clip becomes z = (score - mean) / deviation over the bank's scores on
+that clip; and the best z that each nonsense query reaches anywhere in the library is the yardstick for the
+best z of a real one: `above_nonsense` is the share of nonsense that stays below.
+
+The rule `above_nonsense >= FITS` calls a query from the bank's own distribution an answer with probability
+(1 + N - ceil(0.95 N)) / (1 + N), 5.5 % for N = 200: the new query and the N of the bank are exchangeable, so
+every rank of it among them is equally likely (split conformal prediction; Vovk et al. 2005, section 2.2). For
+that, a bank query's own score is left out of the mean and the deviation that it is measured with. With MAY_FIT
+it is 10.4 %. Either is a false alarm rate of nonsense; neither says how likely an answer is to be right.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sqlite3
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import get_meta, set_meta
+from evenreel.library.store.vectors import Rows, VectorIndex
+from evenreel.types import Encoder, FloatArray
+
+FITS = 0.95
+MAY_FIT = 0.90
+"""Shares of nonsense that a clip has to beat. Below `MAY_FIT` hardly anything was right: see docs/library.md."""
+
+DEVIATION_FLOOR = 1e-3
+"""Cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike."""
+
+CLIPS_AT_ONCE = 4096
+
+NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
+"""Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
+
+UNIT_TOLERANCE = 0.01
+"""How far the length of an encoded query may be from 1."""
+
+
+@cache
+def null_queries() -> tuple[str, ...]:
+    """The bank of nonsense, N captions."""
+    text = resources.files("evenreel.library.search").joinpath("null_queries.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
+    """The share of nonsense queries whose best z in the library is below z.
+
+    Args:
+        z: any shape.
+        null_best: (N,) the best z of each nonsense query, sorted.
+
+    Returns:
+        Numbers from 0 to 1 in the shape of z; exact quotients, so that 190 of 200 are not less than 0.95.
+
+    Example:
+        >>> above_nonsense(np.array([0.5, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    below: NDArray[np.float64] = np.searchsorted(null_best, z, "left") / max(1, len(null_best))
+    return below
+
+
+def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, encoder: Encoder) -> None:
+    """Bring the table `null_scores` and the library's yardstick up to date with its vectors.
+
+    Only clips that are new are scored; everything is measured anew after a clip was removed (the best of the
+    rest is not known), or when the bank or the encoder has changed. The caller's transaction holds it all.
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    measure_nonsense(connection, vectors, _null_vectors(connection, encoder))
+
+
+def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
+    """What `update_null_scores` does, with the encoded bank (N, D) at hand."""
+    best = _known_best(connection)
+    if best is None:
+        connection.execute("DELETE FROM null_scores")
+        seals.renew(connection, ("null_scores",))
+        best = np.full(len(queries), -np.inf, np.float32)
+    todo = connection.execute(
+        "SELECT clip_id, first_row, count FROM vector_rows"
+        " WHERE clip_id NOT IN (SELECT clip_id FROM null_scores) ORDER BY first_row"
+    ).fetchall()
+    for start in range(0, len(todo), CLIPS_AT_ONCE):
+        best = np.maximum(best, _measure(connection, vectors, queries, todo[start : start + CLIPS_AT_ONCE]))
+    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+    # In the bank's order, so that a later run can go on from it.
+    stored = best.astype(float).tolist() if measured else []
+    set_meta(connection, {"null_best": json.dumps(stored), "null_clips": str(measured)})
+
+
+def null_scores_hold(connection: sqlite3.Connection) -> bool:
+    """Whether the scores of nonsense were measured on the very clips that the library has now, and nobody changed them.
+
+    The encoded bank counts: who searches neutral to source, and who adds a clip, goes on from it.
+    """
+    (clips,) = connection.execute("SELECT count(*) FROM vector_rows").fetchone()
+    (measured,) = connection.execute("SELECT count(*) FROM vector_rows JOIN null_scores USING (clip_id)").fetchone()
+    meta = get_meta(connection)
+    if clips != measured or meta.get("null_clips", "0") != str(clips):
+        return False
+    return not clips or (meta.keys() >= NOTED and not seals.broken(connection, ("null_scores",)))
+
+
+def load_null_best(connection: sqlite3.Connection) -> FloatArray:
+    """(N,) the best z of each nonsense query in this library, sorted; (0,) where it is not known."""
+    return np.sort(np.array(json.loads(get_meta(connection).get("null_best", "[]")), np.float32))
+
+
+def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArray:
+    """The encoded bank (N, D): kept in the library, so that a text tower runs over it once."""
+    digest = _bank_digest(encoder.weights_hash)
+    meta = get_meta(connection)
+    if meta.get("null_bank") != digest or not len(known := _decoded(meta.get("null_vectors", ""), encoder.dimension)):
+        encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
+        noted = base64.b64encode(encoded.tobytes()).decode()
+        set_meta(connection, {"null_bank": digest, "null_vectors": noted, "null_clips": "unknown"})
+        known = encoded.astype(np.float32)
+    return known
+
+
+def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
+    """The encoded bank (N, D) that the library was measured with; (0, D) where it is not known."""
+    return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
+
+
+def bank_of(connection: sqlite3.Connection, weights_hash: str, dimension: int) -> FloatArray | None:
+    """The bank (N, D) as a model encoded it for this library; None where only the model could tell."""
+    known = load_null_vectors(connection, dimension)
+    same = get_meta(connection).get("null_bank") == _bank_digest(weights_hash)
+    return known if same and len(known) else None
+
+
+def _bank_digest(weights_hash: str) -> str:
+    return hashlib.sha256("\n".join((weights_hash, *null_queries())).encode()).hexdigest()
+
+
+def _decoded(stored: str, dimension: int) -> FloatArray:
+    """The bank (N, D) in text; (0, D) where that is not what was written, which the lengths of vectors tell too."""
+    nothing = np.empty((0, dimension), np.float32)
+    try:
+        vectors = np.frombuffer(base64.b64decode(stored, validate=True), "<f2").astype(np.float32)
+    except ValueError:
+        return nothing
+    if vectors.size != len(null_queries()) * dimension:
+        return nothing
+    bank = vectors.reshape(-1, dimension)
+    return bank if np.all(np.abs(np.linalg.norm(bank, axis=1) - 1) < UNIT_TOLERANCE) else nothing
+
+
+def _known_best(connection: sqlite3.Connection) -> FloatArray | None:
+    """What earlier runs found, in the bank's order; None where it no longer holds for the clips left."""
+    connection.execute("DELETE FROM null_scores WHERE clip_id NOT IN (SELECT clip_id FROM vector_rows)")
+    meta = get_meta(connection)
+    measured = connection.execute("SELECT count(*) FROM null_scores").fetchone()[0]
+    if not measured or meta.get("null_clips") != str(measured) or "null_best" not in meta:
+        return None
+    best = np.array(json.loads(meta["null_best"]), np.float32)
+    return best if len(best) == len(null_queries()) and not seals.broken(connection, ("null_scores",)) else None
+
+
+def _measure(
+    connection: sqlite3.Connection,
+    vectors: VectorIndex,
+    queries: FloatArray,
+    clips: list[tuple[str, int, int]],
+) -> FloatArray:
+    """Score nonsense on some clips and store their means and deviations; the best z of each query (N,)."""
+    ids, first_rows, counts = zip(*clips, strict=True)
+    means, deviations, best = score_nonsense(vectors, queries, np.array(first_rows), np.array(counts))
+    connection.executemany(
+        "INSERT INTO null_scores (clip_id, mean, deviation) VALUES (?, ?, ?)",
+        zip(ids, means.tolist(), deviations.tolist(), strict=True),
+    )
+    return best
+
+
+def score_nonsense(
+    vectors: VectorIndex, queries: FloatArray, first_rows: Rows, counts: Rows
+) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
+    """How nonsense (N, D) scores on clips given by their rows (C,), (C,); memory holds (N, C) scores.
+
+    Returns:
+        Each clip's mean and deviation (C,), (C,) over the queries, and each query's best z on any of the clips (N,).
+    """
+    scores = vectors.best_per_clip(queries, first_rows, counts).astype(np.float64)
+    best: FloatArray = left_out_z(scores).max(1).astype(np.float32)
+    return scores.mean(0), np.maximum(scores.std(0), DEVIATION_FLOOR), best
+
+
+def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
+
+    Args:
+        scores: (N, C), N at least 3.
+
+    Returns:
+        (N, C).
+    """
+    n = len(scores)
+    off = scores - scores.mean(0)
+    # Without one of n numbers the mean moves by off / (n - 1), the sum of squares by off^2 n / (n - 1).
+    squares = (off**2).sum(0) - off**2 * n / (n - 1)
+    deviations = np.sqrt(np.maximum(squares / (n - 1), DEVIATION_FLOOR**2))
+    z: NDArray[np.float64] = off * n / (n - 1) / deviations
+    return z

@@ -1,0 +1,372 @@
+"""Filters such as `source = 'camera' and duration_s < 60`: parsed, checked, and turned into bound SQL.
+
+A filter is parsed to a tree and only what is listed here is walked; the SQL is written anew from that walk,
+with every value and every metadata key bound as a parameter. Nothing of the user's text reaches SQLite as SQL.
+
+Comparisons follow the kind of the other side. Against a number, a metadata value that is a number (or true
+and false, as 1 and 0) is compared, and any other counts as missing, so that `year > 2000` leaves 'unknown'
+out. Against text, a metadata value is compared as text, so that `episode = '12'` finds 12 as well. As in SQL,
+a comparison with a missing value is neither true nor false, and `like` ignores the case of English letters.
+
+`element` is there where the library has scene elements. A clip has several or none, so a comparison is true where one
+of them is such; `!=` is true where none is equal, `is null` where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from evenreel.errors import UsageError
+from evenreel.library.store.catalog import has_elements, metadata_keys
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expression
+
+MAX_CHARACTERS = 4_000
+MAX_CONDITIONS = 200
+MAX_DEPTH = 15
+"""Of and, or and not within each other: SQLite's parser stacks a hundred symbols, three to five for each."""
+TOLD = 80
+"""Characters of what a person wrote that an error repeats."""
+MAX_TOLD = 50
+"""Metadata columns that an error lists."""
+
+Kind = Literal["number", "text", "any"]
+Value = str | int | float
+
+COLUMNS: dict[str, tuple[str, Kind]] = {
+    "path": ("CAST(files.path AS TEXT)", "text"),  # a path that is not UTF-8 is stored as bytes
+    "name": ("files.name", "text"),
+    "container": ("clips.container", "text"),
+    "codec": ("clips.codec", "text"),
+    "duration_s": ("clips.duration_s", "number"),
+    "fps": ("clips.fps", "number"),
+    "width": ("clips.width", "number"),
+    "height": ("clips.height", "number"),
+    "has_vision": ("clips.has_vision", "number"),
+    "has_text": ("clips.has_text", "number"),
+}
+"""What can be filtered by in every library, with its SQL over `files` joined with `clips`."""
+
+ELEMENT = "element"
+"""What a clip shows, in phrases of a dictionary."""
+
+_PHRASE = "clip_elements.phrase"
+_OF_CLIP = "EXISTS (SELECT 1 FROM clip_elements WHERE clip_elements.clip_id = clips.clip_id AND {})"
+
+_ROOT = f"rtrim(CAST(roots.path AS TEXT), '{os.sep}') || '{os.sep}'"
+_ABOVE = (
+    f"(SELECT max(length({_ROOT})) FROM roots WHERE substr(CAST(files.path AS TEXT), 1, length({_ROOT})) = {_ROOT})"
+)
+_RELATIVE_PATH = f"ifnull(substr(CAST(files.path AS TEXT), {_ABOVE} + 1), files.name)"
+"""What is below the innermost indexed folder, as `contents.root_of` finds it."""
+
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+_PARTS = {
+    **dict.fromkeys(("And", "Or", "Is", "EQ", "NEQ", "LT", "LTE", "GT", "GTE"), frozenset({"this", "expression"})),
+    **dict.fromkeys(("Not", "Paren", "Neg", "Boolean"), frozenset({"this"})),
+    "Like": {"this", "expression", "negate"},
+    "In": {"this", "expressions"},
+    "Between": {"this", "low", "high"},
+    "Column": {"this", "table"},
+    "Literal": {"this", "is_string"},
+}
+"""Node of a tree -> what it may consist of; another part would change what it means."""
+
+ALLOWED = "=, !=, <, <=, >, >=, in (...), between ... and ..., like, is null, and, or, not, ( )"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition over `files` joined with `clips`, and the values to bind in it."""
+
+    sql: str = "TRUE"
+    parameters: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """One side of a comparison: a column, a metadata value or a literal."""
+
+    sql: str
+    parameters: tuple[Value, ...]
+    kind: Kind
+    name: str  # as the user knows it
+
+    def as_kind(self, kind: Kind) -> _Operand:
+        """The same value seen as a number or as text; what is not of that kind becomes NULL."""
+        if self.kind != "any":
+            return self
+        if kind == "number":
+            # json_extract has no type of its own, and SQLite holds any text to be more than any number.
+            sql = f"CASE WHEN typeof({self.sql}) IN ('integer', 'real') THEN {self.sql} END"
+            return _Operand(sql, self.parameters * 2, kind, self.name)
+        return _Operand(f"CAST({self.sql} AS TEXT)", self.parameters, kind, self.name)
+
+
+def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
+    """A filter as the library of this catalog understands it, see `parse_filter`; without a text, one that holds.
+
+    Raises:
+        UsageError: the text is no filter of this library.
+    """
+    if text is None:
+        return Filter()
+    keys, elements = metadata_keys(connection), has_elements(connection)
+    return parse_filter(text, keys, elements=elements, relative_paths=relative_paths)
+
+
+def parse_filter(
+    text: str, keys: Collection[str] = (), *, elements: bool = False, relative_paths: bool = False
+) -> Filter:
+    """Turn what a person wrote into a condition with bound values.
+
+    Args:
+        text: comparisons of columns with literals, joined by and, or, not. A column is one of `COLUMNS` or a
+            metadata key (`metadata.name` where a key has the name of a column; in double quotation marks
+            where it has spaces).
+        keys: those that the library's metadata has.
+        elements: whether the library has scene elements.
+        relative_paths: whether `path` begins below the innermost indexed folder that holds a file, and is the name
+            where none does; nothing of the path above can be found out then.
+
+    Raises:
+        UsageError: the text is not such a filter; the sentence says what was not understood.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise UsageError(f"The filter has {len(text)} characters; at most {MAX_CHARACTERS} are read.")
+    from sqlglot.errors import SqlglotError
+
+    columns = COLUMNS | ({ELEMENT: (_PHRASE, "text")} if elements else {})
+    columns |= {"path": (_RELATIVE_PATH, "text")} if relative_paths else {}
+    try:
+        text.encode()
+        return _Walker(keys, columns).filter(_parse(text))
+    except UnicodeEncodeError as error:
+        raise UsageError("The filter holds bytes that are not text; write it in UTF-8.") from error
+    except (RecursionError, SqlglotError) as error:  # the latter where its tokenizer finds the stack used up
+        raise _too_deep() from error
+
+
+def _parse(text: str) -> Expression:
+    """The tree of one expression."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        trees = sqlglot.parse(text, read="sqlite")
+    except (SqlglotError, ValueError) as error:  # the latter for numbers of thousands of digits
+        raise UsageError(f"The filter {text[:TOLD]!r} cannot be read; {_example()}") from error
+    if len(trees) != 1 or trees[0] is None:
+        raise UsageError(f"The filter {text[:TOLD]!r} is not one condition; {_example()}")
+    if any(node.comments for node in trees[0].walk()):
+        raise UsageError(f"A filter cannot hold comments; {_example()}")
+    return trees[0]
+
+
+def _example() -> str:
+    return f"write, for example, source = 'camera' and duration_s < 60 (allowed: {ALLOWED})."
+
+
+class _Walker:
+    """Writes the SQL of a tree, refusing every node that is not listed."""
+
+    def __init__(self, keys: Collection[str], columns: Mapping[str, tuple[str, Kind]]) -> None:
+        self._keys, self._columns = keys, columns
+        self._conditions = 0
+
+    def filter(self, tree: Expression, depth: int = 0) -> Filter:
+        """A condition, so many and, or and not deep."""
+        from sqlglot import expressions as nodes
+
+        self._conditions += 1
+        if self._conditions > MAX_CONDITIONS:
+            raise UsageError(f"The filter has more than {MAX_CONDITIONS} conditions; use in (...) for lists.")
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        self._check_parts(tree)
+        match tree:
+            case nodes.And() | nodes.Or():
+                parts = [self.filter(part, depth + 1) for part in _chain(tree)]
+                word = " AND " if isinstance(tree, nodes.And) else " OR "
+                sql = word.join(part.sql for part in parts)
+                return Filter(f"({sql})", tuple(value for part in parts for value in part.parameters))
+            case nodes.Not():
+                inner = self.filter(tree.this, depth + 1)
+                return Filter(f"(NOT {inner.sql})", inner.parameters)
+            case nodes.Paren():
+                return self.filter(tree.this, depth)
+            case nodes.Is():
+                return self._is_null(tree)
+            case nodes.Between() | nodes.In() | nodes.Like():
+                return self._test(tree)
+        return self._comparison(tree)
+
+    def _check_parts(self, tree: Expression) -> None:
+        """Refuse what is not listed, be it a node or a part of one (`between symmetric`, `db.table.column`)."""
+        given = {part for part, value in tree.args.items() if value is not None and value is not False}
+        if not given <= _PARTS.get(type(tree).__name__, set()):
+            raise self._refused(tree)
+
+    def _comparison(self, tree: Expression) -> Filter:
+        from sqlglot import expressions as nodes
+
+        operators = {nodes.EQ: "=", nodes.NEQ: "!=", nodes.LT: "<", nodes.LTE: "<=", nodes.GT: ">", nodes.GTE: ">="}
+        operator = operators.get(type(tree))
+        if operator is None:
+            raise self._refused(tree)
+        left, right = _aligned([self._operand(tree.left), self._operand(tree.right)])
+        values = left.parameters + right.parameters
+        if _PHRASE not in {left.sql, right.sql}:
+            return Filter(f"({left.sql} {operator} {right.sql})", values)
+        if operator not in {"=", "!="}:
+            raise _no_order()
+        found = _OF_CLIP.format(f"{left.sql} = {right.sql}")
+        return Filter(f"({found})" if operator == "=" else f"(NOT {found})", values)
+
+    def _test(self, tree: Expression) -> Filter:
+        """between, in and like."""
+        from sqlglot import expressions as nodes
+
+        if isinstance(tree, nodes.Between):
+            others, template = [tree.args["low"], tree.args["high"]], "({} BETWEEN {} AND {})"
+        elif isinstance(tree, nodes.In):
+            others = tree.args.get("expressions") or []
+            template = "({} IN (" + ", ".join(["{}"] * len(others)) + "))"
+            if not others:
+                raise self._refused(tree)
+        else:
+            others, template = [tree.args["expression"]], "({} LIKE {})"
+        operands = _aligned([self._operand(tree.this), *map(self._operand, others)])
+        if isinstance(tree, nodes.Like) and operands[1].kind == "number":
+            raise UsageError(f"Only text is compared by like; write it as {operands[0].name} like '%...%'.")
+        sql = template.format(*(operand.sql for operand in operands))
+        if any(operand.sql == _PHRASE for operand in operands):
+            if isinstance(tree, nodes.Between):
+                raise _no_order()
+            sql = f"({_OF_CLIP.format(sql)})"
+        if tree.args.get("negate"):  # so `a not like b` is parsed, while `a not in b` is a node of its own
+            sql = f"(NOT {sql})"
+        return Filter(sql, tuple(value for operand in operands for value in operand.parameters))
+
+    def _is_null(self, tree: Expression) -> Filter:
+        from sqlglot import expressions as nodes
+
+        if not isinstance(tree.args["expression"], nodes.Null):
+            raise self._refused(tree)
+        operand = self._operand(tree.this)
+        if operand.sql == _PHRASE:
+            return Filter(f"(NOT {_OF_CLIP.format('TRUE')})")
+        return Filter(f"({operand.sql} IS NULL)", operand.parameters)
+
+    def _operand(self, tree: Expression) -> _Operand:
+        from sqlglot import expressions as nodes
+
+        self._check_parts(tree)
+        match tree:
+            case nodes.Column():
+                return self._column(tree)
+            case nodes.Boolean():
+                return _Operand("?", (int(tree.this),), "number", tree.sql())
+            case nodes.Literal() if tree.is_string:
+                return _Operand("?", (tree.this,), "text", repr(tree.this[:TOLD]))
+            case nodes.Literal():
+                return _Operand("?", (_number(tree.this),), "number", tree.this[:TOLD])
+            case nodes.Neg() if isinstance(tree.this, nodes.Literal) and not tree.this.is_string:
+                return _Operand("?", (_number("-" + tree.this.this),), "number", f"-{tree.this.this[:TOLD]}")
+            case nodes.Paren():
+                return self._operand(tree.this)
+        raise self._refused(tree)
+
+    def _column(self, tree: Expression) -> _Operand:
+        name, table = tree.name, tree.args.get("table")
+        if table and table.name.lower() != "metadata":
+            raise self._unknown(f"{table.name}.{name}")
+        if not table and (column := _spelled(name, self._columns)):
+            sql, kind = self._columns[column]
+            return _Operand(sql, (), kind, column)
+        if (key := _spelled(name, self._keys)) is None:
+            raise self._unknown(name)
+        # A key that JSON writes with escapes cannot be named in SQLite's JSON paths.
+        if json.dumps(key, ensure_ascii=False) != f'"{key}"':
+            raise UsageError(f"The metadata column {key!r} has a name that cannot be filtered by; rename it.")
+        return _Operand("json_extract(files.metadata, ?)", (f'$."{key}"',), "any", key)
+
+    def _unknown(self, name: str) -> UsageError:
+        if name.casefold() == ELEMENT:
+            return UsageError(
+                "The library has no scene elements to filter by; find them with: evenreel elements --library LIBRARY."
+            )
+        keys = [key[:TOLD] for key in sorted(self._keys)]
+        known = [*self._columns, *keys[:MAX_TOLD], *([f"{len(keys) - MAX_TOLD} more"] if len(keys) > MAX_TOLD else [])]
+        return UsageError(
+            f"There is no column {name[:TOLD]!r} to filter by; there are: {', '.join(known)}. "
+            "(Text goes into single quotation marks: 'camera'.)"
+        )
+
+    def _refused(self, tree: Expression) -> UsageError:
+        return UsageError(f"A filter cannot hold {tree.sql(dialect='sqlite')[:TOLD]!r}; {_example()}")
+
+
+def _chain(tree: Expression) -> list[Expression]:
+    """The parts of `a and b and c`, or of `a or b or c`, which is parsed as (a and b) and c."""
+    parts, link = [], type(tree)
+    while isinstance(tree, link):
+        parts.append(tree.right)
+        tree = tree.left
+    return [tree, *reversed(parts)]
+
+
+def _too_deep() -> UsageError:
+    return UsageError("The filter is nested too deeply; use fewer parentheses.")
+
+
+def _no_order() -> UsageError:
+    return UsageError(
+        f"A clip has several scene elements, which have no order; compare {ELEMENT} with =, !=, in (...) or like."
+    )
+
+
+def _aligned(operands: list[_Operand]) -> list[_Operand]:
+    """The operands of one comparison, all of one kind."""
+    if all(operand.sql == "?" for operand in operands):
+        raise UsageError(f"A comparison needs a column, not only values; {_example()}")
+    kinds = {operand.kind for operand in operands} - {"any"}
+    if len(kinds) != 1:
+        raise _mismatch(operands)
+    kind = kinds.pop()
+    return [operand.as_kind(kind) for operand in operands]
+
+
+def _mismatch(operands: list[_Operand]) -> UsageError:
+    if all(operand.kind == "any" for operand in operands):
+        names = " and ".join(operand.name for operand in operands)
+        return UsageError(f"Columns {names} are both metadata, which has no fixed kind; compare each with a value.")
+    told = " and ".join(f"{o.name} ({'metadata' if o.kind == 'any' else o.kind})" for o in operands)
+    return UsageError(
+        f"A comparison needs one kind on all sides, not {told}; "
+        "numbers are written plain (60), text in single quotation marks ('camera')."
+    )
+
+
+def _spelled(name: str, known: Collection[str]) -> str | None:
+    """The known name that is meant: spelled the same, else the only one that differs in case alone."""
+    if name in known:
+        return name
+    alike = [other for other in known if other.casefold() == name.casefold()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _number(text: str) -> int | float:
+    """A literal as SQLite can bind it: integers beyond 64 bits become floats."""
+    if not _NUMBER.fullmatch(text):
+        raise UsageError(f"The filter's {text[:TOLD]!r} is no number; write it as 60, -1.5 or 6e2.")
+    whole = int(text) if text.lstrip("-").isdigit() else None
+    return whole if whole is not None and abs(whole) < 2**63 else float(text)

@@ -1,0 +1,120 @@
+"""The clips that have frames, and how their frames answer a query's vector."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.library.search.confidence import DEVIATION_FLOOR, above_nonsense, load_null_best
+from evenreel.library.store import seals
+from evenreel.library.store.vectors import Rows, VectorIndex
+from evenreel.types import FloatArray
+
+DECIMALS = 5
+"""Of a similarity; float16 vectors do not tell more."""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Every clip with frames, in the order of the vector file; arrays are (C,).
+
+    `means` and `deviations` say how nonsense scores on each clip, `null_best` (N,) how it does in the whole
+    library, sorted; it is empty where that was not measured, or is not what was written.
+    """
+
+    clip_ids: Sequence[str]
+    place: Mapping[str, int]
+    first_rows: Rows
+    counts: Rows
+    means: FloatArray
+    deviations: FloatArray
+    null_best: FloatArray
+
+    @property
+    def measured(self) -> bool:
+        """Whether nonsense was scored, so that it can be said what fits."""
+        return len(self.null_best) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A library at one moment.
+
+    Attributes:
+        folder: where it lies; None for one that lies nowhere.
+        connection: its catalog.
+        gallery: its clips with frames.
+        vectors: of these; None where it has no vision.
+    """
+
+    folder: Path | None
+    connection: sqlite3.Connection
+    gallery: Gallery
+    vectors: VectorIndex | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How the frames of a gallery answer; arrays are (C,).
+
+    `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
+    best is 1; `above_nonsense` is the share of nonsense queries that the clip beats.
+    """
+
+    scores: FloatArray
+    ranks: NDArray[np.int64]
+    above_nonsense: NDArray[np.float64]
+
+
+def load_gallery(connection: sqlite3.Connection) -> Gallery:
+    """Read which clips have frames, where, and how nonsense scores on them.
+
+    Raises:
+        sqlite3.DatabaseError: the rows of the vectors are not what was written.
+    """
+    rows = connection.execute(
+        "SELECT vector_rows.clip_id, first_row, count, mean, deviation FROM vector_rows"
+        " LEFT JOIN null_scores ON null_scores.clip_id = vector_rows.clip_id ORDER BY first_row"
+    ).fetchall()
+    ids, first_rows, counts, means, deviations = zip(*rows, strict=True) if rows else ((),) * 5
+    rows_of, scores = np.array([first_rows, counts], np.int64), np.array([means, deviations], np.float64)
+    if not seals.fits(connection, "vector_rows", ids, *rows_of):
+        raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written")
+    measured = ~np.isnan(scores[0])
+    sound = seals.fits(connection, "null_scores", list(compress(ids, measured)), *scores[:, measured])
+    return Gallery(
+        clip_ids=ids,
+        place={clip_id: place for place, clip_id in enumerate(ids)},
+        first_rows=rows_of[0],
+        counts=rows_of[1],
+        means=_filled(scores[0].astype(np.float32), 0.0),
+        deviations=_filled(scores[1].astype(np.float32), DEVIATION_FLOOR),
+        null_best=load_null_best(connection) if sound else np.empty(0, np.float32),
+    )
+
+
+def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Container[str]) -> Seen:
+    """Score the allowed clips of a gallery under one query (D,).
+
+    Raises:
+        LibraryError: the vectors cannot be read.
+    """
+    chosen = np.flatnonzero([clip_id in allowed for clip_id in gallery.clip_ids])
+    found = vectors.best_per_clip(query[None], gallery.first_rows[chosen], gallery.counts[chosen])[0]
+    scores = np.full(len(gallery.clip_ids), -np.inf, np.float32)
+    # Equal frames must give equal scores, wherever a matrix product's blocks put them.
+    scores[chosen] = found = np.round(found, DECIMALS)
+    ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
+    return Seen(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
+
+
+def _filled(values: FloatArray, where_none: float) -> FloatArray:
+    """Clips that an indexer has just added are not measured yet: they get the average of the others."""
+    known = values[~np.isnan(values)]
+    return np.where(np.isnan(values), known.mean() if len(known) else where_none, values).astype(np.float32)

@@ -1,0 +1,156 @@
+"""One question to a library, and how it is understood before anything is looked for."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenreel.config import RERANK_DEPTH
+from evenreel.documents import brief
+from evenreel.errors import EncoderError, UsageError
+from evenreel.language.folding import words
+from evenreel.library.store.fulltext import MAX_CONTENT_WORDS, content_words
+from evenreel.types import Encoder, FloatArray, TextEmbedding
+
+if TYPE_CHECKING:
+    from evenreel.library.search.rerank import Reranker
+
+MAX_CHARACTERS = 1_000
+MOST_CLIPS = 1_000_000
+"""Of an answer, and that a matcher scores anew."""
+
+NEVER_CUT_BYTES = 60
+"""A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
+
+
+class Typed(str):
+    """A text that is still typed: its last word may be the beginning of one that is written."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question to a library: a text, or the vector of a picture.
+
+    Attributes:
+        text: what is to be seen, or to be read on screen; `Typed` where it is not finished.
+        image: (D,) the encoded picture, unit length.
+        k: how many clips at most.
+        where: a filter, see `evenreel.library.search.filters`.
+        reranker: a matcher that orders the first clips anew, see `evenreel.library.search.rerank`.
+        rerank_depth: how many of them, `k` at least.
+        neutral_source: without the directions of sources, see `evenreel.library.search.neutral`.
+
+    Raises:
+        UsageError: not exactly one of text and image is given, the text is blank, k or the depth is not 1 to
+            `MOST_CLIPS`, or a matcher is to re-rank what a picture finds or what is neutral to source.
+    """
+
+    text: str | None = None
+    image: FloatArray | None = None
+    k: int = 10
+    where: str | None = None
+    reranker: Reranker | None = None
+    rerank_depth: int = RERANK_DEPTH
+    neutral_source: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.image is None):
+            raise UsageError("A query is a text or a picture; give one of the two.")
+        if not 1 <= self.k <= MOST_CLIPS:
+            raise UsageError(f"The number of results is {brief(self.k)}; ask for 1 to {MOST_CLIPS:,}.")
+        if not 1 <= self.rerank_depth <= MOST_CLIPS:
+            raise UsageError(
+                f"The number of clips to re-rank is {brief(self.rerank_depth)}; it must be 1 to {MOST_CLIPS:,}."
+            )
+        if self.text is not None and not readable(self.text):
+            raise UsageError("The query is empty; say in a few words what is to be seen or read.")
+        if self.image is not None and self.reranker is not None:
+            raise UsageError("A matcher re-ranks by words; it cannot be used with a picture.")
+        if self.neutral_source and self.reranker is not None:
+            raise UsageError(
+                "A matcher's scores are not neutral to source, so it cannot re-rank a neutral search; leave one of the "
+                "two out."
+            )
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last word may be the beginning of one: nothing that ends a word stands behind it."""
+        return isinstance(self.text, Typed) and self.text[-1:].isalnum()
+
+    @property
+    def enough(self) -> int:
+        """How many clips of the frames' channel have to be known."""
+        return self.k if self.reranker is None else max(self.k, self.rerank_depth)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query as it was understood: without text for a picture, without vector where only words are searched for."""
+
+    query: Query
+    text: str | None
+    embedding: TextEmbedding | None  # of the text, one row
+    vector: FloatArray | None  # (D,) of unit length
+
+
+def understand(query: Query, encoder: Encoder | None) -> tuple[Asked, tuple[str, ...]]:
+    """The query as it is searched for, and notices of what was changed in it.
+
+    Raises:
+        EncoderError: the encoder gave no usable vector.
+    """
+    if query.text is None:
+        return Asked(query, None, None, unit(query.image)), ()
+    text, notices = _understood(query.text)
+    if encoder is None:
+        return Asked(query, text, None, None), tuple(notices)
+    embedding = _encoded(encoder, text, notices)
+    return Asked(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
+
+
+def readable(text: str) -> str:
+    """The beginning of a query, without control characters and broken ones, its spaces single."""
+    beginning = text.lstrip()[:MAX_CHARACTERS]
+    return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
+
+
+def _unreadable(letter: str) -> bool:
+    return unicodedata.category(letter) in {"Cc", "Cs"}
+
+
+def _understood(given: str) -> tuple[str, list[str]]:
+    """The query as it is searched for, and what was changed in it."""
+    text, notices = readable(given), []
+    if len(given.strip()) > MAX_CHARACTERS:
+        notices.append(f"The query is long; only its first {MAX_CHARACTERS} characters were read.")
+    if any(_unreadable(letter) and not letter.isspace() for letter in given[:MAX_CHARACTERS]):
+        notices.append("The query holds control characters; they were left out.")
+    if len(content_words(text)) == MAX_CONTENT_WORDS < len(set(words(text))):
+        notices.append(f"Only the first {MAX_CONTENT_WORDS} words were looked for in writing.")
+    return text, notices
+
+
+def _encoded(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
+    """The text as the encoder reads it, one row, with a notice if the model did not read it to its end."""
+    if len(text.encode()) <= NEVER_CUT_BYTES:
+        return encoder.encode_text([text])
+    both = encoder.encode_text([text, text[:-1]])
+    whole, shorter = both.sentence
+    if np.allclose(whole, shorter, atol=1e-5):  # the last letter made no difference
+        notices.append(
+            "The query is longer than the model reads; its end was looked for in writing, not in the frames."
+        )
+    return TextEmbedding(both.words[:1], both.word_mask[:1], both.sentence[:1])
+
+
+def unit(given: FloatArray | None) -> FloatArray:
+    """A vector (D,) made of unit length."""
+    vector = np.array(given, np.float32)
+    if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
+        raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")
+    return np.asarray(vector / length, np.float32)

@@ -1,0 +1,153 @@
+"""What the channels of a search say of each clip: whether it answers the query, and in which order clips stand.
+
+A clip is in one of three states:
+
+- `fits`: its frames do better than a share of `FITS` of nonsense queries does on any clip of the library, or that share
+  of the query's words, rare ones weighing more, is written on the clip, in its name or in its caption;
+- `may_fit`: the same with `MAY_FIT` for the frames and `ANSWERS` for the words;
+- `nothing`: neither.
+
+A query of nonsense finds a clip that fits in 5.5 % of cases, and one that may fit in 10.4 %, whatever the model and the
+library (`evenreel.library.search.confidence` says why). None of this is a probability that the clip is right;
+docs/library.md says how often it was on videos whose truth is known.
+
+Clips stand by their state, then by their ranks in the channels, which are fused by
+
+    score(clip) = sum over channels of weight / (60 + rank of the clip in the channel),
+
+equal scores of a channel sharing a rank (Cormack, Clarke and Büttcher, 'Reciprocal Rank Fusion outperforms Condorcet
+and individual Rank Learning Methods', SIGIR 2009, with its k = 60 and all weights 1). The frames' channel, which ranks
+every clip, has weight 1. A channel of words ranks the clips it finds, and the first of them may have one word of the
+query by chance: its weight is 1 where all of the query is written, 0 where half of it or less is, and goes straight
+between. So words that are exactly on screen are never pushed out by frames that merely look somewhat alike, and 'a blue
+square' is not looked for on a blue carpet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenreel.library.search.confidence import FITS, MAY_FIT
+from evenreel.library.search.gallery import Gallery, Seen
+from evenreel.library.search.text_match import Written
+from evenreel.types import Channel, State, TextHit
+
+RANK_CONSTANT = 60
+
+ANSWERS = 0.5
+"""A clip with this share of the query's weight in writing may fit."""
+
+ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None: 2}
+
+
+@dataclass
+class Found:
+    """What the channels say of one clip.
+
+    Attributes:
+        clip_id: which one.
+        ranks: of the clip in each channel that found it.
+        weights: how much a rank in a channel of words counts, 0 to 1.
+        scores: the channels' own scores.
+        above_nonsense: share of nonsense queries that its frames beat; None without frames or where it was not
+            measured.
+        written: share of the query's weight in writing.
+        shown: the same share, on screen alone.
+        on_screen: the signs that were found.
+        parts: what a matcher's score is the mean of.
+    """
+
+    clip_id: str
+    ranks: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    above_nonsense: float | None = None
+    written: float = 0.0
+    shown: float = 0.0
+    on_screen: tuple[TextHit, ...] = ()
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State | None:
+        """Whether the clip answers; None where its frames may, but nobody measured how nonsense scores on them."""
+        above = self.above_nonsense or 0.0
+        if max(above, self.written) >= FITS:
+            return "fits"
+        if above >= MAY_FIT or self.written >= ANSWERS:
+            return "may_fit"
+        return None if "seen" in self.ranks and self.above_nonsense is None else "nothing"
+
+    @property
+    def found_by(self) -> Channel:
+        """The channel that is the best reason for the clip.
+
+        A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
+        """
+        seen = (self.above_nonsense or 0.0) if "seen" in self.ranks else -1.0
+        if self.on_screen and self.shown >= max(seen, self.written):
+            return "on_screen"
+        by_name = "about" in self.ranks and self.written > seen and not self.answers_by("seen")
+        return "about" if by_name else "seen"
+
+    def answers_by(self, channel: Channel) -> bool:
+        """Whether the clip would be in the answer for its frames alone, or for its signs alone."""
+        return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
+
+    @property
+    def fused(self) -> float:
+        """The fused score."""
+        return sum(self.weights.get(channel, 1.0) / (RANK_CONSTANT + rank) for channel, rank in self.ranks.items())
+
+
+def words_weight(coverage: float) -> float:
+    """How much a rank in a channel of words counts where this share of the query's weight is written.
+
+    >>> [words_weight(coverage) for coverage in (0.0, 0.5, 0.75, 1.0)]
+    [0.0, 0.0, 0.5, 1.0]
+    """
+    return max(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
+
+
+def add_written(found: dict[str, Found], channel: str, hits: Sequence[Written]) -> None:
+    """Enter a channel of words, which is sorted best first; equal scores share a rank."""
+    rank, before = 0, None
+    for place, written in enumerate(hits, start=1):
+        if written.score != before:
+            rank, before = place, written.score
+        clip = found.setdefault(written.clip_id, Found(written.clip_id))
+        clip.ranks[channel], clip.scores[channel] = rank, written.score
+        clip.weights[channel] = words_weight(written.coverage)
+        clip.written = max(clip.written, written.coverage)
+        if written.hits:
+            clip.shown, clip.on_screen = written.coverage, written.hits
+
+
+def add_seen(found: dict[str, Found], gallery: Gallery, seen: Seen, k: int, *, trusted: bool) -> None:
+    """Enter the frames' channel: its first k, all that may fit, and what other channels have found.
+
+    No other clip can be among the first k of the whole: it stands below k clips that were entered.
+    """
+    above = seen.above_nonsense if trusted else np.zeros_like(seen.above_nonsense)
+    wanted = np.isfinite(seen.scores) & ((seen.ranks <= k) | (above >= MAY_FIT))
+    places: Iterable[int] = {
+        *np.flatnonzero(wanted).tolist(),
+        *(gallery.place[clip_id] for clip_id in found if clip_id in gallery.place),
+    }
+    for place in places:
+        clip_id = gallery.clip_ids[place]
+        clip = found.setdefault(clip_id, Found(clip_id))
+        clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
+        clip.above_nonsense = float(above[place]) if trusted else None
+
+
+def ordered(found: Iterable[Found], paths: Mapping[str, str]) -> list[Found]:
+    """Clips best first; equal ones go by the share of the query that is written, then by path."""
+    return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, -clip.written, paths[clip.clip_id]))
+
+
+def best_state(found: Iterable[Found]) -> State | None:
+    """The state of the clip that answers best; `nothing` where there is no clip."""
+    return min((clip.state for clip in found), key=lambda state: (ORDER[state], state is not None), default="nothing")

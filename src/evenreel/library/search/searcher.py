@@ -1,0 +1,345 @@
+"""Search a library by what is seen and by what is written, and say how far the answer can be trusted.
+
+Three channels rank clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words) and
+`about` (file names and given captions). `evenreel.library.search.ranking` says which clips answer and in which order
+they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import LibraryError, NotFoundError, UsageError
+from evenreel.library.contents import clip_elements, no_clip
+from evenreel.library.search import filters
+from evenreel.library.search.confidence import FITS
+from evenreel.library.search.filters import Filter
+from evenreel.library.search.gallery import Gallery, Opened, load_gallery, look
+from evenreel.library.search.moments import best_moments, high_stretches, shown, whole
+from evenreel.library.search.query import Asked, Query, understand, unit
+from evenreel.library.search.ranking import Found, add_seen, add_written, best_state, ordered
+from evenreel.library.search.text_match import about_hits, on_screen_hits
+from evenreel.library.store import seals
+from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
+from evenreel.library.store.vectors import VectorIndex
+from evenreel.types import Encoder, FloatArray, Hit, MomentHit, SearchResult
+from evenreel.wording import count
+
+if TYPE_CHECKING:
+    from evenreel.library.search.neutral import Neutral
+    from evenreel.library.search.rerank import Reranker
+
+EMPTY = "The library is empty: none of its files is there; `evenreel info` says what was set aside or is missing."
+
+Answer = TypeVar("Answer")
+
+OpenVectors = Callable[[Mapping[str, str]], VectorIndex | None]
+"""From the catalog's table `meta` to the vectors that it names, None for a library without vision."""
+
+
+class Searcher:
+    """Searches one library; keeps what it read of the catalog until the catalog changes.
+
+    Args:
+        connection: the catalog; it is only read.
+        open_vectors: opens the vectors that the catalog names; asked again when it names others, after a repair.
+        encoder: gives the model that the library was made with, None to search by words or by vectors only; asked
+            when a text is searched for.
+        folder: of the library; None for one that lies nowhere, of which nothing is kept beyond this process.
+        read_filter: understands what a person wrote, None for no filter; by default as `filters.read_filter` does.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        open_vectors: OpenVectors,
+        encoder: Callable[[], Encoder | None],
+        folder: Path | None = None,
+        read_filter: Callable[[str | None], Filter] | None = None,
+    ) -> None:
+        self._connection, self._open_vectors, self._encoder = connection, open_vectors, encoder
+        self._folder, self._read_filter = folder, read_filter or partial(filters.read_filter, connection)
+        self._read_at: tuple[int, int] | None = None
+        self._generation: str | None = None
+        self._vectors: VectorIndex | None = None
+        self._gallery: Gallery
+        self._paths: dict[str, str]
+        self._neutral: Neutral | None = None
+
+    def search(self, query: Query) -> SearchResult:
+        """The clips that answer a query, best first; equal ones go by path.
+
+        All that is read of the catalog is of one moment, whatever an indexer writes meanwhile. Memory holds
+        one score a clip and a tile of vectors, not the library.
+
+        Raises:
+            UsageError: the filter is wrong, a picture is searched for in a library without vision, or the search
+                cannot be neutral to source.
+            LibraryError: the library is damaged, or does not belong to the encoder.
+            EncoderError: the encoder gave no usable vector.
+        """
+        if self._at_one_moment(lambda: not self._paths):  # no model is loaded for that
+            return SearchResult(query.text or "", (), "nothing", notices=(EMPTY,))
+        asked, notices = understand(query, None if query.text is None else self._encoder())
+        return self._at_one_moment(lambda: self._fitting(asked, notices))
+
+    def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
+        """What a clip looks like, to be searched for as a picture is: (D,) of unit length.
+
+        Args:
+            clip_id: a clip of the library.
+            time_s: the stored frame that is nearest to this time; None: the mean of the clip's frames.
+
+        Raises:
+            NotFoundError: the library has no such clip.
+            UsageError: the frames of the clip were not encoded.
+            LibraryError: the library is damaged.
+        """
+        return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
+
+    def read(self, question: Callable[[Opened], Answer]) -> Answer:
+        """What a question reads of the library as it stands.
+
+        Raises:
+            LibraryError: the library is damaged.
+        """
+        return self._at_one_moment(lambda: question(self._opened))
+
+    @property
+    def _opened(self) -> Opened:
+        return Opened(self._folder, self._connection, self._gallery, self._vectors)
+
+    def _at_one_moment(self, read: Callable[[], Answer]) -> Answer:
+        """What is read of the catalog as it stands, once more where a repair came in between."""
+        with reading(self._connection, self._folder):
+            try:
+                return self._in_snapshot(read)
+            except LibraryError:
+                if self._version() == self._read_at:
+                    raise
+                # A repair has put another matrix in place of the one that was just to be read.
+                return self._in_snapshot(read)
+
+    def _in_snapshot(self, read: Callable[[], Answer]) -> Answer:
+        with snapshot(self._connection):
+            self._refresh()
+            return read()
+
+    def _fitting(self, asked: Asked, notices: tuple[str, ...]) -> SearchResult:
+        """The answer, from words alone where the library has no vectors."""
+        if asked.vector is not None:
+            self._check_fit(asked.query, asked.vector)
+        if self._vectors is None:
+            asked = replace(asked, embedding=None, vector=None)
+        return self._answer(asked, list(notices))
+
+    def _clip_vector(self, clip_id: str, time_s: float | None) -> FloatArray:
+        place = self._gallery.place.get(clip_id)
+        if place is None or self._vectors is None:
+            raise self._not_seen(clip_id)
+        times_s = self._spans(clip_id, int(self._gallery.counts[place]))[:, 0]
+        frames = self._vectors.read(int(self._gallery.first_rows[place]), len(times_s)).astype(np.float32)
+        if time_s is None:
+            return unit(frames.mean(axis=0))
+        return unit(frames[np.abs(times_s - time_s).argmin()])
+
+    def _not_seen(self, clip_id: str) -> NotFoundError | UsageError:
+        if self._connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (clip_id,)).fetchone() is None:
+            return no_clip(clip_id)
+        return UsageError("The frames of this clip were not encoded, so nothing can be found that looks like it.")
+
+    def _check_fit(self, query: Query, vector: FloatArray) -> None:
+        """Refuse a vector that cannot be compared with those of the library."""
+        if self._vectors is None and query.image is not None:
+            raise UsageError("The library has no vision, so a picture cannot be searched for.")
+        if self._vectors is not None and vector.shape != (self._vectors.dimension,):
+            raise LibraryError(
+                f"The query's vector has shape {vector.shape}, the library's have dimension "
+                f"{self._vectors.dimension}; search with the encoder that the library was made with."
+            )
+
+    def _version(self) -> tuple[int, int]:
+        """Changes whenever anyone has changed the catalog."""
+        return self._connection.execute("PRAGMA data_version").fetchone()[0], self._connection.total_changes
+
+    def _refresh(self) -> None:
+        """Read again what is kept, if anyone has changed the catalog."""
+        now = self._version()
+        if now == self._read_at:
+            return
+        meta = get_meta(self._connection)
+        generation = meta.get("vectors_generation", "0")
+        # Rows mean nothing but in the matrix of the same moment.
+        if self._vectors is None or generation != self._generation:
+            self._vectors, self._generation = self._open_vectors(meta), generation
+        self._gallery = load_gallery(self._connection)
+        self._paths = _indexed_paths(self._connection, Filter())
+        self._neutral = None
+        self._read_at = now
+
+    def _answer(self, asked: Asked, notices: list[str]) -> SearchResult:
+        query, text, vector = asked.query, asked.text, asked.vector
+        gallery = self._gallery
+        if query.neutral_source:
+            gallery, vector = self._neutral_to_source(vector, notices)
+        paths = self._paths
+        if query.where is not None:
+            paths = _indexed_paths(self._connection, self._read_filter(query.where))
+        found: dict[str, Found] = {}
+        if text is not None:
+            typing = query.unfinished
+            add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
+            add_written(found, "about", about_hits(self._connection, text, paths, typing=typing))
+        trusted = text is not None and gallery.measured
+        if vector is not None and self._vectors is not None:
+            seen = look(gallery, self._vectors, vector, paths)
+            add_seen(found, gallery, seen, query.enough, trusted=trusted)
+            if not trusted:
+                notices.append(_not_measured(text))
+        best = ordered(found.values(), paths)
+        if query.reranker is not None:
+            best = self._reranked(best, asked, query.reranker, paths, notices)
+        sound, spoilt = seals.first_sound(self._connection, (clip.clip_id for clip in best), query.k)
+        if spoilt:
+            notices.append(
+                f"Left out: {count(len(spoilt), 'clip')} whose rows in the catalog are damaged; run `evenreel repair`."
+            )
+        shown = [found[clip_id] for clip_id in sound]
+        hits = tuple(self._hit(clip, paths[clip.clip_id], vector) for clip in shown)
+        states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
+        return SearchResult(text or "", hits, best_state(shown), states["fits"], states["may_fit"], tuple(notices))
+
+    def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
+        """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
+        from evenreel.library.search.neutral import NO_VISION, read_neutral
+
+        if vector is None:
+            raise UsageError(NO_VISION)
+        if self._neutral is None:
+            self._neutral = read_neutral(self._opened)
+        notices.extend(self._neutral.notices)
+        return self._neutral.gallery, self._neutral.query(vector)
+
+    def _reranked(
+        self,
+        best: list[Found],
+        asked: Asked,
+        reranker: Reranker,
+        paths: Mapping[str, str],
+        notices: list[str],
+    ) -> list[Found]:
+        """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
+        from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
+
+        if asked.text is None or asked.embedding is None or self._vectors is None:
+            raise UsageError("The library is searched without vision, so a matcher has nothing to re-rank by.")
+        shortlist, rest = best[: asked.query.enough], best[asked.query.enough :]
+        framed = [clip for clip in shortlist if clip.clip_id in self._gallery.place]
+        if framed:
+            read = partial(stored_clip, self._connection, self._gallery, self._vectors, text=reranker.reads_text)
+            # The gallery is another one whenever anyone has changed the catalog.
+            clip_ids = [clip.clip_id for clip in framed]
+            judged = reranker.judge(asked.text, asked.embedding, clip_ids, read, self._gallery)
+            for place, (clip, rank) in enumerate(zip(framed, ranks(judged.scores), strict=True)):
+                clip.ranks["seen"], clip.scores["reranked"] = rank, float(judged.scores[place])
+                clip.parts = judged.of(place)
+            if reranker.reads_text:
+                notices.extend(unread_notice(self._connection, clip_ids))
+        notices.extend(reranker.notices)
+        first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
+        return first + rest
+
+    def _hit(self, clip: Found, path: str, vector: FloatArray | None) -> Hit:
+        duration_s = self._connection.execute(
+            "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
+        ).fetchone()[0]
+        files = {
+            loaded_path(stored): metadata
+            for stored, metadata in self._connection.execute(
+                "SELECT path, metadata FROM files WHERE clip_id = ? AND state = 'indexed' ORDER BY path",
+                (clip.clip_id,),
+            )
+        }
+        return Hit(
+            clip_id=clip.clip_id,
+            path=path,
+            score=clip.fused,
+            state=clip.state,
+            above_nonsense=clip.above_nonsense,
+            written=clip.written,
+            scores=clip.scores,
+            moments=self._moments(clip, duration_s, vector),
+            on_screen=clip.on_screen,
+            duration_s=duration_s,
+            metadata=json.loads(files[path]),
+            other_paths=tuple(other for other in files if other != path),
+            elements=clip_elements(self._connection, clip.clip_id),
+            parts=clip.parts,
+            none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
+        )
+
+    def _moments(self, clip: Found, duration_s: float | None, vector: FloatArray | None) -> tuple[MomentHit, ...]:
+        """The moments of the channel that found a clip, then those of another one that would have."""
+        seen = self._stretches(clip.clip_id, vector) if vector is not None else []
+        signs = [shown(sign) for sign in clip.on_screen]
+        if clip.found_by == "about":
+            return best_moments(whole(seen, duration_s, clip.written))
+        if clip.found_by == "on_screen":
+            return best_moments(signs, seen if clip.answers_by("seen") else ())
+        return best_moments(seen, signs if clip.answers_by("on_screen") else ())
+
+    def _has_tracks(self, clip_id: str) -> bool:
+        """Whether anything was read on a clip."""
+        return self._connection.execute("SELECT 1 FROM tracks WHERE clip_id = ?", (clip_id,)).fetchone() is not None
+
+    def _stretches(self, clip_id: str, vector: FloatArray) -> list[MomentHit]:
+        """The stretches of a clip whose frames answer best, none for a clip without frames."""
+        place = self._gallery.place.get(clip_id)
+        if place is None or self._vectors is None:
+            return []
+        count = int(self._gallery.counts[place])
+        spans_s = self._spans(clip_id, count)
+        scores = self._vectors.frame_scores(vector, int(self._gallery.first_rows[place]), count)
+        return high_stretches(scores, spans_s)
+
+    def _spans(self, clip_id: str, count: int) -> NDArray[np.float64]:
+        """The time of each of a clip's frames, and start and end of the stretch it stands for: (count, 3)."""
+        spans = self._connection.execute(
+            "SELECT time_s, start_s, end_s FROM moments WHERE clip_id = ? ORDER BY number", (clip_id,)
+        ).fetchall()
+        if len(spans) != count:
+            raise LibraryError(
+                f"The catalog has {len(spans)} moments of clip {clip_id} but {count} vectors; run `evenreel repair`."
+            )
+        return np.array(spans, np.float64)
+
+
+def _indexed_paths(connection: sqlite3.Connection, where: Filter) -> dict[str, str]:
+    """Clip id -> the first of its files that is there and passes the filter."""
+    paths: dict[str, str] = {}
+    for clip_id, stored in connection.execute(
+        "SELECT files.clip_id, files.path FROM files JOIN clips ON clips.clip_id = files.clip_id"
+        f" WHERE files.state = 'indexed' AND {where.sql} ORDER BY files.path",
+        where.parameters,
+    ):
+        paths.setdefault(clip_id, loaded_path(stored))
+    return paths
+
+
+def _not_measured(text: str | None) -> str:
+    if text is None:
+        return "Whether a clip fits is measured for texts; results for a picture are ranked only."
+    return (
+        "Whether a clip fits was not measured in this library yet, or what was measured is damaged; run "
+        "`evenreel index` once more."
+    )

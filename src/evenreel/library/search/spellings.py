@@ -1,0 +1,292 @@
+"""Under which spellings the words of a query are looked for in what is written, and how alike each of them is.
+
+A word of n letters of a query is found as
+
+- itself: similarity 1; a run of words, two neighbours or the whole query, without spaces ('japan netherlands' in
+  JAPANNETHERLANDS), and a word that is written as two ('wintercup' on WINTER CUP): 1, or 0.9 where one of the two is a
+  single letter;
+- another form of it, plural, past and the like ('pools' on POOL): 0.97; 0.9 where a noun of doing would be a form of a
+  verb, since an evening is not even;
+- the beginning of a word while the query is still typed, from two letters on: 1 - 1 / (2 n);
+- a part of a longer word, as a chance hit is likelier for a short word: 1 - 1 / (2 n). On signs, where spaces are lost,
+  anywhere from four letters on; in names and captions at an end of the longer word from five letters on;
+- a word with at most (n - 1) // 4 wrong letters: 1 - errors / n. Two neighbours that have changed places are one error.
+  HYUNDRI is hyundai with 1 of 7 letters wrong and is accepted; HYUNG has 3 and is not. The bound keeps chance low:
+  among the 4,784 words of the TextVR test captions, a word of 4 letters has 3.8 others one letter away (so four letters
+  must be right), of 5 letters 1.4, of 7 letters 0.23; a word of 9 letters has 0.36 within two. With 3 errors, 7 letters
+  would have 23. The base form is tried, too: 'harbors' is on HARBOUR.
+
+A run stands for each of its words, so each must be there: it may have as many wrong letters as the shortest of them
+alone, which are none where that has up to four letters, and has no other forms. BASKETBALL is not 'basketball dog' with
+three letters less. Numbers are never guessed: one that was asked for is written as it is, neither in another number nor
+as a part of one; 'gate 7' is not on GATE 1, nor on GATE 72.
+
+A recogniser misreads signs, so letters there are wrong beside signs that are right. People type names, captions and
+queries: what is written in a name or a caption as it was asked for is not guessed at a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from evenreel.language.folding import words
+from evenreel.language.lemmas import are_forms, irregular_forms, is_noun_of_doing, regular_base
+from evenreel.library.store.fulltext import NAMES, SIGNS, Vocabulary, content_words, padded, phrase
+
+MAX_JOINED = 8
+MAX_SIMILAR_WORDS = 64
+LEAST_TYPED = 2
+LEAST_SPLIT = 4
+LONGEST_ENDING = 4
+"""Letters by which two forms of a word may differ at their ends: 'swimming' and 'swim'."""
+
+FORM, DOING, SPLIT_LETTER = 0.97, 0.9, 0.9
+LAST = "\U0010ffff"
+NUMBER = re.compile(r"\d+")
+TRIGRAM = 3
+MAX_BEGINNING = 1_000
+"""Words with one beginning that are looked at, the most frequent ones."""
+
+Run = tuple[str, ...]
+"""Words that may be written without spaces between them; a word is a run of one."""
+
+
+class Source(NamedTuple):
+    """Where words are written.
+
+    Attributes:
+        vocabulary: its words.
+        least_inside: letters from which on a word is looked for inside longer ones.
+        typed: whether people typed it: then what is written as it was asked for is not guessed at, and a part of a word
+            is one of its ends.
+    """
+
+    vocabulary: Vocabulary
+    least_inside: int
+    typed: bool
+
+
+ON_SIGNS = Source(SIGNS, 4, typed=False)
+IN_NAMES = Source(NAMES, 5, typed=True)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a query.
+
+    Attributes:
+        asked: those that are looked for, each once.
+        in_order: all, as they were written.
+        typed: the last one, if it may be the beginning of a word.
+    """
+
+    asked: Sequence[str]
+    in_order: Sequence[str]
+    typed: str | None = None
+
+
+def words_of(query: str, *, typing: bool = False) -> Words:
+    """The words of a query; with `typing` the last one may be a beginning."""
+    asked, in_order = content_words(query), words(query)
+    last = in_order[-1] if typing and in_order else ""
+    return Words(asked, in_order, last if len(last) >= LEAST_TYPED and last in asked else None)
+
+
+def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Mapping[str, Mapping[int, float]]:
+    """What to look up for a query.
+
+    Returns:
+        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and how alike. In
+        a catalog that does not say yet which words there are, the words of the query alone.
+    """
+    if not _has_vocabulary(connection, source):
+        return {word: {place: 1.0} for place, word in enumerate(query.asked)}
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+
+    def add(spelt: str, places: Sequence[int], similarity: float) -> None:
+        found[spelt].update({place: max(similarity, found[spelt].get(place, 0.0)) for place in places})
+
+    for run, places in runs_of(query.asked, query.in_order).items():
+        for spelt, similarity in spellings(connection, run, source, begun=run[-1] == query.typed).items():
+            add(spelt, places, similarity)
+    for place, word in enumerate(query.asked):
+        for pair, similarity in _split(connection, word, source):
+            add(pair, (place,), similarity)
+    return found
+
+
+def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
+    """The words of a query and its runs of words, with the numbers of the query words that each stands for.
+
+    Args:
+        asked: the words of the query that are looked for.
+        in_order: all its words, as they were written.
+
+    Returns:
+        No run that is one of the words when its spaces are lost: that stands for the word alone.
+    """
+    number = {word: place for place, word in enumerate(asked)}
+    runs: list[Run] = [pair for pair in pairwise(in_order) if pair[0] in number and pair[1] in number]
+    if 1 < len(in_order) <= MAX_JOINED:
+        runs.append(tuple(in_order))
+    found: dict[Run, tuple[int, ...]] = {(word,): (place,) for word, place in number.items()}
+    found.update(
+        {run: tuple(number[word] for word in run if word in number) for run in runs if "".join(run) not in number}
+    )
+    return found
+
+
+def spellings(
+    connection: sqlite3.Connection, run: Sequence[str], source: Source, *, begun: bool = False
+) -> dict[str, float]:
+    """Words of the library's vocabulary that a folded word, or a run of them, may be written as, with their similarity.
+
+    Args:
+        connection: the catalog.
+        run: one word, or several that may have lost their spaces.
+        source: where they may be written.
+        begun: whether the last one may be the beginning of a word.
+
+    Returns:
+        The words without spaces, whether they are written anywhere or not, and at most 63 others, the most similar.
+    """
+    term = "".join(run)
+    found: dict[str, float] = {}
+    forms = dict(_forms(connection, term, source)) if len(run) == 1 else {}
+    if not source.typed or not (forms or _known(connection, [term], source)):
+        _add_better(found, _misread(connection, run, source))
+        _add_better(found, _inside(connection, term, source))
+    if begun:
+        _add_better(found, _beginning_with(connection, term, source))
+    _add_better(found, forms.items())
+    found[term] = 1.0
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ranked[:MAX_SIMILAR_WORDS])
+
+
+def allowed_errors(*letters: int) -> int:
+    """How many letters of a word, or of words that lost their spaces, may be wrong; see the top of this file.
+
+    >>> allowed_errors(9), allowed_errors(9, 11), allowed_errors(10, 3)
+    (2, 2, 0)
+    """
+    return max(0, (min(letters) - 1) // 4)
+
+
+def may_be_inside(word: str, least: int) -> bool:
+    """Whether a folded word is also looked for inside longer ones; in scripts without spaces two characters are one."""
+    return len(word) >= least or (len(word) > 1 and word >= "\u2e80")
+
+
+def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) -> None:
+    for word, similarity in others:
+        found[word] = max(similarity, found.get(word, 0.0))
+
+
+def _has_vocabulary(connection: sqlite3.Connection, source: Source) -> bool:
+    table = source.vocabulary.words
+    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+
+
+def _known(connection: sqlite3.Connection, asked: Iterable[str], source: Source) -> set[str]:
+    """Those of some words that are written in a source."""
+    rows = connection.execute(
+        f"SELECT word FROM {source.vocabulary.words} WHERE word IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(asked)),),
+    )
+    return {word for (word,) in rows}
+
+
+def _forms(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Written words that are other forms of this one."""
+    if not word.isalpha() or not word.isascii():  # the tables are of English
+        return
+    for other in _known(connection, irregular_forms(word), source):
+        yield other, FORM
+    for other in _with_beginning(connection, word[: max(3, len(word) - LONGEST_ENDING)], source):
+        if other != word and abs(len(other) - len(word)) <= LONGEST_ENDING and are_forms(word, other):
+            doing = is_noun_of_doing(word) or is_noun_of_doing(other)
+            yield other, DOING if doing and not are_forms(word, other, "noun") else FORM
+
+
+def _beginning_with(connection: sqlite3.Connection, beginning: str, source: Source) -> Iterator[tuple[str, float]]:
+    for word in _with_beginning(connection, beginning, source):
+        yield word, _part(beginning)
+
+
+def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Source) -> list[str]:
+    """Written words with this beginning, the most frequent first."""
+    words, texts, _ = source.vocabulary
+    rows = connection.execute(
+        f"SELECT word FROM {words} WHERE word >= ? AND word < ? ORDER BY {texts} DESC, word LIMIT ?",
+        (beginning, beginning + LAST, MAX_BEGINNING),
+    )
+    return [word for (word,) in rows]
+
+
+def _inside(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Longer written words that contain this one."""
+    if not may_be_inside(word, source.least_inside):
+        return
+    words, _, trigrams = source.vocabulary
+    if len(word) >= TRIGRAM:
+        rows = connection.execute(f"SELECT trim(word) FROM {trigrams} WHERE {trigrams} MATCH ?", (phrase(word),))
+    else:  # too short for trigrams
+        rows = connection.execute(f"SELECT word FROM {words} WHERE instr(word, ?)", (word,))
+    for (longer,) in rows:
+        if (not source.typed or longer.startswith(word) or longer.endswith(word)) and _has_numbers(longer, word):
+            yield longer, _part(word)
+
+
+def _part(word: str) -> float:
+    return 1 - 1 / (2 * len(word))
+
+
+def _misread(connection: sqlite3.Connection, run: Sequence[str], source: Source) -> Iterator[tuple[str, float]]:
+    """Written words that differ from this one, or from its base form, or from a run of words, in a few letters."""
+    yield from _near(connection, "".join(run), source, allowed_errors(*map(len, run)))
+    base = regular_base(run[0])
+    if len(run) == 1 and base != run[0]:
+        for other, similarity in _near(connection, base, source, allowed_errors(len(base))):
+            yield other, FORM * similarity
+
+
+def _near(connection: sqlite3.Connection, word: str, source: Source, errors: int) -> Iterator[tuple[str, float]]:
+    from rapidfuzz.distance import OSA
+
+    if not errors:
+        return
+    edged = padded(word)
+    trigrams = dict.fromkeys(edged[start : start + TRIGRAM] for start in range(len(edged) - TRIGRAM + 1))
+    index = source.vocabulary.trigrams
+    rows = connection.execute(
+        f"SELECT trim(word) FROM {index} WHERE {index} MATCH ? AND length(word) BETWEEN ? AND ?",
+        (" OR ".join(map(phrase, trigrams)), len(edged) - errors, len(edged) + errors),
+    )
+    for (other,) in rows:
+        distance = OSA.distance(word, other, score_cutoff=errors)
+        if distance <= errors and _has_numbers(other, word):
+            yield other, 1 - distance / len(word)
+
+
+def _has_numbers(written: str, asked: str) -> bool:
+    """Whether the numbers that were asked for are written as they are; letters may be misread as digits."""
+    return Counter(NUMBER.findall(asked)) <= Counter(NUMBER.findall(written))
+
+
+def _split(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+    """Pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
+    if len(word) < LEAST_SPLIT:
+        return
+    halves = [(word[:cut], word[cut:]) for cut in range(1, len(word))]
+    known = _known(connection, [half for pair in halves for half in pair], source)
+    for first, second in halves:
+        if first in known and second in known:
+            yield f"{first} {second}", SPLIT_LETTER if 1 in {len(first), len(second)} else 1.0

@@ -1,0 +1,6 @@
+"""What a library keeps on disk.
+
+`catalog` is the SQLite file that holds the truth, with the tables of `schema` and the checksums of `seals`; `writer`
+changes it, one transaction a clip; `vectors` and `fulltext` are derived from it; `kept` is a second copy of what
+nothing else knows, and `salvage` reads what is left of a damaged one.
+"""

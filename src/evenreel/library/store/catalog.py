@@ -1,0 +1,391 @@
+"""The catalog of a library: one SQLite file that is the truth about its clips and files.
+
+Opened with a write-ahead log and full synchronisation: what a transaction committed survives `kill -9` and a
+power cut, and readers see a consistent state while an indexer writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from evenreel.documents import whole_number
+from evenreel.errors import EvenreelError, LibraryError
+from evenreel.features.shards import shard_files
+from evenreel.library.store import kept, seals
+from evenreel.library.store.filesystem import is_network_filesystem
+from evenreel.library.store.schema import MEASURED, kept_tables, lay_down
+from evenreel.types import Metadata
+
+SCHEMA_VERSION = 2
+"""1: as `schema.sql` without `seals`, `name_words` and `name_trigrams`.
+
+2: rows are sealed, as a changed bit in a row was believed; words of names are found as people type them.
+"""
+
+CATALOG = "catalog.sqlite"
+SQLITE_ERROR = 1  # Python 3.10 does not name SQLite's codes
+
+PASSING = (
+    "database is locked",
+    "database table is locked",
+    "database schema is locked",
+    "database schema has changed",
+    "locking protocol",
+    "unable to open database",
+    "attempt to write a readonly database",
+    "database or disk is full",
+    "disk I/O error",
+    "interrupted",
+    "query aborted",
+    "callback requested query abort",
+    "access permission denied",
+    "large file support is disabled",
+)
+"""How SQLite begins what it says of a lock, a disk or a permission, where the code of the error is not known."""
+SHARDS = "shards"
+STILLS = "stills"
+
+log = logging.getLogger("evenreel")
+
+
+def stored_path(path: str) -> str | bytes:
+    """A path as the catalog keeps it: text, or its bytes where they are not UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def loaded_path(stored: str | bytes) -> str:
+    """The opposite of `stored_path`."""
+    return os.fsdecode(stored)
+
+
+def create_schema(connection: sqlite3.Connection) -> None:
+    """Lay down the tables of an empty catalog; what this connection writes is sealed."""
+    with transaction(connection):
+        lay_down(connection)
+        seals.guard(connection)
+        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+
+
+def open_for_writing(library: Path) -> sqlite3.Connection:
+    """Open or create the catalog of a library folder; what this connection writes is sealed.
+
+    A catalog of an earlier version is brought to this one.
+
+    Raises:
+        LibraryError: the folder cannot be written, holds a catalog of a later version or a damaged one, or its
+            catalog is gone while its shards are there. It is damaged, too, where what the catalog alone knows is not
+            what was written: a run that goes on from that would make it the truth.
+    """
+    if _is_gone(library):
+        with contextlib.suppress(OSError):  # what is no file is put aside when the copy is written
+            kept.forget_copy(library)  # of a library that was here before
+    connection = open_for_repair(library, CATALOG)
+    try:
+        with readable(library):
+            get_meta(connection)
+            if broken := seals.broken(connection, set(kept_tables()) - {"meta"}):
+                raise sqlite3.DatabaseError(f"rows of {broken[0][0]} are not what was written")
+            seals.guard(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
+    """Open or create a catalog without a look at what it holds; what is written is not sealed.
+
+    Args:
+        library: the folder.
+        file: name of the catalog; a repair builds a new one under another name.
+
+    Raises:
+        LibraryError: the folder cannot be written, holds a catalog of a later version or one that SQLite cannot read.
+    """
+    try:
+        library.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(library / file, isolation_level=None, check_same_thread=False, timeout=30)
+    except (OSError, sqlite3.Error) as error:
+        raise LibraryError(f"The library {library} cannot be written: {error}.") from error
+    try:
+        with readable(library):
+            _prepare_for_writing(connection, library)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_gone(library: Path) -> bool:
+    """Whether there is no catalog; beside old shards a new one would know none of them, and have all videos read again.
+
+    Raises:
+        LibraryError: there is none beside shards.
+    """
+    path = library / CATALOG
+    if path.exists() and path.stat().st_size:
+        return False
+    if next(shard_files(library / SHARDS), None):
+        raise LibraryError(
+            f"The catalog of {library} is gone but its feature shards are there; evenreel repair --library {library} "
+            "makes a new one from them."
+        )
+    return True
+
+
+def _prepare_for_writing(connection: sqlite3.Connection, library: Path) -> None:
+    if is_network_filesystem(library):
+        log.warning(
+            "the library %s is on a network file system, where a write-ahead log is unsafe: a rollback journal "
+            "is used; keep to one machine at a time, or put the library on a local disk (--library)",
+            library,
+        )
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+    else:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        create_schema(connection)
+    if check_version(connection, library) < SCHEMA_VERSION:
+        _bring_up_to_date(connection)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Add what an earlier version had no table for; its rows are taken for what was written."""
+    from evenreel.library.store.fulltext import count_names
+
+    with transaction(connection):
+        lay_down(connection)
+        count_names(connection)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
+        seals.renew(connection)
+
+
+def open_for_reading(library: Path) -> sqlite3.Connection:
+    """Open the catalog of an existing library without ever changing it.
+
+    Raises:
+        LibraryError: there is none, it is of another version, or it is damaged.
+    """
+    path = library / CATALOG
+    if not path.is_file():
+        raise LibraryError(
+            f"There is no library at {library}; make one with: evenreel index FOLDER --library {library}."
+        )
+    # A folder that cannot be written cannot hold the log's shared memory; with no log left over,
+    # the file alone is the whole truth.
+    frozen = not os.access(library, os.W_OK) and not path.with_name(f"{CATALOG}-wal").exists()
+    with readable(library):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=30,
+        )
+    try:
+        with readable(library):
+            check_version(connection, library)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def readable(library: Path) -> Iterator[None]:
+    """What SQLite refuses inside becomes one sentence, whose cause is SQLite's error.
+
+    Raises:
+        LibraryError: the catalog is damaged, or it cannot be opened just now.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(library, error) from error
+        raise LibraryError(
+            f"The catalog of {library} cannot be opened: {error}; run the same command again."
+        ) from error
+
+
+@contextlib.contextmanager
+def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
+    """What cannot be read of an open catalog becomes one sentence; any error is damage where the catalog is damaged.
+
+    Args:
+        connection: the catalog.
+        library: its folder; None for one that lies nowhere.
+
+    Raises:
+        LibraryError: the catalog is damaged or cannot be read just now.
+    """
+    try:
+        yield
+    except EvenreelError:
+        raise
+    except Exception as error:
+        of_sqlite = isinstance(error, sqlite3.Error)
+        if is_damage(error) or (not of_sqlite and (isinstance(error, json.JSONDecodeError) or is_spoilt(connection))):
+            raise damaged(library, error) from error
+        if of_sqlite:
+            raise LibraryError(f"The catalog cannot be read ({error}); run the same command again.") from error
+        raise
+
+
+def is_spoilt(connection: sqlite3.Connection) -> bool:
+    """Whether anything in a catalog is not what was written; this reads all of it."""
+    try:
+        return bool(seals.broken(connection)) or connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    except sqlite3.Error as error:
+        return is_damage(error)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the data are to blame; a lock, a full disk, a permission or an I/O error says nothing about them."""
+    if isinstance(error, sqlite3.OperationalError):
+        # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
+        # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
+        code = getattr(error, "sqlite_errorcode", None)
+        return not str(error).startswith(PASSING) if code is None else code == SQLITE_ERROR
+    return isinstance(error, sqlite3.DatabaseError)
+
+
+@contextlib.contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads inside see the catalog at one moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # SQLite ends it by itself after some errors
+            connection.execute("ROLLBACK")
+
+
+def damaged(library: Path | None, error: Exception) -> LibraryError:
+    """The sentence for a catalog that SQLite cannot read, or that is not what was written."""
+    of, option = (f" of {library}", f" --library {library}") if library else ("", "")
+    return LibraryError(
+        f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
+    )
+
+
+def check_version(connection: sqlite3.Connection, library: Path) -> int:
+    """The format of a catalog; one of a later version is refused before anything else is read from it.
+
+    Raises:
+        sqlite3.DatabaseError: it has none, or that is not what was written.
+        LibraryError: it is of a later version.
+    """
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "meta" not in tables:
+        raise sqlite3.DatabaseError("it has no table 'meta'")
+    (version,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() or (None,)
+    # In every format but the first, which has no seals, the entries of `meta` are sealed as they are here.
+    changed = ("meta", "schema_version") in seals.broken(connection, ("meta",))
+    number = None if version is None or changed else whole_number(version)
+    if number is None:
+        raise sqlite3.DatabaseError("its format is not what was written")
+    if number > SCHEMA_VERSION:
+        raise LibraryError(
+            f"The library {library} has format {version}, this evenreel reads format {SCHEMA_VERSION}; update evenreel "
+            "to read it."
+        )
+    return number
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block or nothing of it; on disk when the block has ended."""
+    connection.execute("BEGIN IMMEDIATE")
+    before = connection.total_changes
+    try:
+        yield
+        if connection.total_changes != before:
+            _count_change(connection)
+    except BaseException:
+        if connection.in_transaction:  # SQLite has ended it by itself where the disk was full
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _count_change(connection: sqlite3.Connection) -> None:
+    """Tell this state of the catalog from the one before, for whoever has notes on a state."""
+    row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
+    set_meta(connection, {"changes": str((row[0] if row else 0) + 1)})
+
+
+def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    """The table `meta`, without entries of `schema.MEASURED` that are not what was written: they are made anew.
+
+    Raises:
+        sqlite3.DatabaseError: another entry is not what was written.
+    """
+    wrong = {part for _, part in seals.broken(connection, ("meta",))}
+    found = {}
+    for key, value in connection.execute("SELECT CAST(key AS BLOB), CAST(value AS BLOB) FROM meta"):
+        name = key.decode("utf-8", "surrogateescape")
+        try:
+            found[name] = value.decode()
+        except UnicodeDecodeError:
+            wrong.add(name)
+    if lost := sorted(wrong - MEASURED):
+        raise sqlite3.DatabaseError(f"its entry {lost[0]!r} is not what was written")
+    return {name: value for name, value in found.items() if name not in wrong}
+
+
+def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
+    """Set some entries of the table `meta`; one that is the same already is no change."""
+    connection.executemany(
+        "INSERT INTO meta (key, value) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value",
+        values.items(),
+    )
+    seals.seal_entries(connection, values)
+
+
+def metadata_keys(connection: sqlite3.Connection) -> set[str]:
+    """Every key that the metadata of any indexed file has."""
+    rows = connection.execute("SELECT DISTINCT entry.key FROM files, json_each(files.metadata) AS entry")
+    return {key for (key,) in rows}
+
+
+def has_elements(connection: sqlite3.Connection) -> bool:
+    """Whether the library has a dictionary of scene elements; a catalog of before has no table for them either."""
+    return connection.execute("SELECT 1 FROM meta WHERE key = 'elements'").fetchone() is not None
+
+
+def dump_metadata(metadata: Metadata) -> str:
+    """Metadata as canonical JSON, so that equal metadata is equal text."""
+    return json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+
+
+def load_metadata(stored: str) -> Metadata:
+    """The opposite of `dump_metadata`."""
+    loaded: Metadata = json.loads(stored)
+    return loaded
+
+
+def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> None:
+    """Delete clips with all that hangs on them; files that pointed to them must be gone already."""
+    from evenreel.library.store.fulltext import remove_clip_text
+
+    for clip_id in clip_ids:
+        remove_clip_text(connection, clip_id)
+        connection.execute("DELETE FROM null_scores WHERE clip_id = ?", (clip_id,))
+        connection.execute("DELETE FROM clips WHERE clip_id = ?", (clip_id,))

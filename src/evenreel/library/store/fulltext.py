@@ -1,0 +1,206 @@
+"""The word indexes of a library, kept in step with its tables `tracks` and `files`.
+
+Every function works inside the caller's transaction. The indexes are derived: `rebuild_full_text` makes from
+nothing what the incremental calls made step by step.
+
+Words are folded before they are stored and before they are looked up (case, width, accents), and stored
+joined by spaces, so that SQLite's tokenizer sees the words this module sees. Two vocabularies say which words there
+are: `SIGNS` counts on how many tracks each is, `NAMES` in how many names with their captions; words of names and
+captions with digits in them, of which a camera makes a new one for each file, are left out. Words stand in the
+trigrams of a vocabulary between two spaces: then a word of n letters with k errors still shares one of its n trigrams
+with the right spelling whenever n > 4k, as one error destroys three trigrams at most, and two letters that have
+changed places four.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from typing import NamedTuple
+
+from evenreel.language import folding
+from evenreel.language.folding import words
+from evenreel.library.store.schema import FULL_TEXT, lay_down
+from evenreel.types import Metadata
+
+MAX_CONTENT_WORDS = 50
+SHADOWS = ("data", "idx", "content", "docsize", "config")
+"""Endings of the tables in which FTS5 keeps a table of its own."""
+
+
+class Vocabulary(NamedTuple):
+    """The tables of the words that are written somewhere.
+
+    Attributes:
+        words: table of the words.
+        texts: its column that says in how many texts each word is.
+        trigrams: index of them.
+    """
+
+    words: str
+    texts: str
+    trigrams: str
+
+
+SIGNS = Vocabulary("vocabulary", "tracks", "vocabulary_trigrams")
+NAMES = Vocabulary("name_words", "files", "name_trigrams")
+
+
+def content_words(text: str) -> list[str]:
+    """The different words of a query that carry meaning, at most 50; all its words where none does."""
+    return folding.content_words(text)[:MAX_CONTENT_WORDS]
+
+
+def phrase(text: str) -> str:
+    """Text as one FTS5 string, in which nothing is syntax.
+
+    Example:
+        >>> print(phrase('say "NEAR"*'))
+        "say ""NEAR""*"
+    """
+    return '"' + text.replace('"', '""') + '"'
+
+
+def padded(word: str) -> str:
+    """A word as it stands in `vocabulary_trigrams`."""
+    return f" {word} "
+
+
+def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
+    """Add the tracks of a clip, all of which must be new to the indexes."""
+    counts: Counter[str] = Counter()
+    for track_id, text, readings in connection.execute(
+        "SELECT track_id, text, readings FROM tracks WHERE clip_id = ?", (clip_id,)
+    ).fetchall():
+        found = words(" ".join([text, *json.loads(readings)]))
+        counts.update(set(found))
+        connection.execute(
+            "INSERT INTO track_words (rowid, text) VALUES (?, ?)", (track_id, " ".join(dict.fromkeys(found)))
+        )
+    _add_words(connection, SIGNS, counts)
+
+
+def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
+    """Take the tracks of a clip out; called while `tracks` still has them. Tracks not indexed are no error."""
+    rows = connection.execute(
+        "SELECT track_id, track_words.text FROM tracks JOIN track_words ON track_words.rowid = track_id"
+        " WHERE clip_id = ?",
+        (clip_id,),
+    ).fetchall()
+    connection.executemany("DELETE FROM track_words WHERE rowid = ?", [(track_id,) for track_id, _ in rows])
+    _take_words(connection, SIGNS, Counter(word for _, text in rows for word in set(text.split())))
+
+
+def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, caption: str) -> None:
+    """Add or replace the name and the given caption of a file; `path` as in `files.path`."""
+    remove_about(connection, path)
+    name, caption = " ".join(words(name)), " ".join(words(caption))
+    connection.execute(
+        "INSERT INTO about (rowid, path, name, caption) VALUES (?, ?, ?, ?)", (_about_row(path), path, name, caption)
+    )
+    _add_words(connection, NAMES, _named(name, caption))
+
+
+def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
+    """Take a file out of the index of names and captions; one that is not there is no error."""
+    row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (_about_row(path),)).fetchone()
+    if row is not None:
+        connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
+        _take_words(connection, NAMES, _named(*row))
+
+
+def count_names(connection: sqlite3.Connection) -> None:
+    """Count the words of names and captions that are indexed already, none of which was counted."""
+    counts: Counter[str] = Counter()
+    for name, caption in connection.execute("SELECT name, caption FROM about"):
+        counts.update(_named(name, caption))
+    _add_words(connection, NAMES, counts)
+
+
+def _named(name: str, caption: str) -> Counter[str]:
+    """The words of a name and a caption that the vocabulary counts, each once."""
+    found = {word for word in f"{name} {caption}".split() if not any(letter.isdigit() for letter in word)}
+    return Counter(found)
+
+
+def caption_of(metadata: Metadata) -> str:
+    """The caption that the metadata of a file gives, '' where there is none."""
+    return str(metadata.get("caption") or "")
+
+
+def rebuild_full_text(connection: sqlite3.Connection) -> None:
+    """Make all word indexes anew from `tracks` and `files`, whatever state they are in.
+
+    Raises:
+        ValueError: the readings of a track or the metadata of a file are not JSON.
+    """
+    clear_full_text(connection)
+    fill_full_text(connection)
+
+
+def clear_full_text(connection: sqlite3.Connection) -> None:
+    """Put empty word indexes in place of what is there: sound, damaged or gone."""
+    for table in FULL_TEXT:
+        _drop(connection, table)
+    lay_down(connection)
+
+
+def fill_full_text(connection: sqlite3.Connection) -> None:
+    """Index all of `tracks` and `files`; the word indexes are empty.
+
+    Raises:
+        ValueError: the readings of a track or the metadata of a file are not JSON.
+    """
+    for (clip_id,) in connection.execute("SELECT DISTINCT clip_id FROM tracks").fetchall():
+        index_clip_text(connection, clip_id)
+    for path, name, metadata in connection.execute(
+        "SELECT path, name, metadata FROM files WHERE state = 'indexed'"
+    ).fetchall():
+        index_about(connection, path, name, caption_of(json.loads(metadata)))
+
+
+def _drop(connection: sqlite3.Connection, table: str) -> None:
+    """Drop a table, also one that FTS5 is too confused about to drop it."""
+    try:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    except sqlite3.DatabaseError:
+        # FTS5 opens a table to drop it. Without its entry in the schema, what it was made of are plain tables.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", (table,))
+        connection.execute("PRAGMA writable_schema = RESET")
+    for shadow in SHADOWS:
+        connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
+
+
+def _about_row(path: str | bytes) -> int:
+    """A row number that only this path has: FTS5 cannot look a path up, but a row number."""
+    return int.from_bytes(hashlib.sha256(os.fsencode(path)).digest()[:8], "big") >> 1
+
+
+def _add_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
+    """Count words in; a word that is new gets its trigrams."""
+    words, column, trigrams = vocabulary
+    for word, texts in counts.items():
+        known = connection.execute(f"UPDATE {words} SET {column} = {column} + ? WHERE word = ?", (texts, word)).rowcount
+        if not known:
+            connection.execute(f"INSERT INTO {words} VALUES (?, ?)", (word, texts))
+            connection.execute(f"INSERT INTO {trigrams} (word) VALUES (?)", (padded(word),))
+
+
+def _take_words(connection: sqlite3.Connection, vocabulary: Vocabulary, counts: Counter[str]) -> None:
+    """Count words out; a word that nothing has any more leaves the vocabulary."""
+    words, column, trigrams = vocabulary
+    connection.executemany(
+        f"UPDATE {words} SET {column} = {column} - ? WHERE word = ?", [(texts, word) for word, texts in counts.items()]
+    )
+    for word in counts:
+        gone = connection.execute(f"DELETE FROM {words} WHERE word = ? AND {column} <= 0", (word,)).rowcount
+        if gone:
+            connection.execute(
+                f"DELETE FROM {trigrams} WHERE rowid IN"
+                f" (SELECT rowid FROM {trigrams} WHERE {trigrams} MATCH ? AND word = ?)",
+                (phrase(padded(word)), padded(word)),
+            )

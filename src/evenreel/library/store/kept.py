@@ -1,0 +1,225 @@
+"""A second copy of what the catalog alone knows: folders, files, their metadata, what the library is made with.
+
+No shard says these, and to find them out again every file would have to be read. The copy is a file of lines, each with
+a checksum of its own, so that damage costs single lines. It is written when an index run ends, whether it succeeds or
+not, and says which state of the catalog it is of: a run that was killed leaves a copy that is behind, and a catalog
+that is behind its copy, or is of the same state and has other seals, is not what was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from evenreel.errors import LibraryError
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
+from evenreel.library.store import seals
+from evenreel.library.store.filesystem import free_name
+from evenreel.library.store.schema import NOT_KEPT, kept_tables, tables
+
+FILE = "kept.jsonl"
+FORMAT = 1
+
+log = logging.getLogger("evenreel")
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+"""Table -> its rows, by the names of their columns; text that is not UTF-8 is bytes."""
+
+
+class UnreadableCopyError(LibraryError):
+    """The second copy is there and cannot be read: a permission, a failing disk, or no file at all."""
+
+
+class CatalogState(NamedTuple):
+    """How often a catalog was changed, and a digest of its seals."""
+
+    changes: int
+    seals: str
+
+
+@dataclass(frozen=True)
+class SecondCopy:
+    """The copy as it was found; `lost` lines of it are not what was written."""
+
+    state: CatalogState
+    rows: Rows
+    lost: int
+
+
+def state_of(connection: sqlite3.Connection) -> CatalogState:
+    """The state that a catalog says it is in."""
+    written = sorted((seals.stored(connection) or {}).items())
+    return CatalogState(changes_of(connection), hashlib.sha256(repr(written).encode()).hexdigest())
+
+
+def changes_of(connection: sqlite3.Connection) -> int:
+    """How often a catalog was changed, as it says itself."""
+    row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
+    return int(row[0]) if row else 0
+
+
+@contextmanager
+def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """Write the copy when the block ends, also where it is broken off: then only of what is as it was written.
+
+    Raises:
+        LibraryError: the copy cannot be written; an error of the block itself is raised as it is.
+    """
+    try:
+        yield
+    except BaseException:
+        try:
+            if not connection.in_transaction and not _is_spoilt(connection):
+                write_copy(library, connection)
+        except Exception as error:  # what broke the block off is what is to be told
+            log.info("the second copy was not written: %s", error)
+        raise
+    write_copy(library, connection)
+
+
+def _is_spoilt(connection: sqlite3.Connection) -> bool:
+    """Whether what the copy has is not what was written; it would take the place of what is."""
+    broken = seals.broken(connection, kept_tables())
+    return any(scope != "meta" or part not in NOT_KEPT for scope, part in broken)
+
+
+def write_copy(library: Path, connection: sqlite3.Connection) -> None:
+    """Write the copy, unless it is of this very state; the caller holds the library and its transaction has ended.
+
+    What lies in its place and cannot be read is put aside first.
+
+    Raises:
+        LibraryError: the disk is full or cannot be written; the old copy is still there.
+    """
+    if _noted_changes(library / FILE) == changes_of(connection):
+        return
+    state = state_of(connection)
+    lines = [_line(record) for record in _records(connection)]
+    head = _line({"format": FORMAT, "changes": state.changes, "seals": state.seals, "lines": len(lines)})
+    payload = "".join([head, *lines]).encode()
+    try:
+        for left in library.glob(f".{FILE}.*{TEMPORARY_SUFFIX}"):  # by a run that was killed
+            if is_temporary(left.name):
+                left.unlink(missing_ok=True)
+        put_aside_unreadable(library)
+        write_durably(library / FILE, payload)
+    except OSError as error:
+        raise LibraryError(f"Cannot write {library / FILE} ({error.strerror or error}).") from error
+
+
+def put_aside_unreadable(library: Path) -> Path | None:
+    """Rename a copy that cannot be read, so that nothing of it is lost; its new path, None where there was no need.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    path = library / FILE
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return path.rename(free_name(path))
+    return None
+
+
+def read_copy(library: Path) -> SecondCopy | None:
+    """The copy of a library; None where there is none, or nothing of it can be used.
+
+    Raises:
+        UnreadableCopyError: it is there and cannot be read.
+        LibraryError: it was written by a later version.
+    """
+    path = library / FILE
+    try:
+        head, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreadableCopyError(
+            f"{path} cannot be read ({error.strerror or error}); check the disk and the permissions."
+        ) from error
+    about, records = _record(head), [record for record in map(_record, lines) if record is not None]
+    if about is None:
+        about = {"changes": 0, "seals": "", "lines": len(records) + 1}
+    elif about["format"] > FORMAT:
+        raise LibraryError(f"{path} has format {about['format']}; update evenreel to read it.")
+    found: Rows = {table: [] for table in kept_tables()}
+    for record in records:
+        found.setdefault(record["table"], []).append({name: _loaded(value) for name, value in record["row"].items()})
+    lost = max(about["lines"], len(lines)) - len(records)
+    return SecondCopy(CatalogState(about["changes"], about["seals"]), found, lost)
+
+
+def forget_copy(library: Path) -> None:
+    """Delete the copy of a library that was in this folder before.
+
+    Raises:
+        LibraryError: the file was not written by evenreel; it stays.
+    """
+    path = library / FILE
+    if not path.exists():
+        return
+    lines = path.read_bytes().splitlines()
+    if lines and not any(map(_record, lines)):
+        raise LibraryError(
+            f"{path} has the name of a file of a library but is none; move it away, or use another --library."
+        )
+    path.unlink(missing_ok=True)
+
+
+def _noted_changes(path: Path) -> int | None:
+    """The state that a copy says it is of; None where it cannot say so."""
+    try:
+        with path.open("rb") as file:
+            about = _record(file.readline().rstrip(b"\n"))
+    except OSError:
+        return None
+    return None if about is None else int(about["changes"])
+
+
+def _records(connection: sqlite3.Connection) -> Iterator[Mapping[str, Any]]:
+    for table in kept_tables():
+        names = [column.name for column in tables()[table]]
+        for values in connection.execute(f"SELECT {seals.selected(table)} FROM {table}"):
+            row = dict(zip(names, map(_dumped, values), strict=True))
+            if table != "meta" or row["key"] not in NOT_KEPT:
+                yield {"table": table, "row": row}
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, separators=(",", ":"))
+    return f"{crc32(text.encode()):08x} {text}\n"
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """What a line says; None where it is not what was written."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % crc32(text):
+        return None
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+def _dumped(value: Any) -> Any:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def _loaded(value: Any) -> Any:
+    """The opposite: bytes that are no text were stored as such."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogateescape")
+    return value

@@ -1,0 +1,108 @@
+"""The tables of a catalog, laid down from `schema.sql`, and where each could be rebuilt from.
+
+Every table is one of these:
+
+- from shards: its rows are what the feature shards say;
+- full text: a word index over other tables (`evenreel.library.store.fulltext`);
+- derived: follows from other tables, vectors and the bank of nonsense;
+- kept: known to nobody else. A table that is named nowhere here is one of these, and so are its columns.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+FROM_SHARDS = ("clips", "moments", "tracks")
+FULL_TEXT = ("track_words", "vocabulary", "vocabulary_trigrams", "about", "name_words", "name_trigrams")
+DERIVED = ("vector_rows", "null_scores", "clip_elements", "seals")
+
+MEASURED = frozenset(("null_bank", "null_vectors", "null_best", "null_clips", "elements_made_from"))
+"""Entries of `meta` that an index run makes anew where they are gone: how nonsense scores, how elements were found."""
+
+BOOKKEEPING = frozenset(("schema_version", "vectors_generation", "vectors_end", "changes"))
+"""Entries of `meta` about the catalog and its files themselves: its format, where vectors lie, how often it changed.
+
+Entries named in neither are what the library is made with: model, asked_model, encoder_id, weights_hash, dimension,
+rule, elements (the digest of a dictionary of scene elements).
+"""
+
+NOT_KEPT = BOOKKEEPING | MEASURED - {"null_bank", "null_vectors"}
+"""Entries that need no second copy; the bank of nonsense, once it is encoded, could be had from the model alone."""
+
+_CREATE = re.compile(r"^CREATE ((?:VIRTUAL )?TABLE|INDEX) ", re.MULTILINE)
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\w+|[^\w\s]""", re.DOTALL)
+
+
+class Column(NamedTuple):
+    """Name and declared type of a column."""
+
+    name: str
+    type: str
+
+
+def lay_down(connection: sqlite3.Connection) -> None:
+    """Make every table and index that is not there yet, inside the caller's transaction."""
+    for statement in _statements():
+        connection.execute(statement)
+
+
+@cache
+def tables() -> dict[str, tuple[Column, ...]]:
+    """Every ordinary table of the schema with its columns; word indexes that FTS5 keeps are none."""
+    with closing(_empty()) as empty:
+        names = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+)", "\n".join(_statements()), re.MULTILINE)
+        return {
+            name: tuple(Column(*row) for row in empty.execute("SELECT name, type FROM pragma_table_info(?)", (name,)))
+            for name in names
+        }
+
+
+def kept_tables() -> tuple[str, ...]:
+    """The tables that could be rebuilt from nothing else."""
+    elsewhere = {*FROM_SHARDS, *FULL_TEXT, *DERIVED}
+    return tuple(name for name in tables() if name not in elsewhere)
+
+
+def differences(connection: sqlite3.Connection) -> list[str]:
+    """Names of tables and indexes that are not as the schema has them: other, missing, or not of it.
+
+    SQLite keeps a definition as it was written once; comments and spaces, which another version has others of, say
+    nothing.
+    """
+    with closing(_empty()) as empty:
+        wanted, found = _definitions(empty), _definitions(connection)
+    return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+
+
+def _definitions(connection: sqlite3.Connection) -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    rows = connection.execute("SELECT name, type, tbl_name, sql FROM main.sqlite_master").fetchall()
+    return {name: (kind, table, _tokens(sql or "")) for name, kind, table, sql in rows}
+
+
+def _tokens(sql: str) -> tuple[str, ...]:
+    """What a statement says: its words, numbers, quoted texts and signs."""
+    return tuple(token for token in _TOKEN.findall(sql) if not token.startswith(("--", "/*")))
+
+
+def _empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    lay_down(connection)
+    return connection
+
+
+@cache
+def _statements() -> tuple[str, ...]:
+    """The script cut into statements: `executescript` would end the caller's transaction."""
+    script = resources.files("evenreel.library.store").joinpath("schema.sql").read_text(encoding="utf-8")
+    found, pending = [], ""
+    for piece in _CREATE.sub(r"CREATE \1 IF NOT EXISTS ", script).split(";"):
+        pending += f"{piece};"
+        if sqlite3.complete_statement(pending):  # not where the semicolon stands in a comment
+            found.append(pending)
+            pending = ""
+    return tuple(found)

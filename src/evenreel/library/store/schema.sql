@@ -1,0 +1,107 @@
+-- The catalog of a library: the truth about its files. Everything marked 'derived' can be rebuilt from the
+-- feature shards and the other tables (evenreel repair). `evenreel.library.store.schema` says of every table where it can be
+-- rebuilt from; a table that it does not name is kept in a second copy (`evenreel.library.store.kept`).
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,   -- see evenreel.library.store.schema
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE roots (
+    path TEXT PRIMARY KEY     -- folders that were indexed, absolute
+) WITHOUT ROWID;
+
+-- One row a path. A path whose bytes are not UTF-8 is stored as a BLOB.
+CREATE TABLE files (
+    path     TEXT PRIMARY KEY,
+    name     TEXT NOT NULL,         -- last part of the path, printable
+    root     TEXT NOT NULL,
+    size     INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    state    TEXT NOT NULL CHECK (state IN ('indexed', 'set_aside', 'missing')),
+    clip_id  TEXT REFERENCES clips (clip_id),   -- NULL when set aside
+    reason   TEXT,                  -- code of evenreel.errors.Reason
+    sentence TEXT,                  -- what a person reads about it
+    metadata TEXT NOT NULL DEFAULT '{}'   -- flat JSON object, from the table beside the videos
+) WITHOUT ROWID;
+CREATE INDEX files_by_clip ON files (clip_id);
+
+-- One row a content: two files with the same bytes are one clip. clip_id is a digest of the bytes.
+CREATE TABLE clips (
+    clip_id     TEXT PRIMARY KEY,
+    container   TEXT NOT NULL,
+    codec       TEXT NOT NULL,
+    width       INTEGER NOT NULL,
+    height      INTEGER NOT NULL,
+    duration_s  REAL,
+    fps         REAL,
+    has_vision  INTEGER NOT NULL,   -- stage: frames are encoded
+    has_text    INTEGER NOT NULL,   -- stage: on-screen text is read
+    notes       TEXT NOT NULL DEFAULT '[]',     -- JSON list of sentences (short file, damaged stretch, ...)
+    shard_hash  TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Clips that a file had before it was edited, and clips whose shard is being written; the end of an index run drops
+-- those that no file has.
+CREATE TABLE replaced (clip_id TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- Sampled frames. A moment stands for the stretch [start_s, end_s) around its frame at time_s.
+CREATE TABLE moments (
+    clip_id TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number  INTEGER NOT NULL,       -- 0, 1, ... = row of the shard's frames
+    time_s  REAL NOT NULL,
+    start_s REAL NOT NULL,
+    end_s   REAL NOT NULL,
+    PRIMARY KEY (clip_id, number)
+) WITHOUT ROWID;
+
+CREATE TABLE tracks (
+    track_id   INTEGER PRIMARY KEY,
+    clip_id    TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    number     INTEGER NOT NULL,
+    text       TEXT NOT NULL,       -- best reading
+    readings   TEXT NOT NULL,       -- JSON list of every distinct reading, the best first
+    confidence REAL NOT NULL,
+    start_s    REAL NOT NULL,
+    end_s      REAL NOT NULL,
+    box        TEXT NOT NULL,       -- JSON [x0, y0, x1, y1], fractions of the picture
+    UNIQUE (clip_id, number)
+);
+
+-- derived: full text over what is written on screen. rowid = tracks.track_id. all readings of a track, joined.
+CREATE VIRTUAL TABLE track_words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
+-- derived: the distinct folded words of track_words, for queries that tolerate recognition errors.
+CREATE TABLE vocabulary (word TEXT PRIMARY KEY, tracks INTEGER NOT NULL);
+CREATE VIRTUAL TABLE vocabulary_trigrams USING fts5 (word, tokenize = "trigram");
+-- derived: file names and given captions. path = files.path.
+CREATE VIRTUAL TABLE about USING fts5 (path UNINDEXED, name, caption, tokenize = "unicode61 remove_diacritics 2");
+-- derived: the distinct folded words of about without digits, for queries that are spelt in another way.
+CREATE TABLE name_words (word TEXT PRIMARY KEY, files INTEGER NOT NULL);
+CREATE VIRTUAL TABLE name_trigrams USING fts5 (word, tokenize = "trigram");
+
+-- derived: rows of the vector matrix, in the file vectors.<generation>.f16
+CREATE TABLE vector_rows (
+    clip_id   TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
+    first_row INTEGER NOT NULL,
+    count     INTEGER NOT NULL
+) WITHOUT ROWID;
+-- derived: what the clips show, in phrases of the dictionary that `meta` names; see evenreel.library.elements
+CREATE TABLE clip_elements (
+    clip_id TEXT NOT NULL REFERENCES clips (clip_id) ON DELETE CASCADE,
+    kind    TEXT NOT NULL CHECK (kind IN ('entity', 'activity')),
+    rank    INTEGER NOT NULL,       -- 1, 2, ... within the kind
+    phrase  TEXT NOT NULL,
+    score   REAL NOT NULL,          -- standard deviations above nonsense
+    PRIMARY KEY (clip_id, kind, rank)
+) WITHOUT ROWID;
+CREATE INDEX clip_elements_by_phrase ON clip_elements (phrase, clip_id);
+-- derived: how nonsense queries score in this library (JSON), see evenreel.library.search.confidence
+CREATE TABLE null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
+-- derived: checksums of what was written, see evenreel.library.store.seals
+CREATE TABLE seals (
+    scope TEXT NOT NULL,            -- a table, with the tables that are sealed with it
+    part  TEXT NOT NULL,            -- a key of it, such as a clip; '' for all of its rows
+    total INTEGER NOT NULL,         -- sum of the checksums of its rows
+    PRIMARY KEY (scope, part)
+) WITHOUT ROWID;

@@ -1,0 +1,258 @@
+"""Checksums over the rows of a catalog, so that what was not written by evenreel is noticed where it is read.
+
+A seal is the sum of the checksums of some rows: of all rows of a table, or, where a reader wants to know of one clip or
+one entry alone, of the rows of that part. The table `seals` has them. The writer's connection keeps it up to date
+by triggers that only this connection has, inside every statement that changes a row: a changed bit, a page of an
+earlier state and a statement of another program change rows without the seal. The sum says no more than that something
+is wrong with a part; `evenreel.library.index.integrity` and `rebuild` look further.
+
+The triggers are made from the schema, so a new table or column is sealed without a word said here; a table of its own
+seal is summed as a whole. Word indexes of FTS5 have no seals: they are compared with the tables they are made of.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.library.store.schema import tables
+
+SEALS = "seals"
+
+SEALED_WITH = {"moments": "clips", "tracks": "clips"}
+"""Tables whose rows are under the seal of another table's part."""
+
+PART = {
+    "meta": "key",
+    "clips": "clip_id",
+    "moments": "clip_id",
+    "tracks": "clip_id",
+    "files": "clip_id",
+    "clip_elements": "clip_id",
+}
+"""Table -> the column by which it is sealed in parts; others are sealed as a whole, which is the part ''."""
+
+_MASK = 2**62 - 1
+"""Totals wrap here: a sum of two of them is still an integer to SQLite."""
+
+Totals = dict[tuple[str, str], int]
+"""(scope, part) -> the sum of the checksums of its rows."""
+
+
+def row_checksum(table: str, *values: bytes | str | float | None) -> int:
+    """The checksum of a row with these values: CRC-32, which no change of up to 32 neighbouring bits escapes."""
+    checksum = crc32(table.encode())
+    for value in values:
+        checksum = crc32(_packed(value), checksum)
+    return checksum
+
+
+def _packed(value: bytes | str | float | None) -> bytes:
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return b"%d:" % len(value) + value
+    if value is None:
+        return b"-"
+    # SQLite stores no negative zero.
+    return struct.pack("<q", value) if isinstance(value, int) else struct.pack("<d", value + 0.0)
+
+
+def total_of(table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]) -> int:
+    """The seal of a table with a key and columns of numbers, summed for many rows at a time.
+
+    Args:
+        table: its name.
+        keys: (R,) the first column.
+        columns: (R,) each, the others.
+    """
+    start, width = crc32(table.encode()), 8 * len(columns)
+    # A sum with 0 leaves no negative zero.
+    numbers = memoryview(np.stack([(column + 0).view("<i8") for column in columns], axis=1).tobytes())
+    total = 0
+    for row, key in enumerate(keys):
+        total += crc32(numbers[row * width : (row + 1) * width], crc32(_packed(key), start))
+    return total & _MASK
+
+
+def guard(connection: sqlite3.Connection) -> None:
+    """Let a connection seal whatever it writes; called again, add what is missing, as after a table was made anew."""
+    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+    connection.execute("PRAGMA recursive_triggers = ON")  # else a row that is replaced is not seen to go
+    for table in _sealed():
+        put, take = _put(table), _take(table)
+        for event, changes in {"INSERT": put, "DELETE": take, "UPDATE": take + put}.items():
+            trigger = f"CREATE TEMP TRIGGER IF NOT EXISTS seal_{table}_{event} AFTER {event} ON main.{table}"
+            connection.execute(f"{trigger} BEGIN {changes} END")
+
+
+def is_sealed(connection: sqlite3.Connection) -> bool:
+    """Whether a catalog has seals; one of format 1 has none.
+
+    Raises:
+        sqlite3.DatabaseError: it is of a later format and has none: they are gone, perhaps since it was opened.
+    """
+    there = connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'seals'").fetchone()
+    if there and connection.execute("SELECT 1 FROM seals LIMIT 1").fetchone():
+        return True
+    version = connection.execute("SELECT CAST(value AS BLOB) FROM main.meta WHERE key = 'schema_version'").fetchone()
+    if version not in {None, (b"1",)}:
+        raise sqlite3.DatabaseError("its seals are gone")
+    return False
+
+
+def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals | None:
+    """The seals of some scopes, or of all; None where nothing is sealed."""
+    if not is_sealed(connection):
+        return None
+    columns = "CAST(scope AS BLOB), CAST(part AS BLOB), CAST(total AS INTEGER)"
+    where = "" if scopes is None else f" WHERE scope IN ({', '.join('?' * len(scopes))})"
+    rows = connection.execute(f"SELECT {columns} FROM seals{where}", tuple(scopes or ()))
+    return {(_text(scope), _text(part)): total for scope, part, total in rows}
+
+
+def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals:
+    """What the seals of some scopes, or of all, would be for the rows that are there."""
+    totals: Totals = {}
+    for table in _sealed():
+        scope = SEALED_WITH.get(table, table)
+        if scopes is None or scope in scopes:
+            for values in connection.execute(f"SELECT {selected(table)} FROM {table}"):
+                key = scope, part_of(table, values)
+                totals[key] = added(totals.get(key, 0), row_checksum(table, *values))
+    return totals
+
+
+def added(total: int, checksum: int) -> int:
+    """A total with one more row."""
+    return (total + checksum) & _MASK
+
+
+def part_of(table: str, values: Sequence[Any]) -> str:
+    """The part that a row of a table, given by its values, is sealed with."""
+    place = _part_column(table)
+    return "" if place is None else _text(values[place])
+
+
+@cache
+def _part_column(table: str) -> int | None:
+    return [column.name for column in tables()[table]].index(PART[table]) if table in PART else None
+
+
+def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> list[tuple[str, str]]:
+    """The parts whose rows are not what was written: changed, gone or added; none where nothing is sealed."""
+    written = stored(connection, scopes)
+    return [] if written is None else sorted(_different(written, computed(connection, scopes)))
+
+
+def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
+    """Whether the rows of one part are not what was written; never where nothing is sealed."""
+    if not is_sealed(connection):
+        return False
+    row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
+    total = 0
+    for table in _sealed():
+        if SEALED_WITH.get(table, table) == scope:
+            rows = connection.execute(f"SELECT {selected(table)} FROM {table} WHERE {PART[table]} = ?", (part,))
+            total += sum(row_checksum(table, *values) for values in rows)
+    return (row[0] if row else 0) != total & _MASK
+
+
+def fits(
+    connection: sqlite3.Connection, table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]
+) -> bool:
+    """Whether these are all rows of a table as they were written (see `total_of`); always where nothing is sealed."""
+    written = stored(connection, (table,))
+    return written is None or written.get((table, ""), 0) == total_of(table, keys, *columns)
+
+
+def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
+    """Refuse to tell of a clip from rows that are not what was written.
+
+    Raises:
+        sqlite3.DatabaseError: its own rows, or those of its files, are not.
+    """
+    if _is_spoilt(connection, clip_id):
+        raise sqlite3.DatabaseError(f"the rows of clip {clip_id} are not what was written")
+
+
+def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], list[str]]:
+    """The first clips that can be told of, and those before and between them that cannot."""
+    sound: list[str] = []
+    passed_over: list[str] = []
+    for clip_id in clip_ids:
+        if len(sound) == wanted:
+            break
+        if _is_spoilt(connection, clip_id):
+            passed_over.append(clip_id)
+        else:
+            sound.append(clip_id)
+    return sound, passed_over
+
+
+def _is_spoilt(connection: sqlite3.Connection, clip_id: str) -> bool:
+    return any(broken_part(connection, scope, clip_id) for scope in ("clips", "files"))
+
+
+def renew(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> None:
+    """Seal some scopes, or all, as they are, whatever seals there were; the caller's transaction holds it."""
+    for scope in {SEALED_WITH.get(table, table) for table in _sealed()} if scopes is None else scopes:
+        connection.execute("DELETE FROM seals WHERE scope = ?", (scope,))
+    if scopes is None:
+        connection.execute("DELETE FROM seals")
+    rows = [(*key, total) for key, total in computed(connection, scopes).items() if total]
+    connection.executemany("INSERT INTO seals (scope, part, total) VALUES (?, ?, ?)", rows)
+
+
+def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> None:
+    """Seal entries of `meta` by their values: one that was damaged and is set again is whole again."""
+    if is_sealed(connection):
+        connection.executemany(
+            "INSERT INTO seals (scope, part, total) VALUES ('meta', ?, ?)"
+            " ON CONFLICT (scope, part) DO UPDATE SET total = excluded.total WHERE total IS NOT excluded.total",
+            [(key, row_checksum("meta", key, value)) for key, value in entries.items()],
+        )
+
+
+def _different(written: Totals, found: Totals) -> Iterator[tuple[str, str]]:
+    return (key for key in written.keys() | found.keys() if written.get(key, 0) != found.get(key, 0))
+
+
+def _sealed() -> Iterator[str]:
+    return (table for table in tables() if table != SEALS)
+
+
+def selected(table: str, row: str = "") -> str:
+    """The columns of a row in SQL; text as its bytes, which can always be read."""
+    return ", ".join(
+        f"CAST({row}{name} AS BLOB)" if declared == "TEXT" else f"{row}{name}" for name, declared in tables()[table]
+    )
+
+
+def _put(table: str) -> str:
+    part = f"coalesce(NEW.{PART[table]}, '')" if table in PART else "''"
+    return (
+        f"INSERT INTO seals VALUES ('{SEALED_WITH.get(table, table)}', {part},"
+        f" row_checksum('{table}', {selected(table, 'NEW.')}))"
+        f" ON CONFLICT (scope, part) DO UPDATE SET total = (total + excluded.total) & {_MASK};"
+    )
+
+
+def _take(table: str) -> str:
+    part = f"coalesce(OLD.{PART[table]}, '')" if table in PART else "''"
+    where = f"WHERE scope = '{SEALED_WITH.get(table, table)}' AND part = {part}"
+    return (
+        f"UPDATE seals SET total = (total - row_checksum('{table}', {selected(table, 'OLD.')})) & {_MASK} {where};"
+        f"DELETE FROM seals {where} AND total = 0;"
+    )
+
+
+def _text(value: bytes | str | None) -> str:
+    return value if isinstance(value, str) else (value or b"").decode("utf-8", "surrogateescape")

@@ -1,0 +1,334 @@
+"""Writing to a library: each call is one transaction, durable when it returns."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from evenreel.errors import LibraryError, MediaError
+from evenreel.features.clip_reader import Wanted, merge
+from evenreel.features.progress import TRANSIENT
+from evenreel.features.shards import DamagedShardError, Shard, read_shard, remove_shard, shard_path, write_shard
+from evenreel.features.stills import Stills, write_stills
+from evenreel.library.elements import elements_hold, named_elements, read_elements, update_elements
+from evenreel.library.index.scan import FoundFile
+from evenreel.library.search.confidence import null_scores_hold, update_null_scores
+from evenreel.library.store.catalog import (
+    SHARDS,
+    STILLS,
+    damaged,
+    delete_clips,
+    dump_metadata,
+    get_meta,
+    has_elements,
+    load_metadata,
+    loaded_path,
+    set_meta,
+    stored_path,
+    transaction,
+)
+from evenreel.library.store.fulltext import caption_of, index_about, index_clip_text, remove_about, remove_clip_text
+from evenreel.library.store.rows import replace_rows
+from evenreel.library.store.vectors import ExactVectors
+from evenreel.types import Encoder, Metadata
+from evenreel.wording import printable
+
+_MOVED = (
+    "SELECT gone.path, gone.metadata, here.path, here.name, here.metadata FROM files AS gone"
+    " JOIN files AS here USING (clip_id) WHERE gone.state = 'missing' AND here.state = 'indexed'"
+    " ORDER BY gone.path, here.metadata != '{}', here.path"
+)
+_UNSETTLED_WITHOUT_FILE = (
+    "SELECT clip_id FROM replaced WHERE clip_id NOT IN (SELECT clip_id FROM files WHERE clip_id IS NOT NULL)"
+)
+
+_VECTORS = re.compile(r"vectors\.[0-9]+\.f16")
+
+log = logging.getLogger("evenreel")
+
+
+def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
+    """The file of the vector matrix that the catalog points to."""
+    return library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
+
+
+def vectors_files(library: Path) -> list[Path]:
+    """Every vector matrix of a library, of any generation; a file whose name has no number is somebody else's."""
+    return sorted(path for path in library.glob("vectors.*.f16") if _VECTORS.fullmatch(path.name))
+
+
+def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
+    """The vector matrix of a library, None for a library without vision."""
+    return ExactVectors(vectors_path(library, meta), int(meta["dimension"])) if meta.get("dimension") else None
+
+
+class Store:
+    """The writing side of one library; calls may come from several threads.
+
+    Args:
+        library: the folder.
+        connection: its catalog, opened for writing.
+        metadata: what the user says about the files, by path.
+    """
+
+    def __init__(self, library: Path, connection: sqlite3.Connection, metadata: Mapping[str, Metadata]) -> None:
+        self.library, self.connection = library, connection
+        self._metadata = metadata
+        self._lock = threading.RLock()
+        self._new: set[str] = set()  # paths that no run before has seen
+
+    def done_stages(self, clip_id: str) -> Wanted | None:
+        """The stages that are done for a clip, None where the library does not know it or has no whole shard of it."""
+        row = self._one("SELECT has_vision, has_text FROM clips WHERE clip_id = ?", clip_id)
+        if row is None or self._stored_shard(clip_id) is None:
+            return None
+        return Wanted(bool(row[0]), bool(row[1]))
+
+    def _stored_shard(self, clip_id: str) -> Shard | None:
+        """The shard of a clip, None where it is gone or damaged.
+
+        It is checked by its own checksum and not by the catalog's: a run that was killed between the shard and the
+        catalog leaves a newer shard.
+        """
+        path = shard_path(self.library / SHARDS, clip_id)
+        try:
+            return read_shard(path, remedy="its video is read anew")
+        except DamagedShardError as error:
+            if path.exists():
+                log.warning("%s", error)
+            return None
+
+    def add_clip(self, shard: Shard, stills: Stills | None = None) -> None:
+        """Store a clip with what its shard adds to the stages done before, and its stills; no file points to it yet.
+
+        The clip is noted first: a shard that a killed run leaves behind has no row yet, and its file may be gone by the
+        time of the next run, which then drops it.
+        """
+        known = self._one("SELECT 1 FROM clips WHERE clip_id = ?", shard.clip_id) is not None
+        stored = self._stored_shard(shard.clip_id) if known else None
+        whole = merge(shard, stored) if stored else shard
+        with self._lock, transaction(self.connection):
+            self._note_unsettled(shard.clip_id)
+        if stills is not None:
+            write_stills(self.library / STILLS, shard.clip_id, stills)
+        digest = write_shard(self.library / SHARDS, whole)
+        with self._lock, transaction(self.connection):
+            insert_clip(self.connection, whole, digest)
+            if shard.frames is not None:
+                self._append_vectors(shard)
+            elif whole.frames is None:  # those of a shard that was lost
+                self.connection.execute("DELETE FROM vector_rows WHERE clip_id = ?", (shard.clip_id,))
+
+    def _append_vectors(self, shard: Shard) -> None:
+        meta = get_meta(self.connection)
+        vectors = open_vectors(self.library, meta)
+        if vectors is None or shard.frames is None:
+            raise LibraryError(f"The library {self.library} has no vision; name the model with --model.")
+        first = vectors.append(shard.frames.astype(np.float32), at_row=int(meta.get("vectors_end", "0")))
+        self.connection.execute(
+            "INSERT OR REPLACE INTO vector_rows (clip_id, first_row, count) VALUES (?, ?, ?)",
+            (shard.clip_id, first, len(shard.frames)),
+        )
+        # Rows beyond this end were left by a run that was killed and may be overwritten; rows before it never
+        # are, so that a reader with an older view of the catalog stays right.
+        set_meta(self.connection, {"vectors_end": str(first + len(shard.frames))})
+
+    def link(self, file: FoundFile, clip_id: str) -> None:
+        """Say that a file has the content of a clip."""
+        self._put_file(file, "indexed", clip_id, None)
+
+    def set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
+        """Remember that a file cannot be used, and why, until it changes.
+
+        What is known of its content is kept: where only a further stage of it failed it stays searchable, and where it
+        could not be read for a while it comes back without work.
+
+        Args:
+            file: the file.
+            error: why.
+            clip_id: digest of its content, None where that could not be told.
+        """
+        row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
+        known = str(row[0]) if row and row[0] is not None else None
+        if known is not None and clip_id == known:
+            return
+        kept = known if clip_id is None or error.reason in TRANSIENT else None
+        self._put_file(file, "set_aside", kept, error)
+
+    def _put_file(self, file: FoundFile, state: str, clip_id: str | None, error: MediaError | None) -> None:
+        name = printable(Path(file.path).name)
+        reason, sentence = (error.reason, printable(str(error))) if error else (None, None)
+        with self._lock, transaction(self.connection):
+            metadata = self._note_replaced(file.path, clip_id)
+            self.connection.execute(
+                "INSERT OR REPLACE INTO files (path, name, root, size, mtime_ns, ctime_ns, state, clip_id, reason,"
+                " sentence, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (stored_path(file.path), name, printable(file.root), file.stamp.size, file.stamp.mtime_ns)
+                + (file.stamp.ctime_ns, state, clip_id, reason, sentence, dump_metadata(metadata)),
+            )
+            remove_about(self.connection, stored_path(file.path))
+            if state == "indexed":
+                index_about(self.connection, stored_path(file.path), name, caption_of(metadata))
+
+    def _note_replaced(self, path: str, clip_id: str | None) -> Metadata:
+        """Remember the clip that a file had before, to be dropped; the metadata that the file has from now on."""
+        row = self.connection.execute(
+            "SELECT clip_id, metadata FROM files WHERE path = ?", (stored_path(path),)
+        ).fetchone()
+        old_clip, old_metadata = row or (None, "{}")
+        if row is None:
+            self._new.add(path)
+        if old_clip not in {None, clip_id}:
+            self._note_unsettled(old_clip)
+        given = self._metadata.get(path)
+        return given if given is not None else load_metadata(old_metadata)
+
+    def mark_missing(self, paths: Iterable[str]) -> None:
+        """Files that are gone stay in the catalog, out of the results, and come back without work."""
+        with self._lock, transaction(self.connection):
+            for path in paths:
+                self.connection.execute("UPDATE files SET state = 'missing' WHERE path = ?", (stored_path(path),))
+                remove_about(self.connection, stored_path(path))
+
+    def forget_moved(self) -> set[str]:
+        """Drop the files that are gone where another file has their content; their paths.
+
+        What was said about one is said about the other, unless that has metadata of its own: then one that was known
+        before is another copy, and the file stays missing with what was said about it.
+        """
+        with self._lock, transaction(self.connection):
+            moved: set[str] = set()
+            for gone, said, here, name, own in self.connection.execute(_MOVED).fetchall():
+                both_said = "{}" not in {said, own}
+                if loaded_path(gone) in moved or (both_said and loaded_path(here) not in self._new):
+                    continue
+                moved.add(loaded_path(gone))
+                self.connection.execute("DELETE FROM files WHERE path = ?", (gone,))
+                if own == "{}" and said != "{}":
+                    self.connection.execute("UPDATE files SET metadata = ? WHERE path = ?", (said, here))
+                    remove_about(self.connection, here)
+                    index_about(self.connection, here, name, caption_of(load_metadata(said)))
+        return moved
+
+    def update_metadata(self) -> int:
+        """Bring the metadata of known files up to date with the tables; returns how many changed."""
+        rows = self.connection.execute("SELECT path, name, state, metadata FROM files").fetchall()
+        changed = 0
+        with self._lock, transaction(self.connection):
+            for stored, name, state, old in rows:
+                metadata = self._metadata.get(loaded_path(stored))
+                if metadata is None or dump_metadata(metadata) == old:
+                    continue
+                changed += 1
+                self.connection.execute(
+                    "UPDATE files SET metadata = ? WHERE path = ?", (dump_metadata(metadata), stored)
+                )
+                if state == "indexed":
+                    remove_about(self.connection, stored)
+                    index_about(self.connection, stored, name, caption_of(metadata))
+        return changed
+
+    def meta(self) -> dict[str, str]:
+        """What the library is made with."""
+        with self._lock:
+            return get_meta(self.connection)
+
+    def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
+        """Note the folders of a run and what the library is made with."""
+        with self._lock, transaction(self.connection):
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
+            )
+            set_meta(self.connection, meta)
+
+    def update_null_scores(self, encoder: Encoder) -> None:
+        """Measure how nonsense scores in the library as it stands."""
+        vectors = open_vectors(self.library, get_meta(self.connection))
+        if vectors is not None:
+            with self._lock, transaction(self.connection):
+                update_null_scores(self.connection, vectors, encoder)
+
+    def null_scores_hold(self) -> bool:
+        """Whether the scores of nonsense were measured on the very clips that the library has now."""
+        with self._lock:
+            return null_scores_hold(self.connection)
+
+    def elements_hold(self) -> bool:
+        """Whether nothing is to be done about scene elements: there are none, or those of the clips are up to date.
+
+        They are left as they are while nobody has measured how nonsense scores on the clips that are there.
+        """
+        with self._lock:
+            wanted = has_elements(self.connection) and self.null_scores_hold()
+            return not wanted or elements_hold(self.connection)
+
+    def update_elements(self) -> None:
+        """Find the scene elements of all clips anew.
+
+        Raises:
+            LibraryError: the dictionary cannot be read.
+        """
+        with self._lock:
+            meta = get_meta(self.connection)
+            path, vectors = named_elements(self.connection, self.library), open_vectors(self.library, meta)
+            if path is None or vectors is None:
+                return
+            embedded = read_elements(path, meta.get("weights_hash"))
+            with transaction(self.connection):
+                update_elements(self.connection, vectors, embedded)
+
+    def _note_unsettled(self, clip_id: str) -> None:
+        """Have the end of a run look whether a file has this clip."""
+        self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
+
+    def drop_replaced(self) -> int:
+        """Delete the clips that were noted, where no file has them; returns how many.
+
+        At the end of a run, since a file that comes later may have the old content. A clip loses its rows, then its
+        shard, then the note: a run that is killed in between leaves no row without a shard, and the next one finds the
+        note again.
+        """
+        with self._lock:
+            with transaction(self.connection):
+                gone = [clip_id for (clip_id,) in self.connection.execute(_UNSETTLED_WITHOUT_FILE)]
+                delete_clips(self.connection, gone)
+            for clip_id in gone:
+                remove_shard(self.library / STILLS, clip_id)
+                remove_shard(self.library / SHARDS, clip_id)
+            with transaction(self.connection):
+                self.connection.execute("DELETE FROM replaced")
+        return len(gone)
+
+    def _one(self, query: str, value: str | bytes) -> tuple[int | str, ...] | None:
+        with self._lock:
+            row: tuple[int | str, ...] | None = self.connection.execute(query, (value,)).fetchone()
+            return row
+
+
+def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
+    """Put everything that a shard says of its clip into the catalog, in place of what was there."""
+    remove_clip_text(connection, shard.clip_id)
+    replace_rows(connection, shard, digest)
+    index_clip_text(connection, shard.clip_id)
+
+
+def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
+    """The sentence for a database or a disk that fails in the middle of writing."""
+    full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+    if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+        return LibraryError(
+            f"The disk of {library} is full; what was indexed so far is safe and searchable: free some space and run "
+            "the same command again."
+        )
+    if isinstance(error, OSError):
+        return LibraryError(f"The library {library} cannot be written: {error.strerror or error}.")
+    if isinstance(error, sqlite3.OperationalError):  # locked, read-only, an I/O error: the data are not to blame
+        return LibraryError(f"The catalog of {library} cannot be written: {error}.")
+    return damaged(library, error)

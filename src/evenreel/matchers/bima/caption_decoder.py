@@ -1,0 +1,95 @@
+"""A causal transformer that writes captions out of what it looks at: BiMa's captioning head and text decoder.
+
+Used in training alone (arXiv 2506.03589, equations 6 and 8). Layers, heads and how words become vectors are not
+published: two pre-norm blocks of eight heads here, and one table of vectors for words that are read and that are
+written, as in the transformer that the paper cites (arXiv 1706.03762, section 3.4).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from evenreel.losses.variational import Reduction, token_nll
+from evenreel.matchers.bima.caption_words import WrittenCaptions
+from evenreel.settings_checks import check_heads
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """Sizes of a decoder.
+
+    Attributes:
+        words: C, of the vocabulary with its special ones.
+        most_words: of a caption: one learned place each.
+        layers: transformer blocks.
+        heads: attention heads; a divisor of D.
+        dropout: of the blocks.
+    """
+
+    words: int
+    most_words: int
+    layers: int = 2
+    heads: int = 8
+    dropout: float = 0.0
+
+
+class CaptionDecoder(nn.Module):
+    """Words that are written one after the other; each sees those before it, and all of what the caption is made of.
+
+    Args:
+        dimension: D.
+        settings: sizes.
+
+    Raises:
+        UsageError: D is no multiple of the number of heads.
+    """
+
+    def __init__(self, dimension: int, settings: DecoderSettings) -> None:
+        super().__init__()
+        check_heads(dimension, settings.heads)
+        self.scale = math.sqrt(dimension)
+        self.words = nn.Embedding(settings.words, dimension)
+        nn.init.normal_(self.words.weight, std=1 / self.scale)  # so that states of entry size one give logits of it
+        self.places = nn.Embedding(settings.most_words, dimension)
+        self.blocks = nn.ModuleList(
+            nn.TransformerDecoderLayer(
+                dimension,
+                settings.heads,
+                dim_feedforward=4 * dimension,
+                dropout=settings.dropout,
+                activation="gelu",
+                batch_first=True,
+                norm_first=True,
+            )
+            for _ in range(settings.layers)
+        )
+        # Through a map of its own: a state is mostly the word that was read last, whose vector it would meet again.
+        self.last = nn.Sequential(nn.LayerNorm(dimension), nn.Linear(dimension, dimension))
+
+    def forward(self, before: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
+        """What is known before each word.
+
+        Args:
+            before: (B, L) numbers of the words before.
+            source: (B, M, D) what the caption is written from, entries of size one.
+            source_mask: (B, M) True = real, at least one a row.
+
+        Returns:
+            (B, L, D).
+        """
+        length = before.shape[1]
+        later = torch.ones(length, length, dtype=torch.bool, device=before.device).triu(1)
+        states = self.scale * self.words(before) + self.places.weight[:length]
+        for block in self.blocks:
+            states = block(states, source, tgt_mask=later, memory_key_padding_mask=~source_mask, tgt_is_causal=True)
+        mapped: Tensor = self.last(states)
+        return mapped
+
+    def nll(self, captions: WrittenCaptions, source: Tensor, source_mask: Tensor, reduction: Reduction) -> Tensor:
+        """What the captions cost, `-sum_l log p(T_l | T_<l, source)`; arguments as above and in `token_nll`."""
+        states = self(captions.before, source, source_mask)
+        return token_nll(states, self.words.weight, captions.words, captions.mask, reduction)

@@ -1,0 +1,214 @@
+"""Captions as graphs of what happens, videos on the same three levels: HGR (Chen et al., CVPR 2020, arXiv 2003.00392).
+
+The base model of the paper on frame-length bias. It reads the words of captions itself, with a vocabulary and word
+vectors of its own, so that no text tower takes part; of videos it takes the features of frames, as all matchers do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.language.word_vectors import read_word_vectors
+from evenreel.losses.ranking import RankingSettings, ranking_hinge
+from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch
+from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.hgr.text import GraphTexts, Most, numbered
+from evenreel.matchers.matcher import Limits
+from evenreel.settings_checks import (
+    ABOVE_0_TO_1,
+    AT_LEAST_0,
+    MOST_SIZE,
+    SHARE,
+    TEXT_OR_NONE,
+    WORDS,
+    check_settings,
+    number,
+    one_of,
+    whole,
+)
+from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, frames_of, phrase_similarity
+from evenreel.similarity.pooling import masked_softmax
+
+_MARGIN = number("of 0 to 2", lambda value: 0 <= value <= 2)  # two cosines differ by no more
+
+
+@dataclass(frozen=True)
+class HgrSettings(RankingSettings):
+    """Sizes, and the loss (`evenreel.losses.ranking.RankingSettings`); the defaults are those of the published code.
+
+    Attributes:
+        size: E, of the vectors that are compared.
+        word_size: of word vectors.
+        vectors: a file of word vectors to begin with, in GloVe's form; null to begin with random ones. It is read when
+            training begins, and not after.
+        words_at_least: how often a word has to stand in the captions that are learned from to have a vector of its own;
+            all others share one.
+        vocabulary: those words; empty for what training finds.
+        max_words: of a caption that are read; those after them are not.
+        max_verbs: likewise.
+        max_nouns: likewise.
+        sharpness: of the attention of phrases to frames.
+        dropout: share of the values of word vectors, and of mapped frames, that is dropped while training.
+        graph_dropout: share of what the nodes of a graph take from each other.
+    """
+
+    size: int = 1024
+    word_size: int = 300
+    vectors: str | None = None
+    words_at_least: int = 1
+    vocabulary: tuple[str, ...] = ()
+    max_words: int = 30
+    max_verbs: int = 4
+    max_nouns: int = 6
+    sharpness: float = 4.0
+    dropout: float = 0.2
+    graph_dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "margin": _MARGIN,
+            "mining": one_of("hardest", "all", "ran", "ranp"),
+            "tau_neg": ABOVE_0_TO_1,
+            "tau_pos": ABOVE_0_TO_1,
+            "margin_pos": _MARGIN,
+            "size": whole(2, MOST_SIZE),
+            "vectors": TEXT_OR_NONE,
+            "vocabulary": WORDS,
+            **dict.fromkeys(
+                ("word_size", "words_at_least", "max_words", "max_verbs", "max_nouns"), whole(1, MOST_SIZE)
+            ),
+            "sharpness": AT_LEAST_0,
+            "dropout": SHARE,
+            "graph_dropout": SHARE,
+        }
+        check_settings("hgr", self, allowed)
+
+
+def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[str, Any]:
+    """The settings with the words of some captions, the most frequent first, unless they have a vocabulary.
+
+    >>> from evenreel.types import RoleGraph
+    >>> with_vocabulary({"size": 8}, LearnedFrom([RoleGraph(("cut", "tomato")), RoleGraph(("cut", "it"))]))
+    {'size': 8, 'vocabulary': ('cut', 'it', 'tomato')}
+    """
+    if settings.get("vocabulary"):
+        return dict(settings)
+    counts = Counter(word for graph in learned.graphs for word in graph.words)
+    least = settings.get("words_at_least", HgrSettings.words_at_least)
+    words = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
+    return {**settings, "vocabulary": tuple(words)}
+
+
+class LevelVideos(nn.Module):
+    """Frames as each of the three levels sees them (2003.00392, 3.2).
+
+    Args:
+        dimension: D of the frames.
+        size: E.
+        dropout: on the mapped frames.
+    """
+
+    def __init__(self, dimension: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.scale = math.sqrt(dimension)
+        self.event, self.verbs, self.nouns = (nn.Linear(dimension, size) for _ in range(3))
+        self.attention = nn.Linear(size, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, frames: Tensor, frame_mask: Tensor) -> PhraseVideos:
+        """Frames (V, T, D) of any length, of which entries of size one are made, to all that pairs need of them."""
+        frames = self.scale * F.normalize(frames, dim=-1)
+        event, verbs, nouns = (self.dropout(level(frames)) for level in (self.event, self.verbs, self.nouns))
+        weights = masked_softmax(self.attention(event).squeeze(-1), frame_mask).to(event.dtype)
+        video = F.normalize(torch.einsum("vt,vte->ve", weights, event), dim=-1)
+        return PhraseVideos(video, frame_mask, *frames_of(verbs, frame_mask), *frames_of(nouns, frame_mask))
+
+
+class Hgr(nn.Module):
+    """Mean of the cosines of sentence and video, of verbs and frames, and of nouns and frames."""
+
+    logit_scale: Tensor
+
+    def __init__(self, dimension: int, settings: HgrSettings) -> None:
+        super().__init__()
+        self.limits = Limits(dimension, graphs=True, captions=settings.size)
+        self.settings = settings
+        self.texts = GraphTexts(
+            len(settings.vocabulary), (settings.word_size, settings.size), (settings.dropout, settings.graph_dropout)
+        )
+        self.videos = LevelVideos(dimension, settings.size, settings.dropout)
+        # The loss takes cosines as they are: a factor of one, that nothing learns.
+        self.register_buffer("logit_scale", torch.zeros(()), persistent=False)
+        self._numbers = {word: number for number, word in enumerate(settings.vocabulary, start=1)}
+
+    def read_start(self) -> None:
+        """Give the words that the file of the settings has a vector for that vector; the others keep theirs.
+
+        Raises:
+            UsageError: the file cannot be read, has vectors of another length, or has none of the words.
+        """
+        path, vocabulary = self.settings.vectors, self.settings.vocabulary
+        if path is None:
+            return
+        found, vectors = read_word_vectors(Path(path), vocabulary)
+        if vectors.shape[1] != self.settings.word_size:
+            raise UsageError(
+                f"The word vectors in {path} have {vectors.shape[1]} numbers, and word_size is "
+                f"{self.settings.word_size}; set word_size={vectors.shape[1]}."
+            )
+        if not found.any():
+            raise UsageError(
+                f"None of the {len(vocabulary):,} words of the captions has a vector in {path}; give a file of their "
+                "language with words in small letters, or set vectors to null."
+            )
+        with torch.no_grad():
+            self.texts.words.weight[1:][torch.from_numpy(found)] = torch.from_numpy(vectors[found])
+
+    def encode_text(self, text: TextBatch) -> PhraseTexts:
+        """Sentences, verbs and nouns of unit length, (Q, E), (Q, A, E) and (Q, N, E).
+
+        Raises:
+            UsageError: the captions are no graphs.
+        """
+        if text.graphs is None:
+            raise UsageError(
+                "The matcher hgr reads captions as role graphs, and these have none; make them with "
+                "evenreel.features.graphs.with_graphs."
+            )
+        most = Most(self.settings.max_words, self.settings.max_verbs, self.settings.max_nouns)
+        captions = numbered(text.graphs, self._numbers, most)
+        state: PhraseTexts = self.texts(captions.on(self.texts.words.weight.device))
+        return state if text.vector_map is None else _changed(state, text.vector_map)
+
+    def encode_video(self, video: VideoBatch) -> PhraseVideos:
+        """Videos (V, E), and their frames as verbs and nouns see them, (V, T, E), with Gram matrices."""
+        state: PhraseVideos = self.videos(video.frames, video.frame_mask)
+        return state
+
+    def score(self, text: PhraseTexts, video: PhraseVideos) -> Tensor:
+        """Means of the three levels, (Q, V); a chunk of pairs at a time."""
+        return phrase_similarity(text, video, self.settings.sharpness)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The ranking loss of the batch."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        return ranking_hinge(scores, batch.same, self.settings, batch.relevance)
+
+
+def _changed(texts: PhraseTexts, change: VectorMap) -> PhraseTexts:
+    real = torch.ones_like(texts.sentence[..., 0], dtype=torch.bool)
+    return texts._replace(
+        sentence=change(texts.sentence, real),
+        verbs=change(texts.verbs, texts.verb_mask),
+        nouns=change(texts.nouns, texts.noun_mask),
+    )

@@ -1,0 +1,353 @@
+"""Frames and on-screen text, calibrated to each other and distilled to clues: TCD (Zhao et al., AAAI 2026).
+
+A caption weighs frames V and on-screen windows O (equation 2), both look at each other (6, 7), a clue token of each
+looks at what the other found (8 to 11), and the caption is compared with the mean of the frames, of the windows, and
+with the clue (12, 13). A loss keeps windows in step with frames (3 to 5). `TcdSettings` names each of these, and where
+the formulas as printed do something else than they are meant to.
+
+Names follow the paper: what comes out of frames that look at windows, a row for each frame, are its refined windows
+(`ocr`); what comes out of windows that look at frames, a row for each window, its refined frames (`video`). There need
+not be as many of both.
+
+A window without text takes no part, and no cycle of the calibration begins at a frame of its time. A clip of which no
+window has any has one that says so, a vector that is learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.losses import info_nce
+from evenreel.losses.calibration import CycleSettings, Sequence, contrastive_synchrony, cycle_loss
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.contrastive import logit_scale_at
+from evenreel.matchers.lengths import cut
+from evenreel.matchers.matcher import Limits
+from evenreel.matchers.mean_pool import Rows as Sentences
+from evenreel.matchers.tcd.clues import Clue, CoAttention, CrossAttention, Sides, weighed_attention
+from evenreel.matchers.tcd.settings import TcdSettings
+from evenreel.similarity.clues import Rows, Weighing, conditioned, mean_row
+from evenreel.similarity.pooling import masked_mean, masked_softmax
+from evenreel.similarity.states import row_count, take_rows
+
+CHUNK_NUMBERS = 2**20
+"""Numbers of one table of pairs: 4 MiB, about ten of which are there at a time."""
+
+LEAST_CONFIDENCE = 1e-3
+
+
+class Streams(NamedTuple):
+    """What refined frames and refined windows take of the other modality, the same for all captions.
+
+    With co-attention refined frames have a row for each window, which takes of frames (l = O, k = T), and refined
+    windows one for each frame (l = T, k = O); without, each is what it was, and k is 0.
+
+    Attributes:
+        video_mix: (V, l, k) weights, or logits where captions change them.
+        video_taken: (V, k, D) what is taken.
+        ocr_mix: likewise, of refined windows.
+        ocr_taken: likewise.
+    """
+
+    video_mix: Tensor
+    video_taken: Tensor
+    ocr_mix: Tensor
+    ocr_taken: Tensor
+
+
+class TcdVideo(NamedTuple):
+    """Videos.
+
+    Attributes:
+        frames: (V, T, D) of unit length.
+        frame_mask: (V, T) True = real.
+        windows: (V, O, D) likewise; the first one of a clip without text is the learned one.
+        window_mask: (V, O) True = looked at, at least one a row.
+        certainty: (V, O) logarithm of the confidence of windows, 0 where it does not count.
+        streams: of both; empty where one modality is looked at alone.
+        hybrids: what their fusion needs, (`ClueRows`, ...) as settings have it; empty likewise.
+    """
+
+    frames: Tensor
+    frame_mask: Tensor
+    windows: Tensor
+    window_mask: Tensor
+    certainty: Tensor
+    streams: Streams | tuple[()]
+    hybrids: tuple[Any, ...]
+
+
+class Calibration(nn.Module):
+    """L_hsc, or its contrastive rival, with the temperature of its nearest neighbours."""
+
+    def __init__(self, settings: TcdSettings) -> None:
+        super().__init__()
+        self.log_tau = nn.Parameter(torch.tensor(math.log(settings.cycle_tau)))
+        self._contrastive = settings.calibration == "contrastive"
+        self._cycle = CycleSettings(
+            settings.cycle, settings.both_ways, settings.normalise_index, settings.variance_weight
+        )
+
+    def forward(self, frames: Sequence, windows: Sequence) -> Tensor:
+        """Of the frames and windows with text of B videos, as they are before a caption weighs them.
+
+        Calculated in float32 at least: places would have no fractions in less.
+        """
+        frames, windows = (
+            Sequence(each.vectors.to(torch.promote_types(each.vectors.dtype, torch.float32)), each.mask)
+            for each in (frames, windows)
+        )
+        with torch.autocast(frames.vectors.device.type, enabled=False):
+            if self._contrastive:
+                return contrastive_synchrony(frames, windows, self.log_tau.exp())
+            return cycle_loss(frames, windows, self.log_tau.exp(), self._cycle)
+
+
+class Tcd(nn.Module):
+    """Mean of the cosines of a caption with refined frames, refined windows and their clue.
+
+    Raises:
+        UsageError: D is no multiple of the heads.
+    """
+
+    training_only: tuple[str, ...] = ("calibration",)
+    """See `evenreel.matchers.matcher.LearnsMore`."""
+
+    def __init__(self, dimension: int, settings: TcdSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.scale = math.sqrt(dimension)
+        both = settings.modalities == "both"
+        types = both and "hybrid" in settings.matches and (settings.distils or settings.fusion == "cross_attention")
+        most = settings.max_frames if types and settings.types == "positions" else None
+        self.limits = Limits(dimension, frames=most, own_windows=most)
+        self.no_text = nn.Parameter(torch.randn(dimension)) if settings.modalities != "video" else None
+        co_attends = both and settings.co_attention
+        attention = settings.attention_norm
+        self.frames_look = CoAttention(dimension, norm=attention) if co_attends else None
+        self.windows_look = CoAttention(dimension, norm=attention) if co_attends else None
+        places = settings.max_frames if settings.types == "positions" else 1
+        self.video_types = nn.Parameter(torch.zeros(places, dimension)) if types else None
+        self.ocr_types = nn.Parameter(torch.zeros(places, dimension)) if types else None
+        self.clue_type = nn.Parameter(torch.zeros(dimension)) if settings.distils else None
+        self.clues = nn.ModuleDict(
+            {side: Clue(dimension, settings.heads, settings.intra, residual=settings.residual) for side in self._sides}
+        )
+        hybrid = both and "hybrid" in settings.matches
+        crosses = hybrid and settings.fusion == "cross_attention"
+        self.cross = CrossAttention(dimension, settings.heads, residual=settings.residual) if crosses else None
+        self.joint = _joint(dimension) if hybrid and settings.fusion == "concat" else None
+        self.calibration = Calibration(settings) if settings.calibrates else None
+        self.logit_scale = logit_scale_at(settings.temperature)
+
+    @property
+    def _sides(self) -> tuple[str, ...]:
+        """The modalities that have a clue token."""
+        if not self.settings.distils:
+            return ()
+        return ("video", "ocr") if self.settings.fusion == "clues" else ("video",)
+
+    def encode_text(self, text: TextBatch) -> Sentences:
+        """Sentences, (Q, D)."""
+        return Sentences(F.normalize(text.sentence, dim=-1))
+
+    def encode_video(self, video: VideoBatch) -> TcdVideo:
+        """All maps of frames and windows that no caption changes.
+
+        Raises:
+            UsageError: a clip has more frames or windows than there are types for.
+        """
+        frames, frame_mask = self._within(F.normalize(video.frames, dim=-1), video.frame_mask, "frames")
+        windows, window_mask, certainty = self._windows(video)
+        plain = TcdVideo(frames, frame_mask, windows, window_mask, certainty, (), ())
+        if self.settings.modalities != "both":
+            return plain
+        streams = self._streams(plain)
+        video_rows, ocr_rows = self._rows(plain, streams)
+        return plain._replace(streams=streams, hybrids=self._hybrids(video_rows, ocr_rows))
+
+    def score(self, text: Sentences, video: TcdVideo) -> Tensor:
+        """Equation 12: the mean of what is compared, (Q, V)."""
+        return self._tables(text, video).mean(0)
+
+    def part_scores(self, text: Sentences, video: TcdVideo) -> dict[str, Tensor]:
+        """S_TV, S_TO and S_TH (equation 13), those that are compared, (Q, V) each."""
+        return dict(zip(self.settings.parts, self._tables(text, video), strict=True))
+
+    def coarse(self, text: Sentences, video: TcdVideo) -> Tensor:
+        """Cosines with the mean frame and the mean window, and the mean of both, (Q, V): no caption weighs anything."""
+        means = {
+            "video": masked_mean(video.frames, video.frame_mask),
+            "ocr": masked_mean(video.windows, video.window_mask),
+        }
+        wanted = means if self.settings.modalities == "both" else {self.settings.modalities: None}
+        found = [text.vectors @ F.normalize(means[name], dim=-1).T for name in wanted]
+        return torch.stack(found).mean(0)
+
+    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
+        """Equation 15: `contrastive` (14), and `hsc` (5) of the matched videos, as features before any weight."""
+        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
+        terms = {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        video = batch.video
+        if self.calibration is not None and video.windows is not None and video.window_mask is not None:
+            frames, windows = Sequence(video.frames, video.frame_mask), Sequence(video.windows, video.window_mask)
+            terms["hsc"] = self.settings.lambda_hsc * self.calibration(frames, windows)
+        return terms
+
+    def _within(self, rows: Tensor, mask: Tensor, of: str) -> tuple[Tensor, Tensor]:
+        limit = self.limits.frames
+        return (rows, mask) if limit is None else cut(rows, mask, limit, ("clip", "frames"), of)
+
+    def _windows(self, video: VideoBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Windows with their mask and certainty; where nobody read any, none has text."""
+        if video.windows is None or video.window_mask is None or video.windows.shape[1] == 0:
+            windows, mask = torch.zeros_like(video.frames[:, :1]), torch.zeros_like(video.frame_mask[:, :1])
+        else:
+            windows, mask = self._within(video.windows, video.window_mask, "on-screen windows")
+        certainty = torch.zeros_like(windows[..., 0])
+        if self.no_text is None:
+            return windows, mask, certainty
+        given = video.window_confidence
+        if self.settings.confidence and given is not None:
+            certainty = given[:, : mask.shape[1]].clamp(min=LEAST_CONFIDENCE).log() * mask
+        first = torch.zeros_like(mask)
+        first[:, 0] = ~mask.any(1)
+        windows = torch.where(first[..., None], self.no_text, windows.masked_fill(~mask[..., None], 0.0))
+        return F.normalize(windows, dim=-1), mask | first, certainty
+
+    def _streams(self, video: TcdVideo) -> Streams:
+        frames, windows = self.scale * video.frames, self.scale * video.windows
+        if self.frames_look is None or self.windows_look is None:
+            nothing = frames[:, :0]
+            return Streams(frames[..., :0], nothing, windows[..., :0], nothing)
+        of_video = self.windows_look.hoisted(windows, frames, video.frame_mask)
+        return Streams(*of_video, *self.frames_look.hoisted(frames, windows, video.window_mask))
+
+    def _rows(self, video: TcdVideo, streams: Streams) -> tuple[Rows, Rows]:
+        """Refined frames and refined windows, as what they are sums of."""
+        frames, windows = self.scale * video.frames, self.scale * video.windows
+        if self.frames_look is None:
+            return Rows(frames, streams.video_taken), Rows(windows, streams.ocr_taken)
+        looks = slice(None if self.settings.co_residual else 0)
+        return Rows(windows[:, looks], streams.video_taken), Rows(frames[:, looks], streams.ocr_taken)
+
+    def _hybrids(self, video_rows: Rows, ocr_rows: Rows) -> tuple[Any, ...]:
+        if self.cross is not None:
+            return self.cross.hoisted(ocr_rows, video_rows)
+        own = {"video": (video_rows, ocr_rows), "ocr": (ocr_rows, video_rows)}
+        return tuple(self.clues[side].hoisted(*own[side], self.clue_type) for side in self._sides)  # type: ignore[operator]
+
+    def _tables(self, text: Sentences, video: TcdVideo) -> Tensor:
+        """(P, Q, V) the parts of all pairs."""
+        captions, videos = self._chunk(video)
+        columns = list(_pieces(video, videos))
+        rows = [torch.cat([self._parts(some, piece) for piece in columns], 1) for some in _pieces(text, captions)]
+        return torch.cat(rows, 2).mT
+
+    def _chunk(self, video: TcdVideo) -> tuple[int, int]:
+        """Captions and videos of a chunk, about as many of both."""
+        longest = max(video.frames.shape[1], video.windows.shape[1])
+        numbers = self.limits.dimension
+        if self.cross is not None:
+            numbers = longest * max(numbers, longest * self.settings.heads)
+        if self.frames_look is not None and not self.settings.attention_norm:
+            numbers = max(numbers, longest**2)
+        pairs = max(1, CHUNK_NUMBERS // max(numbers, longest * self.settings.heads))
+        side = max(1, math.isqrt(pairs))
+        return max(side, pairs // max(1, min(side, row_count(video)))), side
+
+    def _parts(self, text: Sentences, video: TcdVideo) -> Tensor:
+        """(P, v, q) of one chunk."""
+        sentence = text.vectors
+        frames = self._weights(sentence, video.frames, video.frame_mask, None)
+        windows = self._weights(sentence, video.windows, video.window_mask, video.certainty)
+        if not isinstance(video.streams, Streams):
+            shares, rows = (frames, video.frames) if self.settings.modalities == "video" else (windows, video.windows)
+            return _cosines(shares @ rows, sentence)[None]
+        video_rows, ocr_rows = self._rows(video, video.streams)
+        of_video, of_ocr = self._weighings(video, video.streams, frames, windows)
+        wanted, found = self.settings.matches, {}
+        means = mean_row(of_video, video_rows), mean_row(of_ocr, ocr_rows)
+        found["video"], found["ocr"] = means
+        if "hybrid" in wanted:
+            found["hybrid"] = self._hybrid(video.hybrids, of_video, of_ocr, means)
+        return torch.stack([_cosines(found[part], sentence) for part in wanted])
+
+    def _weights(self, sentence: Tensor, rows: Tensor, mask: Tensor, certainty: Tensor | None) -> Tensor:
+        """(v, q, l) what each frame or window counts: 1 in the mean, or in all (`preserve_mean`)."""
+        count = mask.sum(1)[:, None, None]
+        if self.settings.text_condition:
+            shares = conditioned(sentence, rows, mask, self.settings.tau, certainty)
+        else:
+            alike = torch.zeros_like(rows[..., 0]) if certainty is None else certainty
+            shares = masked_softmax(alike, mask)[:, None].expand(-1, len(sentence), -1)
+        return shares * count if self.settings.preserve_mean else shares
+
+    def _weighings(
+        self, video: TcdVideo, streams: Streams, frames: Tensor, windows: Tensor
+    ) -> tuple[Weighing, Weighing]:
+        """How captions weigh refined frames and refined windows."""
+        if self.frames_look is None:
+            return (
+                Weighing(frames, frames[..., :0], streams.video_mix, video.frame_mask),
+                Weighing(windows, windows[..., :0], streams.ocr_mix, video.window_mask),
+            )
+        of_video, of_ocr = streams.video_mix, streams.ocr_mix
+        if not self.settings.attention_norm:
+            of_video = weighed_attention(of_video, windows, frames, video.frame_mask)
+            of_ocr = weighed_attention(of_ocr, frames, windows, video.window_mask)
+        looks = slice(None if self.settings.co_residual else 0)
+        return (
+            Weighing(windows[..., looks], frames, of_video, video.window_mask),
+            Weighing(frames[..., looks], windows, of_ocr, video.frame_mask),
+        )
+
+    def _hybrid(
+        self, hybrids: tuple[Any, ...], of_video: Weighing, of_ocr: Weighing, means: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """What stands for both modalities, (v, q, D): the clue (equation 11), or another fusion of table 6."""
+        if self.settings.distils:
+            clues = [
+                self.clues[side](rows, self._sides_of(side, of_video, of_ocr), self.clue_type)
+                for side, rows in zip(self._sides, hybrids, strict=True)
+            ]
+            return torch.stack(clues).mean(0)
+        if self.cross is not None:
+            crossed: Tensor = self.cross(hybrids, self._sides_of("ocr", of_video, of_ocr), means[1])
+            return crossed
+        if self.joint is not None:
+            joint: Tensor = self.joint(torch.cat(means, -1))
+            return joint
+        return means[0] * means[1] + means[0] if self.settings.fusion == "product" else means[0] + means[1]
+
+    def _sides_of(self, own: str, of_video: Weighing, of_ocr: Weighing) -> Sides:
+        video, ocr = (of_video, _of_rows(self.video_types, of_video)), (of_ocr, _of_rows(self.ocr_types, of_ocr))
+        (first, its), (second, others) = (video, ocr) if own == "video" else (ocr, video)
+        return Sides(first, second, its, others)
+
+
+def _of_rows(types: Tensor | None, rows: Weighing) -> Tensor:
+    """The types of so many rows; one that all share is one."""
+    assert types is not None
+    return types[: rows.mask.shape[1]]
+
+
+def _cosines(vectors: Tensor, sentence: Tensor) -> Tensor:
+    """(v, q, D) with the captions (q, D), of unit length: (v, q)."""
+    return (F.normalize(vectors, dim=-1) * sentence).sum(-1)
+
+
+def _joint(dimension: int) -> nn.Sequential:
+    """`concat`: an MLP over both means."""
+    first, last = nn.Linear(2 * dimension, 2 * dimension), nn.Linear(2 * dimension, dimension)
+    return nn.Sequential(first, nn.GELU(), last)
+
+
+def _pieces(state: Any, rows: int) -> Iterator[Any]:
+    return (take_rows(state, slice(start, start + rows)) for start in range(0, row_count(state), rows))

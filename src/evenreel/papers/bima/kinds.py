@@ -1,0 +1,148 @@
+"""The rows of BiMa's tables and sweeps (arXiv 2506.03589, section 4): one switch or number of a training changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evenreel.errors import UsageError
+from evenreel.features.scene_elements import load_dictionary, load_embedded
+from evenreel.matchers.bima.settings import BimaSettings
+from evenreel.papers.engine.kinds import Kind, Kinds, beside, changed, from_the_start
+from evenreel.papers.engine.material import StudyMaterial, StudySettings
+from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+
+BIMA = "bima"
+OFF: dict[str, Any] = {"use_entities": False, "use_activities": False, "captioning": False, "disentangle": False}
+"""Row 1 of table 4: weighted token interaction and nothing else."""
+ENTITIES, ACTIVITIES = {"use_entities": True}, {"use_activities": True}
+PARTS: dict[str, dict[str, Any]] = {
+    "entities": OFF | ENTITIES,
+    "activities": OFF | ACTIVITIES,
+    "elements": OFF | ENTITIES | ACTIVITIES,
+    "elements + captioning": OFF | ENTITIES | ACTIVITIES | {"captioning": True},
+    "disentanglement": OFF | {"disentangle": True},
+    BIMA: dict.fromkeys(OFF, True),
+}
+"""Rows 2 to 7."""
+LAMBDAS: dict[str, tuple[float, ...]] = {
+    "lambda_cap": (0.1, 0.2, 0.3, 0.4, 0.5),
+    "lambda_rec": (0.3, 0.4, 0.5, 0.6, 0.7),
+    "lambda_kl": (1e-4, 2e-4, 3e-4, 4e-4, 5e-4),
+}
+"""Figure 3: the paper's ranges, in steps of our own."""
+CHOSEN = {"lambda_cap": 0.3, "lambda_rec": 0.5, "lambda_kl": 1e-4, "kappa": 20}
+"""What the paper takes."""
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Figure 4: shares of the bias that are added to the content."""
+KAPPAS = (1, 5, 10, 20, 40)
+FIXED_G = 0.5
+CLIP4CLIP = "mean_pool"
+"""CLIP4Clip without parameters (arXiv 2104.08860, section 3.3), beside which table 3 puts BiMa."""
+_SPELT_OUT = (*OFF, *CHOSEN, "g", "residual", "kl_on", "reduction")
+"""What studies change: each recipe says all of it, so that rows that train alike share their runs."""
+
+
+def parts(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 4: each part alone, some, and all of them."""
+    recipe = from_the_start(bima_of(material, settings), material)
+    return beside(changed(recipe, OFF), {name: changed(recipe, switches) for name, switches in PARTS.items()})
+
+
+def compared_with_others(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 3: all parts and none, as in table 4, and CLIP4Clip."""
+    recipe = from_the_start(bima_of(material, settings), material)
+    clip4clip = replace(recipe, matcher=MatcherChoice(CLIP4CLIP))
+    return beside(changed(recipe, OFF), {CLIP4CLIP: clip4clip, BIMA: changed(recipe, PARTS[BIMA])})
+
+
+def row_of(name: str, value: float) -> str:
+    """The row in which one number is another; `BIMA` where it is the paper's.
+
+    >>> row_of("lambda_kl", 2e-4), row_of("kappa", 20)
+    ('lambda_kl 0.0002', 'bima')
+    """
+    return BIMA if value == CHOSEN[name] else f"{name} {value:g}"
+
+
+def weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Figure 3: the weight of each term of the loss, the others as the paper has them."""
+    chosen = {name: CHOSEN[name] for name in LAMBDAS}
+    rows = {row_of(name, value): {name: value} for name, values in LAMBDAS.items() for value in values}
+    return _beside_bima(changed(bima_of(material, settings), chosen), rows)
+
+
+def balances(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Supplement: entities weighed by equation 4, by a fixed number, or as activities are."""
+    rows: dict[str, dict[str, Any]] = {f"g {FIXED_G:g}": {"g": FIXED_G}, "g none": {"g": "none"}}
+    return _beside_bima(changed(bima_of(material, settings), {"g": "adaptive"}), rows)
+
+
+def element_counts(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Supplement: how many entities and activities each clip has; no more than the dictionary has of a kind."""
+    recipe = changed(bima_of(material, settings), {"kappa": CHOSEN["kappa"]})
+    most = min(map(len, _phrases(BimaSettings(**recipe.matcher.settings), material.weights_hash).values()))
+    return _beside_bima(recipe, {row_of("kappa", kappa): {"kappa": kappa} for kappa in KAPPAS if kappa <= most})
+
+
+def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Not in the paper: its formulas as they are printed, where we read them otherwise."""
+    rows: dict[str, dict[str, Any]] = {
+        "attention without residual": {"residual": False},
+        "divergence of z": {"kl_on": "z"},
+        "losses as sums": {"reduction": "sum"},
+    }
+    ours = {"residual": True, "kl_on": "bias", "reduction": "mean"}
+    return _beside_bima(changed(bima_of(material, settings), ours), rows)
+
+
+def bima_of(material: StudyMaterial, settings: StudySettings) -> Recipe:
+    """The recipe, whose matcher is bima.
+
+    Raises:
+        UsageError: it is another, or knows no dictionary with both kinds of phrases.
+        EvenreelError: the folder of the dictionary cannot be read, or has no vectors by the encoder of the features.
+    """
+    recipe = settings.recipe
+    if recipe.matcher.name != BIMA:
+        raise UsageError(f"This study is about the matcher bima, and the recipe trains {recipe.matcher.name}.")
+    own = BimaSettings(**recipe.matcher.settings)
+    _check_dictionary(own, material.weights_hash)
+    return changed(replace(recipe, trim=None, members=None), {name: getattr(own, name) for name in _SPELT_OUT})
+
+
+def _check_dictionary(settings: BimaSettings, weights_hash: str | None) -> None:
+    """Refuse, before anything is trained, a dictionary that some row could not look at."""
+    if lacking := [kind for kind, phrases in _phrases(settings, weights_hash).items() if not phrases]:
+        where = "of the recipe" if settings.elements is None else f"in {settings.elements}"
+        raise UsageError(
+            f"Studies of bima need entities and activities, and the dictionary {where} has no {lacking[0]}; make one "
+            "with both, for example from lists of your own (`evenreel elements --entities FILE --activities FILE`)."
+        )
+
+
+def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Sequence[str]]:
+    """Those of the dictionary, by their kind."""
+    if settings.entities or settings.activities:
+        return {"entities": settings.entities, "activities": settings.activities}
+    if settings.elements is None:
+        raise UsageError(
+            "bima looks at scene elements, and the recipe names no dictionary of them; make one with "
+            "`evenreel elements` and give --set matcher.settings.elements=DIR."
+        )
+    folder = Path(settings.elements)
+    found = load_dictionary(folder) if weights_hash is None else load_embedded(folder, weights_hash).dictionary
+    return {"entities": found.entities, "activities": found.activities}
+
+
+def only_bima(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """One row: all of it, the last of table 4."""
+    return {BIMA: Kind(changed(bima_of(material, settings), PARTS[BIMA]))}
+
+
+def _beside_bima(recipe: Recipe, rows: Mapping[str, Mapping[str, Any]]) -> Kinds:
+    """Rows that are each compared with all of it."""
+    others = {name: Kind(changed(recipe, settings), BIMA) for name, settings in rows.items() if name != BIMA}
+    return {BIMA: Kind(recipe)} | others

@@ -1,0 +1,187 @@
+"""A clip as a model sees it: its frames, how well a caption fits their patches, the elements that frames attend to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenreel.encoders.encoder import TowerEncoder
+from evenreel.matchers.adapter import Adapted
+from evenreel.matchers.batches import VideoBatch, seen_by_tower, to_device, video_batch
+from evenreel.matchers.bima.matcher import Bima
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.papers.engine.material import Looking, Model, Part, texts_of
+from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.types import FloatArray, Pixels, VideoFeatures
+
+FRAMES, HOTTEST, ATTENDED = 4, 3, 10
+"""Of a clip: frames that are shown, elements under heat, elements in a map of attention."""
+WIDTH_PX = 224
+SCORE = "how well the caption fits each patch"
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Where some frames are hot.
+
+    Attributes:
+        label: what the heat is of.
+        maps: (n, rows, columns) of the n frames, in any unit, the hotter the more.
+    """
+
+    label: str
+    maps: FloatArray
+
+
+@dataclass(frozen=True)
+class Element:
+    """What frames attend to: the phrases that make one element, and its share of all attention, 0 to 1."""
+
+    phrases: tuple[str, ...]
+    share: float
+
+    @property
+    def label(self) -> str:
+        """For a heading."""
+        return f"{self.share:.0%}: {' + '.join(self.phrases)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """How frames attend to elements.
+
+    Attributes:
+        elements: E of them, the most attended first.
+        times_s: (T,) of the frames.
+        weights: (T, E), 0 to 1.
+    """
+
+    elements: tuple[Element, ...]
+    times_s: NDArray[np.float64]
+    weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A clip as a model sees it beside a caption.
+
+    Attributes:
+        pictures: n frames, the part that the towers see, (h, w, 3) of one size.
+        times_s: of these.
+        heats: that of the score first, then those of elements.
+        attention: of all frames to elements; None for a model that attends to none.
+    """
+
+    pictures: tuple[Pixels, ...]
+    times_s: tuple[float, ...]
+    heats: tuple[Heat, ...]
+    attention: Attention | None
+
+
+def look(model: Model, row: int, column: int, looking: Looking) -> Look:
+    """Look at one clip.
+
+    Args:
+        model: any matcher; elements are those of a `bima`, also behind an adapter.
+        row: of the caption in the model's features.
+        column: of the clip there.
+        looking: pictures of the clips, and the towers.
+
+    Raises:
+        CorpusError: the clip has no file.
+        MediaError: it cannot be read, or is not the one that features were made of.
+        EncoderError: the encoder fails.
+    """
+    videos = model.part.videos
+    video = to_device(video_batch(videos, slice(column, column + 1)), device_of(model.matcher))
+    shown = np.flatnonzero(videos.frame_mask[column])
+    shown = shown[_spread(len(shown))]
+    times_s = tuple(videos.times_s[column][shown].tolist())
+    frames = looking.frames(videos.ids[column], times_s)
+    patches = np.concatenate([looking.encoder.encode_patches(_planes(frame)) for frame in frames])
+    alone = patches_as_clips(patches, model.part, column)
+    scores = matcher_scores(model.matcher, texts_of(model.part.texts, (model.part.texts.ids[row],)), alone)
+    heats = [Heat(SCORE, scores.block(slice(0, 1), slice(0, len(alone.ids))).reshape(patches.shape[:3]))]
+    attention = attention_of(model.matcher, video, videos.times_s[column])
+    for element in () if attention is None else attention.elements[:HOTTEST]:
+        heats.append(Heat(element.label, patches @ direction(element, looking.encoder)))
+    return Look(seen_parts(frames, looking.encoder), times_s, tuple(heats), attention)
+
+
+def patches_as_clips(patches: FloatArray, part: Part, column: int) -> VideoFeatures:
+    """Each patch (n, rows, columns, D) as a clip of one frame, with all else that is known of the clip it is from."""
+    videos, count = part.videos, patches[..., 0].size
+    seen = seen_by_tower(video_batch(videos, slice(column, column + 1))).numpy()
+    windows, window_mask, certain = videos.windows, videos.window_mask, videos.window_confidence
+    return VideoFeatures(
+        tuple(str(number) for number in range(count)),
+        patches.reshape(count, 1, -1),
+        np.ones((count, 1), np.bool_),
+        np.zeros((count, 1)),
+        None if windows is None else windows[[column] * count],
+        None if window_mask is None else window_mask[[column] * count],
+        seen.repeat(count, axis=0),
+        None if certain is None else certain[[column] * count],
+    )
+
+
+def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float64]) -> Attention | None:
+    """What the frames of one clip attend to, the most attended elements first; None for a model without elements."""
+    if isinstance(matcher, Adapted):
+        with torch.no_grad(), evaluating(matcher):
+            video = matcher.adapt_video(video)
+        return attention_of(matcher.matcher, video, times_s)
+    if not isinstance(matcher, Bima) or matcher.scene is None:
+        return None
+    with torch.no_grad(), evaluating(matcher):
+        found = matcher.attention(video)
+    real = video.frame_mask[0].cpu().numpy()[: len(times_s)]
+    weights = found.weights[0].cpu().numpy()[: len(real)][real]
+    shares = weights.mean(axis=0)
+    most = np.argsort(-shares, kind="stable")[:ATTENDED]
+    named = ((matcher.settings.activities, found.activity_places), (matcher.settings.entities, found.entity_places))
+    kinds = [(phrases, places[0].tolist()) for phrases, places in named if places.shape[1]]
+    elements = (
+        Element(tuple(phrases[places[one]] for phrases, places in kinds), float(shares[one])) for one in most.tolist()
+    )
+    return Attention(tuple(elements), times_s[: len(real)][real], weights[:, most])
+
+
+def direction(element: Element, encoder: TowerEncoder) -> FloatArray:
+    """(D,) the unit vector in the middle between the phrases of an element."""
+    vector = encoder.encode_text(element.phrases).sentence.sum(axis=0)
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+def seen_parts(frames: list[Pixels], encoder: TowerEncoder) -> tuple[Pixels, ...]:
+    """The part of each frame that the towers see, all in the size of the first, `WIDTH_PX` wide."""
+    from PIL import Image
+
+    height, width = frames[0].shape[:2]
+    left, top, right, bottom = encoder.seen_box(height, width)
+    size = WIDTH_PX, max(1, round(WIDTH_PX * (bottom - top) / (right - left)))
+    boxes = (encoder.seen_box(*frame.shape[:2]) for frame in frames)
+    return tuple(
+        np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC, box))
+        for frame, box in zip(frames, boxes, strict=True)
+    )
+
+
+def _spread(count: int) -> NDArray[np.int64]:
+    """The middles of equal runs of frames, at most `FRAMES`.
+
+    >>> _spread(12).tolist(), _spread(3).tolist()
+    ([1, 4, 7, 10], [0, 1, 2])
+    """
+    shown = min(FRAMES, count)
+    places: NDArray[np.int64] = ((np.arange(shown) + 0.5) * count / shown).astype(np.int64)
+    return places
+
+
+def _planes(frame: Pixels) -> Pixels:
+    """(H, W, 3) -> (1, 3, H, W)."""
+    return np.ascontiguousarray(frame.transpose(2, 0, 1)[None])

@@ -1,0 +1,143 @@
+"""Figures 1 and 6 of BiMa (arXiv 2506.03589): what clips look like to a model, and the elements that it attends to.
+
+The paper does not say what its heat is of. Here there are two kinds, with patches as the towers of the features see
+them (`evenreel.encoders.patches`). The heat of a caption is the score that the model gives it with a clip that shows
+one patch and nothing else; it goes through all that a matcher does, so that it can be drawn for any. The heat of an
+element is the cosine of patches and its phrases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from evenreel.errors import UsageError
+from evenreel.papers.bima.looks import HOTTEST, Attention, Look, look
+from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
+from evenreel.papers.engine.findings import Findings
+from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.types import ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_METHOD = (
+    "The heat of a caption is the model's score of it with a clip of one frame whose feature is a patch's, with the "
+    "scene elements of the whole clip; the heat of an element is the cosine of patches and the middle between its "
+    "phrases. A patch's feature is what the last attention of the tower gives if it looks at that patch alone (after "
+    "MaskCLIP, arXiv 2112.01071). Colours begin at the median of a row and end at its hottest patch: they compare "
+    "patches, not rows."
+)
+_STRIP_NOTE = (
+    "Frames as the towers see them, with a border in green where the caption describes the clip, else in red. Percent: "
+    "an element's share of the attention of all frames."
+)
+
+
+class View(NamedTuple):
+    """What is looked at.
+
+    Attributes:
+        caption: its row in the split.
+        clip: id of the clip that is shown with it; None for the one that each system finds first.
+    """
+
+    caption: int
+    clip: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A caption and a clip to one system.
+
+    Attributes:
+        system: its name.
+        caption: as it is written.
+        clip: id of the one that is shown.
+        right: whether the caption describes it.
+        rank: of the clip that it describes.
+        look: what the system sees.
+    """
+
+    system: str
+    caption: str
+    clip: str
+    right: bool
+    rank: int
+    look: Look
+
+
+def maps(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figures 1 and 6, with the attention of frames to elements beside them.
+
+    Raises:
+        UsageError: there is no model or no way to look at clips; a caption or clip is not in the split.
+        CorpusError: a clip has no file.
+        MediaError: a clip cannot be read, or is not the one that features were made of.
+    """
+    models, looking = alike(material.encoders()), material.pictures()
+    rankings = {model.name: model.part.scores(model.matcher) for model in models}
+    views = _views(models, rankings, settings)
+    seen: list[Seen] = []
+    for view in views:
+        for model in models:
+            answered = answer(model, rankings[model.name], view.caption)
+            column = answered.first[0] if view.clip is None else model.part.videos.ids.index(view.clip)
+            found = look(model, view.caption, column, looking)
+            caption, clip = model.part.corpus.captions["text"][view.caption], model.part.videos.ids[column]
+            seen.append(Seen(model.name, caption, clip, column == answered.own, answered.rank, found))
+            progress(len(seen) / (len(views) * len(models)))
+    return _findings([model.name for model in models], seen, settings)
+
+
+def _views(models: Sequence[Model], rankings: Mapping[str, ScoreBlocks], settings: StudySettings) -> list[View]:
+    """What the user asks for; else some captions, and what each system finds first for them."""
+    rows = asked(models[0], settings.queries)
+    if not settings.clips:
+        return [View(row) for row in rows or chosen(models, rankings)]
+    own = {clip: row for row, clip in reversed(list(enumerate(models[0].part.corpus.captions["clip_id"])))}
+    if strange := [one for one in settings.clips if one not in own]:
+        raise UsageError(f"The split has no clip {strange[0]!r} with a caption and features; --clip takes ids.")
+    return [View(row, clip) for clip in settings.clips for row in rows or [own[clip]]]
+
+
+def _findings(systems: Sequence[str], seen: Sequence[Seen], settings: StudySettings) -> Findings:
+    told, effect = shares_first({name: [one.rank for one in seen if one.system == name] for name in systems})
+    columns = ("system", "caption", "clip shown", "it is", "elements", "rank of the right clip")
+    picked = not settings.queries and not settings.clips and len(systems) > 1
+    return Findings(
+        told,
+        effect,
+        (AuditTable("What is shown", columns, tuple(_row(one) for one in seen)),),
+        tuple(figure for one in seen for figure in _figures(one)),
+        (FEW, CHOSEN) if picked else (FEW,),
+        (_METHOD,),
+    )
+
+
+def _row(seen: Seen) -> tuple[Cell, ...]:
+    elements = () if seen.look.attention is None else seen.look.attention.elements[:HOTTEST]
+    named = "; ".join(" + ".join(element.phrases) for element in elements) or None
+    return seen.system, seen.caption, seen.clip, "right" if seen.right else "wrong", named, seen.rank
+
+
+def _figures(seen: Seen) -> Iterator[AuditFigure]:
+    title = f"{seen.system}: {seen.caption!r}, clip {seen.clip}"
+    yield AuditFigure(f"{title} ({'right' if seen.right else 'wrong'})", partial(_strip, seen), _STRIP_NOTE)
+    if seen.look.attention is not None:
+        yield AuditFigure(f"{title}: attention", partial(_attention, seen.look.attention))
+
+
+def _strip(seen: Seen) -> go.Figure:
+    from evenreel.papers.bima.map_figures import heat_strip
+
+    return heat_strip(seen.look, right=seen.right)
+
+
+def _attention(attention: Attention) -> go.Figure:
+    from evenreel.papers.bima.map_figures import attention_map
+
+    return attention_map(attention)

@@ -1,0 +1,261 @@
+"""Figure 5 of BiMa (arXiv 2506.03589): content and bias of captions in a plane, and how much of one is in the other.
+
+The paper shows a picture and finds the two apart. A picture says nothing of what each of them knows, so there are
+figures from the full space: whether a linear classifier tells content from bias, how much of the bias a linear map
+finds in the content, and what each says of anything that the corpus knows of its captions, such as who wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evenreel.adaptation.stream import taken
+from evenreel.checkpoint.architecture import module
+from evenreel.errors import UsageError
+from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import encode_texts
+from evenreel.papers.bima.kinds import only_bima
+from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.projection import Separation, draw_points, project, separation
+from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.types import TextFeatures
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MOST = 1_000
+"""Captions that are drawn, as in the paper."""
+MOST_GROUPS = 50
+"""A column of the captions with more different values is none to tell apart."""
+FOLDS = 5
+CONTENT, BIAS = "content", "bias"
+_EXPLAINED = (-np.inf, 100.0)
+"""Ends of a share of variance: what predicts worse than the mean is below 0."""
+_OWN = frozenset({"caption_id", "clip_id", "text", "verb_classes", "noun_classes"})
+
+_METHOD = (
+    "A caption as a whole is the content, or the mean of the bias, of its sentence, which goes through both heads as "
+    "a word does. Classifiers are logistic regressions with five folds by clips, so that no clip is in both "
+    "parts; chance is the share of the most frequent group. What is shared is the share of the variance of the bias "
+    "that a ridge regression predicts from the content of other clips' captions: 0 where the content knows nothing "
+    "of it. t-SNE may draw apart what is not, and content and bias lie apart in any case, for different layers make "
+    "them."
+)
+
+_DRAWN = "Of the first training."
+
+
+class Told(NamedTuple):
+    """How often groups are told apart, and how often chance does, in percent."""
+
+    share: float
+    chance: float
+
+
+class Parts(NamedTuple):
+    """Captions of a test split as a training takes them apart.
+
+    Attributes:
+        vectors: (n, D) of each part.
+        caption_ids: n captions.
+        apart: whether the two lie apart.
+        told: how often a classifier tells content from bias.
+        shared: percent of the variance of the bias that is predicted from the content.
+        groups: how often each part tells the groups of each column of the captions.
+        notices: what has to be said of the training.
+    """
+
+    vectors: Mapping[str, NDArray[np.float64]]
+    caption_ids: Sequence[str]
+    apart: Separation
+    told: Told
+    shared: float
+    groups: Mapping[str, Mapping[str, Told]]
+    notices: tuple[str, ...] = ()
+
+
+def projected_parts(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Content and bias of up to 1,000 captions of the test split.
+
+    Raises:
+        UsageError: the recipe trains another matcher, or there are too few clips.
+        EvenreelError: the dictionary cannot be used with these features.
+    """
+    _, test = material.learning()
+    kinds = only_bima(material, settings)
+    if (clips := test.corpus.clips.height) < FOLDS:
+        raise UsageError(
+            f"The split that is searched has {clips:,} clips with features, and classifiers are taught and asked in "
+            f"{FOLDS} parts; choose a split of more clips (--split)."
+        )
+    outcomes = each_outcome(kinds, material, settings, progress)
+    found = [parts_of(outcome, settings.audit.seed) for outcome in outcomes]
+    confidence = settings.audit.confidence
+    shared = over_seeds([one.shared for one in found], confidence, _EXPLAINED)
+    told = over_seeds([one.told.share for one in found], confidence, PERCENT)
+    return Findings(
+        f"A linear classifier tells content from bias for {told.value:.1f} % of the captions (chance 50 %). Of the "
+        f"bias's variance {shown(shared)} % is predicted from the content of the same captions: where that is not 0, "
+        "the two are not apart.",
+        effect_of(shared, "Variance of the bias that is predicted from the content, %"),
+        (_apart_table(found, confidence), *_group_tables(found, confidence)),
+        (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
+        (*few_seeds(settings), *dict.fromkeys(notice for one in found for notice in one.notices)),
+        (_METHOD, training_told(settings.recipe, material)),
+    )
+
+
+def parts_of(outcome: Outcome, seed: int) -> Parts:
+    """What one training makes of the captions."""
+    test = outcome.test
+    rows = draw_points(["caption"] * len(test.texts.ids), seed, MOST)
+    texts = taken(test.texts, rows)
+    vectors = {
+        CONTENT: whole_captions(outcome.matcher, texts, Reading()),
+        BIAS: whole_captions(outcome.matcher, texts, Reading(source="bias")),
+    }
+    table = _captions(test, texts.ids)
+    clips = table["clip_id"].to_numpy()
+    both = np.concatenate([*vectors.values()])
+    sides = np.repeat([*vectors], len(texts.ids))
+    return Parts(
+        vectors,
+        texts.ids,
+        separation(both, sides.tolist()),
+        told_apart(both, sides, np.concatenate([clips, clips])),
+        100 * predicted(vectors[CONTENT], vectors[BIAS], clips),
+        {
+            column: {side: told_apart(own, table[column].to_numpy(), clips) for side, own in vectors.items()}
+            for column in _columns(table)
+        },
+        outcome.notices,
+    )
+
+
+def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> NDArray[np.float64]:
+    """(Q, D) rows of unit length: the sentence of each caption, as it is read.
+
+    Args:
+        matcher: a `Bima`, perhaps in an adapter.
+        texts: of Q captions.
+        reading: what stands for a caption.
+
+    Raises:
+        UsageError: the bias is asked for, and the matcher was built without it.
+    """
+    sentences = replace(texts, words=texts.sentence[:, None], word_mask=np.ones((len(texts.ids), 1), np.bool_))
+    with captions_read(module(matcher), reading):
+        words = encode_texts(matcher, sentences).state
+    return np.asarray(words.vectors[:, 0].double().numpy())
+
+
+def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips: NDArray[np.object_]) -> Told:
+    """How often a linear classifier tells the groups of vectors of clips that it was not taught with.
+
+    Args:
+        vectors: (n, D).
+        groups: n names.
+        clips: n ids; those of one clip are taught or asked, never both.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
+
+    _, sizes = np.unique(groups, return_counts=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2_000))
+    with threadpool_limits(1):
+        scores = cross_val_score(model, vectors, groups, groups=clips, cv=GroupKFold(FOLDS))
+    return Told(100 * float(scores.mean()), 100 * float(sizes.max() / sizes.sum()))
+
+
+def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDArray[np.object_]) -> float:
+    """Share of the variance of (n, D) vectors that a ridge regression predicts from (n, D) others, by clips."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        model = RidgeCV(alphas=np.logspace(-3, 3, 13))
+        guess = cross_val_predict(model, known, asked, groups=clips, cv=GroupKFold(FOLDS))
+    spread = ((asked - asked.mean(0)) ** 2).sum()
+    return float(1 - ((asked - guess) ** 2).sum() / spread) if spread else 0.0
+
+
+def _captions(test: Part, ids: Sequence[str]) -> pl.DataFrame:
+    """The rows of the corpus of some captions, in their order."""
+    return pl.DataFrame({"caption_id": ids}).join(
+        test.corpus.captions, on="caption_id", how="left", maintain_order="left"
+    )
+
+
+def _columns(table: pl.DataFrame) -> list[str]:
+    """Columns of the user's own that divide the captions in a few groups, two of which are in what each fold learns."""
+    clips = table["clip_id"].to_numpy()
+    return [
+        name
+        for name in table.columns
+        if name not in _OWN
+        and table.schema[name] == pl.String
+        and not table[name].null_count()
+        and 2 <= table[name].n_unique() <= MOST_GROUPS
+        and _in_every_fold(table[name].to_numpy(), clips)
+    ]
+
+
+def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> bool:
+    from sklearn.model_selection import GroupKFold
+
+    folds = GroupKFold(FOLDS).split(groups, groups=clips)
+    return all(len(set(groups[taught])) > 1 for taught, _ in folds)
+
+
+def _apart_table(found: Sequence[Parts], confidence: float) -> AuditTable:
+    figures = {
+        "content told from bias by a linear classifier, % (chance 50)": ([one.told.share for one in found], PERCENT),
+        "nearest neighbours of the own part, %": ([100 * one.apart.agreement for one in found], PERCENT),
+        "silhouette": ([one.apart.silhouette for one in found], (-1.0, 1.0)),
+        "variance of the bias that is predicted from the content, %": ([one.shared for one in found], _EXPLAINED),
+    }
+    rows = tuple(
+        (name, *interval_cells(over_seeds(values, confidence, ends))) for name, (values, ends) in figures.items()
+    )
+    return AuditTable("Whether content and bias lie apart", ("figure", "mean", "low", "high"), rows)
+
+
+def _group_tables(found: Sequence[Parts], confidence: float) -> tuple[AuditTable, ...]:
+    """What each part says of the columns of the captions; nothing where there are none."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            column,
+            side,
+            *interval_cells(over_seeds([one.groups[column][side].share for one in found], confidence, PERCENT)),
+            found[0].groups[column][side].chance,
+        )
+        for column in found[0].groups
+        for side in (CONTENT, BIAS)
+    )
+    if not rows:
+        return ()
+    columns = ("column of the captions", "told from", "right, %", "low", "high", "chance, %")
+    return (AuditTable("What each part says of the captions", columns, rows),)
+
+
+def _drawn(parts: Parts, seed: int) -> go.Figure:
+    from evenreel.report.result.figures import vector_map
+
+    points = project(np.concatenate([*parts.vectors.values()]))
+    groups = [side for side in parts.vectors for _ in parts.caption_ids]
+    return vector_map(points, groups, [*parts.caption_ids] * len(parts.vectors), seed)[0]

@@ -1,0 +1,105 @@
+"""What a study found, before its name and title are added, and the words and limits that studies share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evenreel.corpus.counterparts import counterparts
+from evenreel.evaluation import Interval
+from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.types import Corpus
+
+PREFERENCE = "Normalized Δ MixR"
+"""The figure that most studies are about."""
+
+UNIT = "Normalized Δ, % (above 0: real clips first)"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The parts of an `evenreel.report.result.record.AuditResult` that a study fills in; see there.
+
+    Attributes:
+        few: the sentence of `few_pairs`, which then comes first; empty where there are enough.
+    """
+
+    sentence: str
+    effect: Effect
+    tables: tuple[AuditTable, ...]
+    figures: tuple[AuditFigure, ...] = ()
+    notices: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
+    few: str = ""
+
+
+def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
+    """A first sentence where a group has too few pairs to conclude from; empty where all have enough."""
+    sizes = {group: counterparts(corpus, group)["clip_id"].n_unique() for group in groups}
+    few = {group: size for group, size in sizes.items() if size < ENOUGH}
+    if not few:
+        return ""
+    named = ", ".join(f"{size} of {group}" for group, size in few.items())
+    return f"Too few pairs of a real clip and its mirror to conclude: {named}."
+
+
+def effect_of(figure: Interval, name: str = PREFERENCE) -> Effect:
+    """A figure as the effect of a study; it is neutral at 0."""
+    return Effect(name, figure.value, figure.low, figure.high)
+
+
+def verdict(figure: Interval) -> str:
+    """What a Δ says, in words.
+
+    >>> verdict(Interval(-12.0, -20.0, -4.0)), verdict(Interval(3.0, -1.0, 7.0)), verdict(Interval(3.0))
+    ('favours generated clips', 'favours neither, as far as can be told,', 'seems to favour real clips')
+    """
+    return _told(figure, ("favours generated clips", "favours neither, as far as can be told,", "favours real clips"))
+
+
+def direction(change: Interval) -> str:
+    """What a change of Δ says, in words.
+
+    >>> direction(Interval(-12.0, -20.0, -4.0)), direction(Interval(3.0))
+    ('favours generated clips more', 'seems to favour real clips more')
+    """
+    return _told(
+        change,
+        ("favours generated clips more", "favours neither more, as far as can be told,", "favours real clips more"),
+    )
+
+
+def _told(figure: Interval, words: tuple[str, str, str]) -> str:
+    side = words[2] if figure.value > 0 else words[0]
+    if figure.low is None or figure.high is None:
+        return side.replace("favours", "seems to favour")
+    return words[1] if figure.low <= 0 <= figure.high else side
+
+
+def shown(figure: Interval) -> str:
+    """A difference with its interval.
+
+    >>> shown(Interval(-12.0, -20.0, -4.0)), shown(Interval(3.0))
+    ('-12.0 (-20.0 to -4.0)', '+3.0')
+    """
+    value = f"{figure.value:+.1f}"
+    return value if figure.low is None or figure.high is None else f"{value} ({figure.low:+.1f} to {figure.high:+.1f})"
+
+
+def beside(change: Interval, other: str) -> str:
+    """A change with its interval, what it is a change from, and whether it can be told.
+
+    >>> beside(Interval(2.0, -1.0, 5.0), "baseline"), beside(Interval(2.0, 1.0, 3.0), "baseline")
+    ('+2.0 (-1.0 to +5.0) beside baseline, which may be chance', '+2.0 (+1.0 to +3.0) beside baseline')
+    """
+    return f"{shown(change)} beside {other}{', which may be chance' if may_be_chance(change) else ''}"
+
+
+def may_be_chance(change: Interval) -> bool:
+    """Whether the interval of a change has 0 in it."""
+    return change.low is not None and change.high is not None and change.low <= 0 <= change.high
+
+
+def interval_cells(figure: Interval) -> tuple[Cell, Cell, Cell]:
+    """A figure and the ends of its interval, as three fields of a table."""
+    return figure.value, figure.low, figure.high

@@ -1,0 +1,188 @@
+"""Training for a study: the same recipe again and again, on features in memory, with one thing changed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from torch import Tensor
+
+from evenreel.checkpoint.architecture import kept_weights
+from evenreel.checkpoint.records import MatcherSpec
+from evenreel.corpus.counterparts import with_generated
+from evenreel.errors import UsageError
+from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.registry import build_matcher
+from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.mirrors import mirrors_of
+from evenreel.training.data.pairs import needs_relevance, pairs_of
+from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.recipe.files import find_recipe, load_recipe
+from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+
+STARTS_READY = ("mean_pool", "temporal")
+"""Matchers that rank by the towers' own similarities before they are trained."""
+
+
+def study_recipe(
+    name: str | Path | None = None, changes: Sequence[str] = (), default: str = "ghost/adapter.yaml"
+) -> Recipe:
+    """The recipe that studies train by.
+
+    Args:
+        name: a recipe on features, a file of the user's own or one that comes along; None for the default.
+        changes: settings in place of its own, as `evenreel.training.recipe.files.load_recipe` takes them.
+        default: a file of `evenreel.papers`.
+
+    Raises:
+        RecipeError: it cannot be read or followed.
+        UsageError: it trains towers.
+    """
+    path = Path(str(files("evenreel.papers"))) / default if name is None else find_recipe(name)
+    recipe = load_recipe(path, changes)
+    if recipe.backbone is not None:
+        raise UsageError(
+            f"The recipe {recipe.name!r} trains towers, and studies train on features computed once; leave 'backbone' "
+            "out, and train towers with `evenreel train`."
+        )
+    return recipe
+
+
+def begun(recipe: Recipe, material: StudyMaterial) -> Recipe:
+    """The recipe with the matcher and the adapter of the checkpoint that training begins with, where there is one.
+
+    Raises:
+        UsageError: the recipe names a checkpoint that the material has not, or the checkpoint is of several matchers.
+    """
+    if material.start is not None:
+        return _built_as(recipe, material.start.spec)
+    if recipe.start is not None:
+        raise UsageError(f"The recipe begins with {recipe.start}; give the material that checkpoint as its start.")
+    return recipe
+
+
+def _built_as(recipe: Recipe, spec: MatcherSpec) -> Recipe:
+    if not spec.wrapped:
+        return replace(recipe, matcher=MatcherChoice(spec.name, dict(spec.settings)), adapter=None)
+    inner = spec.wrapped[0]
+    if spec.name != "adapted" or inner.wrapped:
+        raise UsageError(
+            f"A study's training begins with one matcher, with an adapter or without, and this checkpoint is of "
+            f"{spec.name} around {inner.name}; begin with another."
+        )
+    adapter = AdapterSettings(**spec.settings)
+    return replace(recipe, matcher=MatcherChoice(inner.name, dict(inner.settings)), adapter=adapter)
+
+
+def begins_ready(recipe: Recipe, material: StudyMaterial) -> bool:
+    """Whether what is trained can rank before it is."""
+    return material.start is not None or recipe.matcher.name in STARTS_READY
+
+
+def before_training(recipe: Recipe, material: StudyMaterial) -> Matcher:
+    """What every training begins as: the checkpoint's matcher, or the recipe's; raises as `zero_shot` does."""
+    if material.start is not None:
+        return material.start.matcher
+    _, test = material.learning()
+    return zero_shot(recipe, test.videos.frames.shape[-1])
+
+
+def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
+    """The recipe's matcher before any training, without its adapter, which changes nothing then.
+
+    Raises:
+        UsageError: the matcher begins with random numbers, so that what it ranks means nothing yet.
+    """
+    if recipe.matcher.name not in STARTS_READY:
+        raise UsageError(
+            f"The matcher {recipe.matcher.name} begins with random numbers, so there is nothing to compare its "
+            f"training with; set matcher.name to {' or '.join(STARTS_READY)}."
+        )
+    return build_matcher(recipe.matcher.name, dimension, recipe.matcher.settings)
+
+
+def each_trained(
+    kinds: Mapping[str, Recipe], material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Iterator[tuple[str, int, Matcher]]:
+    """Train each kind with each seed, all kinds of one seed after each other.
+
+    Args:
+        kinds: recipes by name, which is also that of the folder of their runs.
+        material: what is learned from, and what training begins with.
+        settings: seeds, and where runs are kept.
+        progress: called with the share that is done.
+
+    Yields:
+        Kind, seed and the matcher after its last step.
+    """
+    number, total = 0, settings.seeds * len(kinds)
+    part, _ = material.learning()
+    start = None if material.start is None else kept_weights(material.start.matcher)
+    with runs_folder(settings) as runs:
+        for seed in range(settings.seeds):
+            for kind, recipe in kinds.items():
+                seeded = replace(recipe, loop=replace(recipe.loop, seed=seed))
+                folder = runs / run_name(kind) / f"seed-{seed}"
+                share = progress_of_part(progress, number, total)
+                yield kind, seed, fine_tuned(seeded, part, folder, share, start)
+                number += 1
+
+
+def fine_tuned(
+    recipe: Recipe, part: Part, folder: Path, progress: Progress, start: Mapping[str, Tensor] | None = None
+) -> Matcher:
+    """The matcher after its last step; a run that is there goes on, and one that is over is read.
+
+    Args:
+        recipe: what to do; its places of data are not looked at.
+        part: what is learned from.
+        folder: of the run.
+        progress: called with the share that is done.
+        start: weights to begin with; None for fresh ones.
+
+    Raises:
+        CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
+        UsageError: the folder holds another run, or the recipe has members, leaves clips out for their length, or
+            changes words on screen.
+        TrainingError: the loss is not a number any more.
+    """
+    if recipe.trim is not None or recipe.members is not None or recipe.data.words is not None:
+        raise UsageError(
+            "This study trains one matcher on all clips of a split as they are: set trim, members and data.words to "
+            "null."
+        )
+    share, group = recipe.data.generated_share, recipe.data.generated_group
+    learned = with_generated(part.corpus, share, recipe.loop.seed, group)
+    mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
+    pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors, needs_relevance(recipe))
+    examples = FeatureExamples(pairs, part.texts, part.videos)
+    material = Material(examples, part.videos.frames.shape[-1], start=start or {})
+    outside = Outside(watch=lambda step, steps, figures: progress(step / steps), resume=True)
+    return train(recipe, material, folder, outside).matcher
+
+
+def run_name(kind: str) -> str:
+    """What is trained, as the name of the folder of its runs.
+
+    >>> run_name("RmvAll"), run_name("20 % generated")
+    ('rmvall', '20-generated')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", kind.lower())
+
+
+@contextlib.contextmanager
+def runs_folder(settings: StudySettings) -> Iterator[Path]:
+    """Where runs go: the folder of the settings, or one that is gone afterwards."""
+    if settings.runs is not None:
+        yield settings.runs
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

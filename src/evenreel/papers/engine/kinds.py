@@ -1,0 +1,97 @@
+"""The rows of a table of trainings: one recipe again and again, with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from evenreel.errors import UsageError
+from evenreel.matchers.batches import row_lengths
+from evenreel.matchers.registry import MATCHERS
+from evenreel.papers.engine.material import StudyMaterial
+from evenreel.training.recipe.recipe import MatcherChoice, Recipe
+from evenreel.types import Corpus
+
+BASELINE = "baseline"
+
+
+class MemberOf(NamedTuple):
+    """A member of the training of another row.
+
+    Attributes:
+        row: which.
+        number: of the member, from 1.
+    """
+
+    row: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row of a table.
+
+    Attributes:
+        recipe: how it is trained.
+        against: the row that it is compared with; None for a row that others are compared with.
+        narrowed: from what would be learned from to what is; None where nothing is left out but by the recipe.
+        member: of which row it is a member, so that it is not trained again; None for a training of its own.
+    """
+
+    recipe: Recipe
+    against: str | None = None
+    narrowed: Callable[[Corpus], Corpus] | None = None
+    member: MemberOf | None = None
+
+
+Kinds = dict[str, Kind]
+
+
+def beside(baseline: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
+    """Rows that are each compared with the baseline."""
+    return {BASELINE: Kind(baseline)} | {name: Kind(row, BASELINE) for name, row in rows.items()}
+
+
+def changed(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with other settings of its matcher."""
+    return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, {**recipe.matcher.settings, **settings}))
+
+
+def with_room(name: str, material: StudyMaterial, *, windows: bool = False) -> MatcherChoice:
+    """A matcher by its defaults, but for places for the longest clip and caption where it would have too few.
+
+    Args:
+        name: the matcher, a key of `evenreel.matchers.MATCHERS`.
+        material: the splits that are learned from, selected on and searched.
+        windows: whether on-screen windows may stand among the frames and take places too.
+    """
+    defaults = MATCHERS[name].settings()
+    wanted = {"max_words": longest(material, "words"), "max_frames": longest(material, "frames")}
+    if windows:
+        wanted["max_frames"] += longest(material, "windows")
+    own = {setting: count for setting, count in wanted.items() if count > getattr(defaults, setting, count)}
+    return MatcherChoice(name, own)
+
+
+def longest(material: StudyMaterial, of: Literal["words", "frames", "windows"]) -> int:
+    """The most words of a caption, or frames or windows of a clip, in the splits that a study works on."""
+    parts = [part for part in (*material.learning(), material.validation) if part is not None]
+    if of == "windows":
+        return max(0 if part.videos.window_mask is None else part.videos.window_mask.shape[1] for part in parts)
+    masks = (part.texts.word_mask if of == "words" else part.videos.frame_mask for part in parts)
+    return max(int(row_lengths(mask).max(initial=0)) for mask in masks)
+
+
+def from_the_start(recipe: Recipe, material: StudyMaterial) -> Recipe:
+    """The recipe, for rows that are built in several ways.
+
+    Raises:
+        UsageError: training is to begin with a checkpoint, which is built in one way.
+    """
+    if material.start is not None:
+        raise UsageError(
+            "This study trains matchers that are built in several ways, and a checkpoint (--start) is of one: leave it "
+            "out."
+        )
+    return recipe

@@ -1,0 +1,258 @@
+"""Tables of trainings: rows trained with the same seeds, measured on the test split, and compared seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenreel.checkpoint.architecture import Encodings
+from evenreel.evaluation import Interval
+from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells
+from evenreel.papers.engine.kinds import Kinds
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from evenreel.report.result.figures import Line
+
+_PICKED = (
+    "The figure at the top is the largest of the changes, picked after all were seen, which its interval does not "
+    "count: look at the table of all of them."
+)
+_WIDE = 100
+"""Times the least value of a sweep that its most is where the axis is logarithmic."""
+OVER_SEEDS = "Student's t over {seeds} seeds, so of what training leaves to chance and not of the captions."
+
+
+def _any_corpus(corpus: Corpus) -> None:
+    """Nothing is asked of it."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What the tables of a paper measure.
+
+    Attributes:
+        figures: from scores of every caption and clip of a corpus to the figures of these names.
+        main: the one that the effect of a study is about.
+        about: how they are calculated, for the reader.
+        ends: between which values a figure lies whatever is measured, where that is not 0 to 100.
+        check: refuses a corpus that they say nothing of, before anything is trained.
+    """
+
+    figures: Callable[[ScoreBlocks, Corpus, tuple[str, ...]], dict[str, float]]
+    main: str
+    about: str
+    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    check: Callable[[Corpus], None] = _any_corpus
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of trainings.
+
+    Attributes:
+        kinds: its rows.
+        metrics: its columns.
+        measures: where these come from.
+        lead: the row whose change is the effect of the study; empty for the row with the largest change.
+        notes: what else the reader should know of it.
+        sweeps: numbers that rows differ in, by their names: the row of each value, of those that there may be.
+        drawn: the metrics that are drawn over these.
+    """
+
+    kinds: Callable[[StudyMaterial, StudySettings], Kinds]
+    metrics: tuple[str, ...]
+    measures: Measures
+    lead: str = ""
+    notes: tuple[str, ...] = ()
+    sweeps: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
+    drawn: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is kept of a training.
+
+    Attributes:
+        figures: by metric.
+        clips: that were learned from.
+        cost: how often a caption and a clip are encoded.
+    """
+
+    figures: Mapping[str, float]
+    clips: int
+    cost: Encodings
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Rows of a table, trained and measured.
+
+    Attributes:
+        kinds: the rows.
+        runs: of each row, one a seed.
+        notices: what has to be said of them.
+    """
+
+    kinds: Kinds
+    runs: Mapping[str, Sequence[Run]]
+    notices: tuple[str, ...]
+
+    def mean(self, name: str, metric: str) -> float:
+        """A figure of a row, over seeds."""
+        return float(np.mean([run.figures[metric] for run in self.runs[name]]))
+
+    def cost(self, name: str) -> Encodings:
+        """Of a row; it is the same for all seeds."""
+        return self.runs[name][0].cost
+
+    def changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
+        """How each figure of a row differs from that of the row it is compared with, seed by seed."""
+        found = {}
+        for name, kind in self.kinds.items():
+            if kind.against is not None:
+                pairs = [
+                    (before.figures, after.figures)
+                    for before, after in zip(self.runs[kind.against], self.runs[name], strict=True)
+                ]
+                found[name] = {
+                    metric: over_seeds([after[metric] - before[metric] for before, after in pairs], confidence)
+                    for metric in pairs[0][1]
+                }
+        return found
+
+
+def compared_trainings(
+    comparison: Comparison, material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Findings:
+    """Train the rows of a table and measure each.
+
+    Raises:
+        CorpusError: the test split lacks what the measures ask for.
+        UsageError: the recipe cannot make one of the rows.
+    """
+    _, test = material.learning()
+    measures, main = comparison.measures, comparison.measures.main
+    kinds = comparison.kinds(material, settings)
+    measures.check(test.corpus)
+    found = _compared(kinds, comparison, each_outcome(kinds, material, settings, progress))
+    changes = found.changes(settings.audit.confidence)
+    lead = comparison.lead or max(changes, key=lambda name: abs(changes[name][main].value))
+    picked = () if comparison.lead else (_PICKED,)
+    return Findings(
+        " ".join(_told(found, name, change[main], main) for name, change in changes.items()),
+        effect_of(changes[lead][main], f"Change of {main}: {lead} less {kinds[lead].against}"),
+        (_means(found, comparison.metrics), _changes(found, changes, settings), _intervals(found, measures, settings)),
+        (
+            *(
+                AuditFigure(name, partial(_sweep, found, comparison, name, settings.audit.confidence))
+                for name in comparison.sweeps
+            ),
+            AuditFigure(f"Change of {main}", partial(_bars, changes, main)),
+        ),
+        (*few_seeds(settings), *found.notices),
+        (measures.about, training_told(settings.recipe, material), *comparison.notes, *picked),
+    )
+
+
+def _compared(kinds: Kinds, comparison: Comparison, outcomes: Iterable[Outcome]) -> Compared:
+    runs: dict[str, list[Run]] = {name: [] for name in kinds}
+    notices: dict[str, None] = {}
+    for one in outcomes:
+        figures = comparison.measures.figures(one.scores(), one.test.corpus, comparison.metrics)
+        runs[one.kind].append(Run(figures, one.clips, one.cost))
+        notices |= dict.fromkeys(one.notices)
+    return Compared(kinds, runs, tuple(notices))
+
+
+def _means(found: Compared, metrics: tuple[str, ...]) -> AuditTable:
+    """The paper's form: a row for each training, its figures, what it learned from, and what it costs to search."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name,
+            found.cost(name).videos,
+            found.cost(name).captions,
+            round(float(np.mean([run.clips for run in runs]))),
+            *(found.mean(name, metric) for metric in metrics),
+        )
+        for name, runs in found.runs.items()
+    )
+    columns = ("training", "clip encodings", "of captions", "training clips", *metrics)
+    note = "Means over seeds. As many galleries are kept as a clip is encoded times."
+    return AuditTable("What each training gives", columns, rows, note)
+
+
+def _changes(found: Compared, changes: Mapping[str, Mapping[str, Interval]], settings: StudySettings) -> AuditTable:
+    """A row for each figure that changes."""
+    rows = tuple(
+        (name, found.kinds[name].against, found.cost(name).videos, metric, *interval_cells(change))
+        for name, figures in changes.items()
+        for metric, change in figures.items()
+    )
+    columns = ("training", "less", "clip encodings", "figure", "change", "low", "high")
+    return AuditTable("What each changes, seed by seed", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+
+
+def _intervals(found: Compared, measures: Measures, settings: StudySettings) -> AuditTable:
+    """Every figure with its interval."""
+    confidence = settings.audit.confidence
+    rows = tuple(
+        (name, metric, *interval_cells(over_seeds(values, confidence, measures.ends.get(metric, PERCENT))))
+        for name, runs in found.runs.items()
+        for metric in runs[0].figures
+        for values in ([run.figures[metric] for run in runs],)
+    )
+    columns = ("training", "figure", "mean", "low", "high")
+    return AuditTable("Every figure with its interval", columns, rows, OVER_SEEDS.format(seeds=settings.seeds))
+
+
+def _told(found: Compared, name: str, change: Interval, main: str) -> str:
+    """A sentence for a row of the table: its change, whether it can be told, and its cost."""
+    times = found.cost(name).videos
+    cost = "once" if times == 1 else f"{times} times"
+    return (
+        f"{name}: {main} {found.mean(name, main):.1f}, {beside(change, str(found.kinds[name].against))}; each clip is "
+        f"encoded {cost}."
+    )
+
+
+def _sweep(found: Compared, comparison: Comparison, name: str, confidence: float) -> go.Figure:
+    """Each metric over one number that rows differ in."""
+    from evenreel.report.result.figures import Panel, sweep
+
+    ends, rows = comparison.measures.ends, comparison.sweeps[name]
+    lines = {
+        metric: [
+            (value, over_seeds([run.figures[metric] for run in found.runs[row]], confidence, ends.get(metric, PERCENT)))
+            for value, row in rows.items()
+            if row in found.runs
+        ]
+        for metric in comparison.drawn
+    }
+    parts: dict[str, dict[str, Line]] = {}
+    for metric, line in lines.items():
+        parts.setdefault(_scale(metric), {})[metric] = line
+    figure = sweep([Panel("", scale, own) for scale, own in parts.items()], name)
+    if 0 < _WIDE * min(rows) <= max(rows):
+        figure.update_xaxes(type="log", dtick=1)
+    return figure
+
+
+def _scale(metric: str) -> str:
+    return "sum of recalls, %" if metric.startswith("Rsum") else "%"
+
+
+def _bars(changes: Mapping[str, Mapping[str, Interval]], main: str) -> go.Figure:
+    from evenreel.report.result.figures import deltas_by_group
+
+    return deltas_by_group({main: {name: own[main] for name, own in changes.items()}}, f"change of {main}, points")

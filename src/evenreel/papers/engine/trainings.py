@@ -1,0 +1,247 @@
+"""Training of the rows of a table, with the splits and the selection that `evenreel train` has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from evenreel.checkpoint import Pretrained
+from evenreel.checkpoint.architecture import Encodings, encodings, kept_weights, module, uses_in
+from evenreel.corpus import select
+from evenreel.encoders.towers import usable_device
+from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.matchers.matcher import Matcher
+from evenreel.papers.engine.fine_tuning import run_name, runs_folder
+from evenreel.papers.engine.kinds import Kind
+from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
+from evenreel.papers.frame_length.streams import with_streams
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
+from evenreel.training.ensemble.members import train_recipe
+from evenreel.training.ensemble.strata import lengths_of
+from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
+from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.loop.start_share import mixed_words
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.selection import SelectionMeasure, higher_is_better
+from evenreel.training.specs import spec_of
+from evenreel.types import Corpus, ScoreBlocks
+
+_NOTHING_LEFT_OUT = (
+    "So this row learns what the baseline does: no class is further than the margin from the clips that it is compared "
+    "with, or has clips to spare. By default those are the clips to select on; with --set trim.target=test they are "
+    "those of the test split, as in the paper; trim.margin and trim.least say the rest."
+)
+SEEDS_APART = 1000
+"""Between trainings of a row: the members of an ensemble take the seeds that follow, and rows that shared members with
+those of the next seed would not be independent, as the intervals over seeds take them to be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A row of a table, trained with one seed.
+
+    Attributes:
+        kind: which row.
+        seed: of its training.
+        trained: the matcher, with the weights that were selected, and its members.
+        test: the split that is searched, as the matcher takes it.
+        learned: what was learned from, after trimming; by all members together.
+        notices: what has to be said of it.
+    """
+
+    kind: str
+    seed: int
+    trained: Trained
+    test: Part
+    learned: Corpus
+    notices: tuple[str, ...] = ()
+
+    @property
+    def matcher(self) -> Matcher:
+        """What was trained."""
+        return self.trained.matcher
+
+    @property
+    def clips(self) -> int:
+        """How many were learned from; of a stratum alone, its own."""
+        return sum(one.clips for one in self.trained.strata) or self.learned.clips.height
+
+    @property
+    def cost(self) -> Encodings:
+        """How often it encodes a caption and a clip; as many galleries are kept as a clip is encoded times."""
+        return encodings(self.trained.spec)
+
+    def scores(self) -> ScoreBlocks:
+        """Of every caption and clip of the test split."""
+        return self.test.scores(self.matcher)
+
+
+class Splits(NamedTuple):
+    """What a training learns from, and what it is selected on, with what has to be said of them.
+
+    Attributes:
+        learned: clips and captions with their features.
+        selected: likewise; None for nothing.
+        notices: sentences.
+    """
+
+    learned: Part
+    selected: Part | None
+    notices: tuple[str, ...]
+
+
+def each_outcome(
+    kinds: Mapping[str, Kind], material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Iterator[Outcome]:
+    """Train each row with each seed, all rows of one seed after each other.
+
+    A run that is there goes on, and one that is over is read; studies whose rows are alike share them. A row that is a
+    member of another one is not trained again.
+
+    Args:
+        kinds: rows by name, which is also that of the folder of their runs; a row after the one that it is a member of.
+        material: what is learned from, and what is searched.
+        settings: seeds, and where runs are kept.
+        progress: called with the share that is done.
+
+    Yields:
+        Every row with every seed.
+
+    Raises:
+        CorpusError: there are too few clips or captions, or no classes where the row needs them.
+        UsageError: clips cannot be divided, or a folder holds another run.
+        TrainingError: a loss is not a number any more.
+    """
+    number, total = 0, settings.seeds * len(kinds)
+    parents = {kind.member.row for kind in kinds.values() if kind.member is not None}
+    with runs_folder(settings) as runs:
+        for seed in range(settings.seeds):
+            wholes: dict[str, Outcome] = {}
+            for name, kind in kinds.items():
+                folder = runs / run_name(name) / f"seed-{seed}"
+                share = progress_of_part(progress, number, total)
+                if kind.member is None:
+                    outcome = _outcome(name, kind, seed, material, (folder, share))
+                else:
+                    outcome = _member(name, wholes[kind.member.row], kind.member.number)
+                if name in parents:
+                    wholes[name] = outcome
+                yield outcome
+                number += 1
+
+
+def _member(name: str, whole: Outcome, number: int) -> Outcome:
+    """A member of a training as a row of its own."""
+    place = slice(number - 1, number)
+    (alone,) = whole.trained.members[place]
+    return replace(whole, kind=name, trained=replace(alone, strata=whole.trained.strata[place]))
+
+
+def training_told(recipe: Recipe, material: StudyMaterial) -> str:
+    """What all rows have in common, as a sentence for the reader."""
+    if material.validation is not None:
+        selected = f"the best by {recipe.selection.metric} on the split {recipe.data.validation}"
+    elif recipe.data.held_out:
+        selected = f"the best by {recipe.selection.metric} on {recipe.data.held_out:.0%} of the training videos"
+    else:
+        selected = "those of the last step, since nothing was kept to select on"
+    return (
+        f"All rows are trained by the recipe {recipe.name} with the same seeds but for what their names say; the "
+        f"weights are {selected}{mixed_words(recipe.selection.start_share)}."
+    )
+
+
+def few_seeds(settings: StudySettings) -> tuple[str, ...]:
+    """What has to be said where nothing tells a difference from chance."""
+    if settings.seeds > 1:
+        return ()
+    return ("Trained with one seed, so nothing says which of the differences are chance; give --seeds 3 or more.",)
+
+
+def _outcome(name: str, kind: Kind, seed: int, material: StudyMaterial, place: tuple[Path, Progress]) -> Outcome:
+    recipe = replace(kind.recipe, loop=replace(kind.recipe.loop, seed=seed * SEEDS_APART))
+    splits = splits_of(recipe, material)
+    if kind.narrowed is not None:
+        splits = splits._replace(learned=splits.learned.only(kind.narrowed(splits.learned.corpus)))
+    _, test = material.learning()
+    learning = learning_of(recipe, splits, material.start, material.weights_hash)
+    trained = _trained(recipe, learning, splits.selected, *place)
+    module(trained.matcher).to(usable_device(recipe.loop.device, "float32"))  # training leaves it in main memory
+    searched = with_streams(test, material.streams, recipe.data.streams).worded(recipe.data.words)
+    notices = tuple(f"{name}: {notice}" for notice in splits.notices) if seed == 0 else ()
+    return Outcome(name, seed, trained, searched.only(searched.corpus), splits.learned.corpus, notices)
+
+
+def splits_of(recipe: Recipe, material: StudyMaterial) -> Splits:
+    """The clips that a recipe learns from, after trimming, and those that it is selected on.
+
+    Args:
+        recipe: its `data` says what is held out, and which streams are used.
+        material: splits with features; the recipe's names of them are not looked at.
+
+    Raises:
+        CorpusError: nothing is left to learn from, or trimming has no lengths or classes to compare.
+    """
+    learned, selected = _parts(recipe, material)
+    notices = tuple(f"It uses {use}." for use in uses_in(spec_of(recipe)))
+    if recipe.trim is not None:
+        named = recipe.trim.target
+        target = selected.corpus if named is None and selected else select(material.whole, split=named)
+        trimmed = trimmed_corpus(learned.corpus, target, recipe.trim, recipe.loop.seed)
+        learned = learned.only(trimmed.corpus)
+        idle = () if trimmed.clips else (_NOTHING_LEFT_OUT,)
+        notices += (trimmed.sentence, *idle, *(f"It uses {use}." for use in uses_of(recipe)))
+    return Splits(learned, selected, notices)
+
+
+def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
+    """The split that is learned from, and the split for selection or the share that is held out for it."""
+    train, _ = material.learning()
+    train, words = with_streams(train, material.streams, recipe.data.streams), recipe.data.words
+    to_learn = train.worded(None if words is None else words.learned)
+    if material.validation is not None:
+        return to_learn, with_streams(material.validation, material.streams, recipe.data.streams).worded(words)
+    own = replace(recipe.data, train=train.corpus.clips["split"][0], validation=None)
+    learned, selected = parts_of(train.corpus, own, recipe.loop.seed)
+    return to_learn.only(learned), None if selected is None else train.only(selected).worded(words)
+
+
+def learning_of(
+    recipe: Recipe, splits: Splits, start: Pretrained | None = None, weights_hash: str | None = None
+) -> Material:
+    """What a training by a recipe is given of its splits.
+
+    Args:
+        recipe: whose splits they are (`splits_of`).
+        splits: with features.
+        start: what training begins with; None for fresh weights.
+        weights_hash: of the encoder of the features; None where nobody says.
+    """
+    learned, selected = splits.learned, splits.selected
+    return Material(
+        _examples(learned, relevance=needs_relevance(recipe)),
+        learned.videos.frames.shape[-1],
+        None if selected is None else _examples(selected),
+        start={} if start is None else kept_weights(start.matcher),
+        start_spec=None if start is None else start.spec,
+        lengths=lengths_of(learned.corpus, learned.videos.ids),
+        weights_hash=weights_hash,
+    )
+
+
+def _trained(recipe: Recipe, learning: Material, selected: Part | None, folder: Path, progress: Progress) -> Trained:
+    outside = Outside(
+        None if selected is None else SelectionMeasure(recipe.selection, selected.corpus),
+        higher_is_better(recipe),
+        lambda step, steps, figures: progress(step / steps),
+        resume=True,
+    )
+    return train_recipe(recipe, learning, folder, outside)
+
+
+def _examples(part: Part, *, relevance: bool = False) -> FeatureExamples:
+    pairs = pairs_of(part.corpus, part.texts.ids, part.videos.ids, relevance=relevance)
+    return FeatureExamples(pairs, part.texts, part.videos)

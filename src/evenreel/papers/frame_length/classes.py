@@ -1,0 +1,226 @@
+"""Table 8 of the paper on frame-length bias: one class with its shortest or its longest training clips left out.
+
+RmvOne (section B) moves the mean length of the class in training towards the test split, or, with the longest clips,
+away from it; the same training is then asked for the class's test captions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
+from evenreel.audits.length.measures import measure_length
+from evenreel.audits.settings import AuditSettings
+from evenreel.corpus import select
+from evenreel.corpus.actions import Actions, action_names, actions_of
+from evenreel.debias.trimming import trim_class
+from evenreel.errors import UsageError
+from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.kinds import Kind, Kinds
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.frame_length.kinds import plain
+from evenreel.report.result.record import AuditTable
+from evenreel.types import Corpus
+
+Pair = tuple[int, int]
+"""Verb class and noun class."""
+
+NONE = "remove none"
+FEWEST = 10
+"""Training clips of a class that a study chooses by itself."""
+
+RANK, FIRST, TRAIN, COUNT = (
+    "rank of the first answer",
+    "mean length of the first 10",
+    "mean length in training",
+    "training clips",
+)
+_DEPTH = 10
+
+End = Literal["shortest", "longest"]
+Runs = dict[str, list[dict[str, float]]]
+"""Figures of every seed, by row of the table."""
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """A class that training and test have.
+
+    Attributes:
+        pair: its verb class and noun class.
+        name: what captions call it.
+        train_mean: its mean length in training.
+        test_mean: likewise in test.
+        unit: of these.
+    """
+
+    pair: tuple[int, int]
+    name: str
+    train_mean: float
+    test_mean: float
+    unit: str
+
+    @property
+    def towards(self) -> End:
+        """Which clips have to go for training to be as long as test."""
+        return "shortest" if self.test_mean >= self.train_mean else "longest"
+
+
+def remove_one(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 8: train with the shortest, with none and with the longest clips of a class left out.
+
+    Raises:
+        CorpusError: the clips have no classes, or no lengths.
+        UsageError: the class that is named is not in both splits, or has no clip to spare.
+    """
+    train, test = material.learning()
+    chosen = picked_class(train.corpus, test.corpus, settings.action)
+    kinds = _kinds(chosen, settings)
+    runs: Runs = {name: [] for name in kinds}
+    for outcome in each_outcome(kinds, material, settings, progress):
+        runs[outcome.kind].append(_measured(outcome, chosen, settings.audit))
+    row, confidence = f"remove {chosen.towards}", settings.audit.confidence
+    change = over_seeds([new[RANK] - old[RANK] for old, new in zip(runs[NONE], runs[row], strict=True)], confidence)
+    return Findings(
+        f"{chosen.name}: {chosen.train_mean:.1f} {chosen.unit} long in training, {chosen.test_mean:.1f} in test. With "
+        f"its {chosen.towards} training clips left out the {RANK}, {_mean(runs[NONE], RANK):,.0f}, changes by "
+        f"{shown(change)}.",
+        effect_of(change, f"Change of the {RANK}: {row} less {NONE}"),
+        (_table(runs, chosen, confidence),),
+        (),
+        (_TRANSDUCTIVE, *few_seeds(settings)),
+        (_METHOD, training_told(settings.recipe, material)),
+    )
+
+
+_TRANSDUCTIVE = "The clips that are left out are chosen by the mean length of the class in the split that is searched."
+_METHOD = (
+    "RmvOne leaves clips out at the end that brings the mean length of the class in training nearer to that in test, "
+    "until one more would carry it past; in the other row as many are left out at the other end. The rank is the "
+    "median over the captions of the class, of the first clip that has its verb and noun; the length of first clips is "
+    "their mean over these captions. Both are means over seeds."
+)
+
+
+def picked_class(train: Corpus, test: Corpus, asked: str | None) -> OneClass:
+    """The class that is asked for, or the one that is most longer in test of those with `FEWEST` training clips.
+
+    Args:
+        train: what is learned from.
+        test: what is searched.
+        asked: `VERB,NOUN` as numbers, or what captions call it; None to choose.
+
+    Raises:
+        CorpusError: the clips have no classes.
+        UsageError: there is no such class in both splits.
+    """
+    actions, names, common = _compared(train, test)
+    wanted = _numbers(asked)
+    held = [number for number in common.classes.tolist() if wanted in (None, actions.pairs[number])]
+    if asked is not None and wanted is None:
+        held = [number for number in held if names[number].casefold() == asked.casefold()]
+    elif asked is None:
+        held = [number for number, count in zip(held, common.train_count.tolist(), strict=True) if count >= FEWEST]
+    if not held:
+        raise UsageError(
+            f"No class {asked!r} is in both splits; name it as VERB,NOUN, two numbers, or as captions call it."
+            if asked is not None
+            else f"No class of both splits has {FEWEST} training clips; name one with --class."
+        )
+    place = {number: row for row, number in enumerate(common.classes.tolist())}
+    best = max(held, key=lambda number: float(common.discrepancy[place[number]]))
+    row = place[best]
+    return OneClass(
+        actions.pairs[best], names[best], float(common.train_mean[row]), float(common.test_mean[row]), actions.unit
+    )
+
+
+def _compared(train: Corpus, test: Corpus) -> tuple[Actions, Mapping[int, str], ClassLengths]:
+    both = Corpus(
+        pl.concat([train.clips, test.clips], how="diagonal_relaxed"),
+        pl.concat([train.captions, test.captions], how="diagonal_relaxed"),
+    )
+    actions = actions_of(both)
+    trained = np.arange(both.clips.height) < train.clips.height
+    return actions, action_names(both, actions), class_lengths(actions.of(trained), actions.of(~trained))
+
+
+def _numbers(asked: str | None) -> tuple[int, int] | None:
+    verb, comma, noun = (asked or "").partition(",")
+    try:
+        return (int(verb), int(noun)) if comma else None
+    except ValueError:
+        return None
+
+
+def _kinds(chosen: OneClass, settings: StudySettings) -> Kinds:
+    recipe = plain(settings.recipe)
+    ends: tuple[End, End] = ("longest", "shortest")
+    first, last = (Kind(recipe, NONE, partial(without_end, chosen=chosen, end=end)) for end in ends)
+    return {"remove longest": first, NONE: Kind(recipe), "remove shortest": last}
+
+
+def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
+    """Training clips without as many of the shortest or the longest of a class as RmvOne leaves out of it.
+
+    Raises:
+        UsageError: the class has no clip to spare.
+    """
+    actions = actions_of(corpus)
+    own = np.array([pair == chosen.pair for pair in actions.pairs])[actions.classes]
+    clips, lengths = actions.clips[own], actions.lengths[own]
+    count = len(trim_class(lengths, chosen.test_mean)) if len(lengths) else 0
+    if not count:
+        raise UsageError(
+            f"The class {chosen.name!r} is as long in training as in test, or has a single clip; name another one."
+        )
+    order = np.argsort(lengths, kind="stable")
+    gone = clips[order[:count] if end == "shortest" else order[-count:]]
+    kept = np.ones(corpus.clips.height, np.bool_)
+    kept[gone] = False
+    return select(corpus, where=pl.lit(pl.Series(kept)))
+
+
+def _measured(outcome: Outcome, chosen: OneClass, audit: AuditSettings) -> dict[str, float]:
+    """The class in training as it was learned, and what its captions find."""
+    settings = replace(audit, resamples=0, train=outcome.learned)
+    found = measure_length(outcome.scores(), outcome.test.corpus, settings)
+    classes = found.data.classes
+    if classes is None:
+        raise UsageError(f"No training clip of the class {chosen.name!r} is left; name another one.")
+    number = classes.actions.pairs.index(chosen.pair)
+    asked = found.data.caption_class == number
+    return {
+        TRAIN: float(classes.train_mean[number]),
+        COUNT: float(classes.counts(trained=True)[number]),
+        RANK: float(np.nanmedian(found.first.rank[asked])),
+        FIRST: float(np.nanmean(found.first.at(_DEPTH)[asked])),
+    }
+
+
+def _table(runs: Runs, chosen: OneClass, confidence: float) -> AuditTable:
+    rows = tuple(
+        (
+            name,
+            _mean(own, TRAIN),
+            chosen.test_mean,
+            round(_mean(own, COUNT)),
+            *interval_cells(over_seeds([run[RANK] for run in own], confidence, (1.0, np.inf))),
+            *interval_cells(over_seeds([run[FIRST] for run in own], confidence, (0.0, np.inf))),
+        )
+        for name, own in runs.items()
+    )
+    columns = ("training", TRAIN, "in test", COUNT, RANK, "low", "high", FIRST, "low", "high")
+    return AuditTable(f"{chosen.name}, lengths in {chosen.unit}", columns, rows)
+
+
+def _mean(runs: Sequence[Mapping[str, float]], figure: str) -> float:
+    return float(np.mean([run[figure] for run in runs]))

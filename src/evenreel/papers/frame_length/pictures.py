@@ -1,0 +1,318 @@
+"""Figures 1, 2, 5 and 7 of the paper on frame-length bias, and those of its appendix that show the same elsewhere.
+
+Two of them are of the corpus alone: how far classes differ in length between training and test, and how lengths are
+spread. Two are of rankings: how long the clips are that a class's captions are shown, and how relevant they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.length.data import ClassesHeld, LengthData
+from evenreel.audits.length.examples import (
+    STRIP_DEPTH,
+    Groups,
+    Strip,
+    Weighted,
+    histogram_parts,
+    strip_captions,
+    strip_parts,
+)
+from evenreel.audits.length.first_clips import MAIN
+from evenreel.audits.length.measures import LengthMeasures, measure_length
+from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
+from evenreel.audits.length.words import length_method, length_notices, unit_of
+from evenreel.audits.statistics.means import mean_interval
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation.blocks import CheckedScores
+from evenreel.papers.engine.findings import Findings, effect_of, shown
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.frame_length.classes import picked_class
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
+from evenreel.types import Corpus, ScoreBlocks, Scores
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Measured = Mapping[str, tuple[LengthMeasures, CheckedScores]]
+"""By system."""
+
+
+class ClassShown(NamedTuple):
+    """A class and what one system shows its captions; lengths are means.
+
+    Attributes:
+        system: its name.
+        name: of the class.
+        train: length in training.
+        test: length in test.
+        first: length of the first clips.
+        rank: median, of the first clip that answers.
+    """
+
+    system: str
+    name: str
+    train: float
+    test: float
+    first: float
+    rank: float
+
+    def told(self, unit: str) -> str:
+        """In a sentence."""
+        return (
+            f"{self.system}: the class '{self.name}' is {self.train:,.1f} {unit} long in training and {self.test:,.1f} "
+            f"in test; the first {MAIN} clips of its captions have {self.first:,.1f}."
+        )
+
+
+_LENGTHS = (
+    "A class is a verb and a noun; a clip of several verbs gives each an equal part of its length (section A). Classes "
+    "that only one of the splits has are left out of the comparison."
+)
+
+
+_BARS_NOTE = "Point at a bar for its class."
+
+
+def discrepancies(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figures 2 and 8: every class by how much longer it is in test, with its sign and without.
+
+    Raises:
+        CorpusError: the clips have no classes or no lengths, or the splits have no class in common.
+    """
+    data, held = _corpus_lengths(material)
+    gap, unit = held.common.discrepancy, unit_of(data)
+    mean = mean_interval(gap, np.arange(len(gap)), settings.audit)
+    names = [held.names[one] for one in held.common.classes.tolist()]
+    chance = chance_table(data, held, settings.audit.seed)
+    _, _, expected, low, high = chance.rows[1]
+    return Findings(
+        f"Of {len(gap):,} classes in both splits {int((gap > 0).sum()):,} are longer in test than in training; on "
+        f"average a class differs by {shown(mean)} {unit}, either way by {float(np.abs(gap).mean()):,.1f}, where "
+        f"{expected:,.1f} ({low:,.1f} to {high:,.1f}) are due to how few clips a class has.",
+        effect_of(mean, f"Mean over classes of test less training, {unit}"),
+        (discrepancy_table(data, held.common), chance, class_table(data, held)),
+        (AuditFigure("How much longer each class is in test", partial(_bars, gap, names, unit), _BARS_NOTE),),
+        (),
+        (_LENGTHS, "The interval is over samples of classes."),
+    )
+
+
+def spread(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figures 7, 9a and 10a: quartiles of the lengths of training and test clips, without outliers and with them.
+
+    Raises:
+        CorpusError: the clips have no lengths.
+    """
+    data = _data(material)
+    groups = {"training": Weighted.of(data.train_lengths), "test": Weighted.of(data.whole)}
+    means = {name: float(one.lengths.mean()) for name, one in groups.items()}
+    unit, longer = unit_of(data), means["test"] - means["training"]
+    return Findings(
+        f"Clips are {means['training']:,.1f} {unit} long in training and {means['test']:,.1f} in test, on average.",
+        Effect(f"Mean length of test clips less that of training clips, {unit}", longer),
+        (_spread_table(groups, unit),),
+        (
+            AuditFigure(
+                "Spread of the lengths",
+                partial(_boxes, groups, unit),
+                "Quartiles; whiskers reach to the last length within 1.5 times their range.",
+            ),
+        ),
+        (),
+        (_LENGTHS,),
+    )
+
+
+def shown_lengths(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figures 1b, 6, 9b and 10b: lengths of a class in training, in test and of what its captions are shown.
+
+    Raises:
+        CorpusError: the clips have no classes or no lengths.
+        UsageError: no ranking is given, or the class is not in both splits.
+    """
+    learned = _learned(material)
+    asked = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
+    measured = _measured(material, settings, learned, progress)
+    rows: list[ClassShown] = []
+    figures: list[AuditFigure] = []
+    first_name, (first, _) = next(iter(measured.items()))
+    class_ = _class_of(first, asked)
+    for name, (one, scores) in measured.items():
+        rows.append(_class_row(name, one, class_))
+        parts = histogram_parts(one, scores, class_)
+        figures.append(AuditFigure(f"Lengths: {name}", partial(_histograms, parts, unit_of(one.data)), _SHOWN_NOTE))
+    unit = unit_of(first.data)
+    columns = ("system", "class", f"in training, {unit}", f"in test, {unit}", f"first {MAIN}, {unit}", "median rank")
+    return Findings(
+        " ".join(row.told(unit) for row in rows),
+        replace(first.effect, name=f"{first_name}: {first.effect.name}"),
+        (AuditTable("A class and what its captions are shown", columns, tuple(rows)),),
+        tuple(figures),
+        tuple(dict.fromkeys(notice for one, _ in measured.values() for notice in length_notices(one, trained=True))),
+        tuple(length_method(first)),
+    )
+
+
+_SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAIN}."
+
+
+def strips(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figures 5 and 11: how relevant the first clips of some captions are, and the first captions of their clips.
+
+    Raises:
+        CorpusError: the clips have no classes or no lengths.
+        UsageError: no ranking is given, or a caption is not in the split.
+    """
+    measured = _measured(material, settings, _learned(material), progress)
+    first = next(iter(measured.values()))[0]
+    captions = _captions(first, settings.queries) or strip_captions(first)
+    if not captions:
+        raise CorpusError("No caption of the split has a clip that answers it, so there is nothing to show.")
+    parts = {
+        f"{name}: {way}": one
+        for name, (found, scores) in measured.items()
+        for way, one in strip_parts(found, scores, captions).items()
+    }
+    rows = tuple(
+        (part, strip.query, float(strip.degrees.mean()), float(strip.degrees[0]))
+        for part, own in parts.items()
+        for strip in own
+    )
+    means = {part: float(np.mean([strip.degrees.mean() for strip in own])) for part, own in parts.items()}
+    told = ", ".join(f"{part} {mean:.2f}" for part, mean in means.items())
+    return Findings(
+        f"Mean relevance of the first {STRIP_DEPTH}: {told}.",
+        _strip_effect(means),
+        (AuditTable(f"Relevance of the first {STRIP_DEPTH}", ("ranking", "query", "mean", "of the first"), rows),),
+        (AuditFigure(f"How relevant the first {STRIP_DEPTH} are", partial(_strips, parts), _STRIP_NOTE),),
+        (_STRIP_NOTICE,),
+        ("Relevance is the mean of the intersections over unions of verb and noun classes.",),
+    )
+
+
+_STRIP_NOTE = "The darker, the more relevant; equal scores in any order."
+_STRIP_NOTICE = "A few queries show what a ranking looks like, and prove nothing about all of them."
+
+
+def _strip_effect(means: Mapping[str, float]) -> Effect:
+    """Of the last system less the first, text to video; with one system the mean itself."""
+    of_text = [mean for part, mean in means.items() if part.endswith("text to video")]
+    if len(of_text) == 1:
+        return Effect(f"Mean relevance of the first {STRIP_DEPTH}, text to video", of_text[0])
+    return Effect(
+        f"Mean relevance of the first {STRIP_DEPTH}, text to video: last system less first", of_text[-1] - of_text[0]
+    )
+
+
+def _learned(material: StudyMaterial) -> Corpus:
+    if material.learned is None:
+        raise UsageError("This study compares with what was learned from; give it a training split (--train-split).")
+    return material.learned
+
+
+def _data(material: StudyMaterial) -> LengthData:
+    """Lengths of both splits, before any ranking."""
+    clips = material.test.clips["clip_id"].to_list()
+    return LengthData.of(Scores(np.zeros((0, len(clips))), [], clips), material.test, _learned(material))
+
+
+def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, ClassesHeld]:
+    data = _data(material)
+    if data.classes is None or not len(data.classes.common.classes):
+        raise CorpusError(
+            "No class of verb and noun is in both splits, so none can be compared; add classes with `evenreel corpus "
+            "classes`."
+        )
+    return data, data.classes
+
+
+def _measured(material: StudyMaterial, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
+    """Every ranking that is given."""
+    systems: Mapping[str, ScoreBlocks] = material.systems()
+    audit = replace(settings.audit, train=learned)
+    found: dict[str, tuple[LengthMeasures, CheckedScores]] = {}
+    for name, scores in systems.items():
+        found[name] = measure_length(scores, material.test, audit), CheckedScores(scores)
+        progress(len(found) / len(systems))
+    return found
+
+
+def _class_of(measured: LengthMeasures, asked: tuple[int, int] | None) -> int:
+    """The class that is asked for, or the one of which the most captions may be missed for its length."""
+    held = measured.data.classes
+    if held is None:
+        raise CorpusError("The clips have no verb classes; add some with `evenreel corpus classes`.")
+    affected = most_affected(measured)
+    if asked is None and not affected:
+        raise CorpusError("No caption is of a class that training has, so no class can be shown.")
+    return affected[0] if asked is None else held.actions.pairs.index(asked)
+
+
+def _class_row(system: str, measured: LengthMeasures, class_: int) -> ClassShown:
+    held = measured.data.classes
+    if held is None:
+        raise CorpusError("The clips have no verb classes; add some with `evenreel corpus classes`.")
+    own = measured.data.caption_class == class_
+    means, ranks = measured.first.at(MAIN)[own], measured.first.rank[own]
+    return ClassShown(
+        system,
+        held.names[class_],
+        float(held.train_mean[class_]),
+        float(held.test_mean[class_]),
+        _known_mean(means),
+        float(np.nanmedian(ranks)) if (~np.isnan(ranks)).any() else float("nan"),
+    )
+
+
+def _known_mean(values: NDArray[np.float64]) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _captions(measured: LengthMeasures, ids: Sequence[str]) -> list[int]:
+    """Rows of captions by their ids."""
+    place = {one: row for row, one in enumerate(measured.data.corpus.captions["caption_id"])}
+    if strange := [one for one in ids if one not in place]:
+        raise UsageError(f"The split has no caption {strange[0]!r}; --query takes ids of captions.")
+    return [place[one] for one in ids]
+
+
+def _spread_table(groups: Groups, unit: str) -> AuditTable:
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, len(one.lengths), float(one.lengths.mean()), *map(float, one.quantiles(shares)))
+        for name, one in groups.items()
+    )
+    columns = ("clips of", "count", f"mean, {unit}", "5 %", "25 %", "median", "75 %", "95 %")
+    return AuditTable("Lengths of clips", columns, rows)
+
+
+def _bars(gap: NDArray[np.float64], names: Sequence[str], unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import discrepancy_bars
+
+    return discrepancy_bars(gap, names, unit)
+
+
+def _boxes(groups: Groups, unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import length_boxes
+
+    return length_boxes(groups, unit)
+
+
+def _histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
+    from evenreel.audits.length.figures import length_histograms
+
+    return length_histograms(parts, unit)
+
+
+def _strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
+    from evenreel.audits.length.figures import relevance_strips
+
+    return relevance_strips(parts)

@@ -1,0 +1,145 @@
+"""What RmvAll does to captions that may be missed for their length (section B of the paper on frame-length bias)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.length.measures import LengthMeasures, measure_length
+from evenreel.errors import CorpusError
+from evenreel.papers.engine.findings import Findings, effect_of, shown
+from evenreel.papers.engine.kinds import BASELINE, Kind
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.trainings import Outcome, each_outcome, few_seeds, training_told
+from evenreel.papers.frame_length.kinds import RMV_ALL, RMV_RAND, plain, trimmed
+from evenreel.report.result.record import AuditTable
+
+MOST = 60
+"""Captions that are drawn of those that are suspected."""
+
+_METHOD = (
+    "Suspected are captions whose answer stands behind rank 10, that have no rare verb or noun, whose class differs in "
+    "length between training and test by a second or more, and whose first 20 clips are nearer in length to its "
+    "training clips (section B). Up to 60 of them are drawn for each seed and ranked again after RmvAll. As they are "
+    "chosen for their bad ranks, any other training ranks many of them better: RmvRand, which leaves out as many clips "
+    "without a look at their length, says how many, and the effect is what RmvAll adds to that. The paper has no such "
+    "control. A sum of ranks is ruled by the few captions that move far."
+)
+
+
+class Moved(NamedTuple):
+    """How some captions move.
+
+    Attributes:
+        suspected: how many there were to draw from.
+        better, worse, same: captions whose rank falls, rises, stays.
+        gained, lost: ranks that the former and the latter move, summed.
+    """
+
+    suspected: int
+    better: int
+    worse: int
+    same: int
+    gained: float
+    lost: float
+
+    @property
+    def drawn(self) -> int:
+        """How many captions were looked at."""
+        return self.better + self.worse + self.same
+
+    @property
+    def share(self) -> float:
+        """Those ranked better less those ranked worse, in percent."""
+        return 100 * (self.better - self.worse) / self.drawn
+
+
+def samples(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Ranks of suspected captions before and after RmvAll, and after RmvRand.
+
+    Raises:
+        CorpusError: the clips have no classes or lengths, or no caption is suspected.
+    """
+    material.learning()  # refuses what lacks a split, before the recipe is looked at
+    recipe, confidence = settings.recipe, settings.audit.confidence
+    kinds = {
+        BASELINE: Kind(plain(recipe)),
+        RMV_ALL: Kind(trimmed(recipe, "all"), BASELINE),
+        RMV_RAND: Kind(trimmed(recipe, "random"), BASELINE),
+    }
+    moved: dict[str, list[Moved]] = {RMV_ALL: [], RMV_RAND: []}
+    notices: dict[str, None] = {}
+    for outcome in each_outcome(kinds, material, settings, progress):
+        found = _measured(outcome, settings)
+        notices |= dict.fromkeys(outcome.notices)
+        if outcome.kind == BASELINE:  # the first of its seed
+            before, rows = found, drawn(found, outcome.seed)
+        else:
+            moved[outcome.kind].append(compared(before, found, rows))
+    shares = {name: [one.share for one in own] for name, own in moved.items()}
+    added = over_seeds(np.subtract(shares[RMV_ALL], shares[RMV_RAND]).tolist(), confidence)
+    return Findings(
+        " ".join(f"After {name}: {_told(own[0])}" for name, own in moved.items())
+        + f" Captions ranked better less those ranked worse, RmvAll less RmvRand: {shown(added)} points.",
+        effect_of(added, "Captions ranked better less those ranked worse, in %: RmvAll less RmvRand"),
+        (_table(moved),),
+        (),
+        (*few_seeds(settings), *notices),
+        (_METHOD, training_told(recipe, material)),
+    )
+
+
+def _told(moved: Moved) -> str:
+    return (
+        f"of {moved.drawn} suspected captions {moved.better} are ranked better and {moved.worse} worse, by "
+        f"{moved.gained:,.0f} and {moved.lost:,.0f} ranks in all."
+    )
+
+
+def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int64]) -> Moved:
+    """How some captions move from one ranking to another, of as many as are suspected in the first."""
+    change = after.first.rank[rows] - before.first.rank[rows]
+    suspected = 0 if before.failures is None else len(before.failures.suspected)
+    return Moved(
+        suspected,
+        int((change < 0).sum()),
+        int((change > 0).sum()),
+        int((change == 0).sum()),
+        float(-change[change < 0].sum()),
+        float(change[change > 0].sum()),
+    )
+
+
+def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
+    """Up to `MOST` of the captions that are suspected, ascending.
+
+    Raises:
+        CorpusError: none is.
+    """
+    rows = np.empty(0, np.int64) if before.failures is None else before.failures.suspected
+    if not len(rows):
+        raise CorpusError(
+            "No caption is suspected of being missed for its length: none is ranked behind 10 whose class is longer or "
+            "shorter in training by a second. The audit `length` says how many each rule leaves."
+        )
+    return np.sort(np.random.default_rng(seed).choice(rows, min(MOST, len(rows)), replace=False))
+
+
+def _measured(outcome: Outcome, settings: StudySettings) -> LengthMeasures:
+    audit = replace(settings.audit, resamples=0, train=outcome.learned)
+    return measure_length(outcome.scores(), outcome.test.corpus, audit)
+
+
+def _table(moved: Mapping[str, list[Moved]]) -> AuditTable:
+    rows = tuple(
+        (name, seed, one.suspected, one.drawn, one.better, one.worse, one.same, one.gained, one.lost)
+        for name, own in moved.items()
+        for seed, one in enumerate(own)
+    )
+    columns = ("training", "seed", "suspected", "drawn", "better", "worse", "same", "ranks gained", "ranks lost")
+    return AuditTable("Suspected captions, ranked again", columns, rows)

@@ -1,0 +1,142 @@
+"""The paper's rows of figures, of one system's scores or over several seeds, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.source.paired import SourceMeasures, measure_source
+from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
+from evenreel.evaluation import Interval
+from evenreel.papers.engine.findings import PREFERENCE, interval_cells
+from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.report.result.record import AuditTable
+from evenreel.types import Corpus, ScoreBlocks
+
+METRICS = tuple(map(str, DELTA_METRICS))
+ROWS = {
+    "real": "REAL",
+    "generated": "AI",
+    "mixed real": "mixed-REAL",
+    "mixed generated": "mixed-AI",
+    "relative": "Relative Δ",
+    "location": "Location Δ",
+    "normalized": "Normalized Δ",
+}
+"""The rows of the paper's tables, in its words."""
+
+MAIN = ("normalized", MIX_R)
+"""The figure that a study's effect is about."""
+
+WIN_RATE = ("win rate", "%")
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """What is measured of one system with one group of generated clips.
+
+    Attributes:
+        values: by row (a key of `ROWS`, or `WIN_RATE`) and metric.
+        notices: sentences on what was left out.
+    """
+
+    values: Mapping[tuple[str, str], Interval]
+    notices: tuple[str, ...] = ()
+
+    def __getitem__(self, key: tuple[str, str]) -> Interval:
+        return self.values[key]
+
+
+Rows = Sequence[tuple[tuple[str, ...], Figures]]
+"""Words that say whose figures they are, and the figures."""
+
+FORM_NOTE = (
+    "REAL and AI: real and generated clips, each searched alone; mixed: both in one gallery. A Δ above 0 favours real "
+    "clips, one below 0 generated ones; Normalized is Relative less Location, what the separate ranks alone would give."
+)
+MEASURES = (
+    "A caption of a real clip is answered by that clip and by its mirror. Relative, Location and Normalized Δ and MixR "
+    "are those of Generative Ghost (section 2.4); clips with equal scores have their expected rank, and Location is "
+    "the mean of both ways to interleave the separate ranks."
+)
+OVER_SEEDS = "Means over {seeds} seeds; intervals by Student's t, so of the training and not of the captions."
+_FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
+"""How far from 0 a Δ can be."""
+
+_INTERVALS = "Intervals of deltas are over captions and clips (pairs change places), the others over captions by clip."
+
+
+def measured(scores: ScoreBlocks, corpus: Corpus, group: str, audit: AuditSettings) -> Figures:
+    """The figures of one system with one group of generated clips."""
+    return figures_of(measure_source(scores, corpus, group, audit))
+
+
+def figures_of(measures: SourceMeasures) -> Figures:
+    """An audit's measures under one kind of key."""
+    rows = {**measures.figures, **measures.deltas}
+    found = {(row, metric): figure for row, metrics in rows.items() for metric, figure in metrics.items()}
+    return Figures({**found, WIN_RATE: measures.win_rate}, measures.notices)
+
+
+def mean_figures(runs: Sequence[Figures], confidence: float) -> Figures:
+    """Each figure's mean over runs with other seeds, with its interval."""
+    means = {key: over_seeds([run[key].value for run in runs], confidence, _ends(*key)) for key in runs[0].values}
+    return Figures(means, notices_of(runs))
+
+
+def _ends(row: str, metric: str) -> tuple[float, float]:
+    """Between which values a figure lies whatever is measured."""
+    if row in _FURTHEST:
+        return -_FURTHEST[row], _FURTHEST[row]
+    return (1.0, np.inf) if metric in ("MedR", "MeanR") else PERCENT
+
+
+def mean_change(before: Sequence[Figures], after: Sequence[Figures], confidence: float) -> Figures:
+    """How each figure changes from one run to another with the same seed, mean over seeds with its interval."""
+    pairs = list(zip(before, after, strict=True))
+    keys = before[0].values
+    return Figures(
+        {key: over_seeds([new[key].value - old[key].value for old, new in pairs], confidence) for key in keys}
+    )
+
+
+def notices_of(every: Iterable[Figures]) -> tuple[str, ...]:
+    """What was left out, each sentence once."""
+    return tuple(dict.fromkeys(notice for figures in every for notice in figures.notices))
+
+
+def paper_table(title: str, labels: Sequence[str], rows: Rows) -> AuditTable:
+    """Seven rows for each system, as the paper prints them.
+
+    Args:
+        title: of the table.
+        labels: heads of the columns that say whose rows they are.
+        rows: as many words, and figures.
+    """
+    columns = (*METRICS, MIX_R)
+    cells = [
+        (*label, name, *(_value(figures.values.get((row, metric))) for metric in columns))
+        for label, figures in rows
+        for row, name in ROWS.items()
+    ]
+    return AuditTable(title, (*labels, "row", *columns), tuple(cells), FORM_NOTE)
+
+
+def _value(figure: Interval | None) -> float | None:
+    return None if figure is None else figure.value
+
+
+def preference_table(title: str, labels: Sequence[str], rows: Rows, note: str = "") -> AuditTable:
+    """A row for each system: the preference, the win rate and what is found of real clips alone, with intervals."""
+    shown = {
+        MAIN: PREFERENCE,
+        ("normalized", "R@1"): "Normalized Δ R@1",
+        WIN_RATE: "real above its mirror, %",
+        ("real", "R@1"): "REAL R@1",
+    }
+    columns = [column for name in shown.values() for column in (name, "low", "high")]
+    cells = [(*label, *(cell for key in shown for cell in interval_cells(figures[key]))) for label, figures in rows]
+    return AuditTable(title, (*labels, *columns), tuple(cells), note or _INTERVALS)

@@ -1,0 +1,114 @@
+"""Tables 4 and 5: what is left of a preference in another order of frames, and with one frame (section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from evenreel.corpus.counterparts import counterparts
+from evenreel.edits.frame_order import FrameOrder, OneFrame, reordered, sees_order, single_frame
+from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown
+from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.ghost.changes import (
+    AS_IT_IS,
+    METHOD,
+    Found,
+    Variants,
+    bars,
+    changes_table,
+    compare_variants,
+    every_change,
+    left_out,
+    paper_tables,
+)
+from evenreel.papers.ghost.measures import MAIN, MEASURES
+from evenreel.report.result.record import AuditFigure
+from evenreel.types import ScoreBlocks, VideoFeatures
+
+SEEN_ROWS = 8
+"""Captions by whose scores it is found out whether a model sees the order of frames."""
+
+View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
+"""Videos and the ids of the generated ones -> videos as they are shown to a model."""
+
+
+def frame_order(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 4: frames in random and reverse order, of all clips and of generated ones alone."""
+    views = {AS_IT_IS: _ordered("original", settings)}
+    for order in ("random", "reversed"):
+        views[f"{order}, both"] = _ordered(order, settings)
+        views[f"{order}, generated alone"] = _ordered(order, settings, generated_alone=True)
+    found = _probed(views, material, settings, progress)
+    notices = [
+        f"{model.name} does not see the order of frames, so what moving them changes is not about motion."
+        for model in material.models
+        if not _sees_order(model)
+    ]
+    return _findings(found, "another order of frames", material, notices)
+
+
+def one_frame(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 5: one frame of each clip, so that nothing but how clips look is left."""
+    views: dict[str, View] = {AS_IT_IS: lambda videos, generated: videos}
+    views |= {f"{which} frame": partial(_one, which, settings.audit.seed) for which in ("middle", "first", "random")}
+    return _findings(_probed(views, material, settings, progress), "a single frame", material, ())
+
+
+def _sees_order(model: Model) -> bool:
+    rows = slice(0, SEEN_ROWS), slice(0, len(model.part.videos.ids))
+    return sees_order(lambda videos: model.part.scores(model.matcher, videos).block(*rows), model.part.videos)
+
+
+def _ordered(order: str, settings: StudySettings, *, generated_alone: bool = False) -> View:
+    def view(videos: VideoFeatures, generated: Collection[str]) -> VideoFeatures:
+        return reordered(
+            videos,
+            cast("FrameOrder", order),
+            stage=settings.stage,
+            take=settings.frames,
+            seed=settings.audit.seed,
+            only=generated if generated_alone else None,
+        )
+
+    return view
+
+
+def _one(which: str, seed: int, videos: VideoFeatures, generated: Collection[str]) -> VideoFeatures:
+    return single_frame(videos, cast("OneFrame", which), seed=seed)
+
+
+def _probed(views: Mapping[str, View], material: StudyMaterial, settings: StudySettings, progress: Progress) -> Found:
+    """Every model with every group of generated clips."""
+    models, groups = material.encoders(), list(groups_in(material.test))
+    total = len(models) * len(groups)
+
+    def scored(model: Model, generated: Collection[str], done: int) -> Iterator[tuple[str, ScoreBlocks]]:
+        for number, (name, view) in enumerate(views.items()):
+            yield name, model.part.scores(model.matcher, view(model.part.videos, generated))
+            progress((done + (number + 1) / len(views)) / total)
+
+    found: dict[tuple[str, str], Variants] = {}
+    for model in models:
+        for group in groups:
+            generated = set(counterparts(material.test, group)["generated_id"]) & set(model.part.videos.ids)
+            variants = scored(model, generated, len(found))
+            found[group, model.name] = compare_variants(variants, material.test, group, settings.audit)
+    return found
+
+
+def _findings(found: Found, what: str, material: StudyMaterial, notices: Sequence[str]) -> Findings:
+    changes = every_change(found)
+    group, model, view = furthest = max(changes, key=lambda key: abs(changes[key].value))
+    before = found[group, model].figures[AS_IT_IS][MAIN].value
+    told = sum(effect_of(change).is_told for change in changes.values())
+    return Findings(
+        f"With {what}, {told} of {len(changes)} preferences change by more than chance explains; the largest change "
+        f"is that of {model} on {group} ({view}): {PREFERENCE} {before:+.1f} changes by {shown(changes[furthest])}.",
+        effect_of(changes[furthest], f"Change of {PREFERENCE}: {model}, {group}, {view}"),
+        (changes_table(found, "frames"), *paper_tables(found, "frames")),
+        (AuditFigure("Preference by what is shown", partial(bars, found)),),
+        (*notices, *left_out(found)),
+        (MEASURES, METHOD),
+        few=few_pairs(material.test, {group for group, _ in found}),
+    )

@@ -1,0 +1,119 @@
+"""Figure 3: what a growing share of generated clips in the training split does (Generative Ghost, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, shown
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.ghost.comparing import BEFORE, compared, kind_means, preference_change
+from evenreel.papers.ghost.measures import (
+    MAIN,
+    MEASURES,
+    OVER_SEEDS,
+    Figures,
+    notices_of,
+    paper_table,
+    preference_table,
+)
+from evenreel.report.result.record import AuditFigure, AuditTable
+from evenreel.training.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from evenreel.report.result.figures import Line
+
+RECALLS = ("R@1", "R@5", "R@10")
+DELTAS = ("R@1", "MedR", "MeanR", MIX_R)
+PANELS = {
+    "real": ("Real clips alone", RECALLS, "R@k, %"),
+    "generated": ("Generated clips alone", RECALLS, "R@k, %"),
+    "mixed real": ("Real clips among both", RECALLS, "R@k, %"),
+    "mixed generated": ("Generated clips among both", RECALLS, "R@k, %"),
+    "relative": ("Relative Δ", DELTAS, "Relative Δ, %"),
+    "normalized": ("Normalized Δ", DELTAS, "Normalized Δ, %"),
+}
+"""The six panels of the figure: title, metrics and unit, by row."""
+
+METHOD = (
+    "A share of the real clips of the training split is replaced by their mirrors, which take their captions, so that "
+    "the number of clips and of captions stays the same; clips that are replaced at one share are replaced at a larger "
+    "one too (section 3.3). The test split always holds all real clips and all mirrors."
+)
+
+
+def training_share(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Replace a share of the real training clips by their mirrors, and measure what training on them does."""
+    found = compared(
+        {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
+    )
+    confidence = settings.audit.confidence
+    least, most = name_of(settings.shares[0]), name_of(settings.shares[-1])
+    changes = {group: preference_change(runs, least, most, confidence) for group, runs in found.items()}
+    furthest = max(changes, key=lambda group: abs(changes[group].value))
+    means = {group: kind_means(runs, confidence) for group, runs in found.items()}
+    first, last = (means[furthest][kind][MAIN].value for kind in (least, most))
+    return Findings(
+        f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[furthest])} on "
+        f"{furthest}: {PREFERENCE} {first:+.1f} becomes {last:+.1f}, a "
+        f"change of {shown(changes[furthest])} over {settings.seeds} seeds.",
+        effect_of(changes[furthest], f"Change of {PREFERENCE} on {furthest}"),
+        tuple(_tables(means, settings.seeds)),
+        tuple(
+            AuditFigure(f"Tested with {group}", partial(_drawn, kinds, settings.shares))
+            for group, kinds in means.items()
+        ),
+        notices_of(figures for kinds in means.values() for figures in kinds.values()),
+        (MEASURES, METHOD),
+        few=few_pairs(material.test, found),
+    )
+
+
+def name_of(share: float) -> str:
+    """What a share is called in tables and folders.
+
+    >>> name_of(0.2)
+    '20 % generated'
+    """
+    return f"{100 * share:.0f} % generated"
+
+
+def mixed(settings: StudySettings, share: float) -> Recipe:
+    """The study's recipe with a share of generated clips in training."""
+    data = replace(settings.recipe.data, generated_share=share, generated_group=settings.group)
+    return replace(settings.recipe, data=data)
+
+
+def _tables(means: Mapping[str, Mapping[str, Figures]], seeds: int) -> list[AuditTable]:
+    rows = [((group, kind), figures) for group, kinds in means.items() for kind, figures in kinds.items()]
+    labels = ("tested with", "trained with")
+    short = preference_table("The preference by what was trained on", labels, rows, OVER_SEEDS.format(seeds=seeds))
+    return [
+        short,
+        *(
+            paper_table(f"Tested with {group}", labels[1:], [((kind,), figures) for kind, figures in kinds.items()])
+            for group, kinds in means.items()
+        ),
+    ]
+
+
+def _drawn(kinds: Mapping[str, Figures], shares: Sequence[float]) -> go.Figure:
+    """The six panels; what was there before training is a point at the left."""
+    from evenreel.report.result.figures import Panel, share_sweep
+
+    def lines(row: str, metrics: tuple[str, ...]) -> dict[str, Line]:
+        trained: dict[str, Line] = {
+            metric: [(100 * share, kinds[name_of(share)][row, metric]) for share in shares] for metric in metrics
+        }
+        if BEFORE not in kinds:
+            return trained
+        points: dict[str, Line] = {f"{metric}, {BEFORE}": [(0.0, kinds[BEFORE][row, metric])] for metric in metrics}
+        return trained | points
+
+    parts = [Panel(title, unit, lines(row, metrics)) for row, (title, metrics, unit) in PANELS.items()]
+    return share_sweep(parts, "generated clips in training")

@@ -1,0 +1,104 @@
+"""Tables 2 and 3: how systems rank real clips and their mirrors, by what the generator was given (section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.errors import CorpusError
+from evenreel.papers.engine.findings import PREFERENCE, UNIT, Findings, effect_of, few_pairs, shown, verdict
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings, groups_in
+from evenreel.papers.ghost.measures import MAIN, MEASURES, Figures, measured, notices_of, paper_table, preference_table
+from evenreel.report.result.record import AuditFigure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+SEEING = ("image", "video")
+"""Settings in which the generator saw something of the real clip."""
+
+Measured = Mapping[tuple[str, str], Figures]
+"""Figures by group and system."""
+
+
+def from_text(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 2: clips that were generated from a caption alone, or from what nobody noted."""
+    groups = [group for group, given in groups_in(material.test).items() if given not in SEEING]
+    if not groups:
+        raise CorpusError(
+            "All generated clips of the test split were made from an image or a video, which is the study ghost/t3."
+        )
+    return _by_setting(groups, material, settings, progress)
+
+
+def from_pictures(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 3: clips whose generator was also given a picture or a part of the real clip."""
+    there = groups_in(material.test)
+    groups = [group for group, given in there.items() if given in SEEING]
+    if not groups:
+        raise CorpusError(
+            "No generated clip of the test split was made from an image or a video (the column 'setting' of the clips "
+            f"would say so); there are: {', '.join(there)}."
+        )
+    return _by_setting(groups, material, settings, progress)
+
+
+def _by_setting(
+    groups: Sequence[str], material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Findings:
+    found: dict[tuple[str, str], Figures] = {}
+    systems = material.systems()
+    for group in groups:
+        for system, scores in systems.items():
+            found[group, system] = measured(scores, material.test, group, settings.audit)
+            progress(len(found) / (len(groups) * len(systems)))
+    furthest = max(found, key=lambda key: abs(found[key][MAIN].value))
+    return Findings(
+        _sentence(found, furthest),
+        effect_of(found[furthest][MAIN], f"{PREFERENCE} of {furthest[1]} on {furthest[0]}"),
+        (
+            preference_table("The preference of each system", ("generated clips", "system"), list(found.items())),
+            *(
+                paper_table(
+                    f"Real clips and {group}",
+                    ("system",),
+                    [((system,), figures) for (own, system), figures in found.items() if own == group],
+                )
+                for group in groups
+            ),
+        ),
+        tuple(
+            AuditFigure(f"Preference by setting: {metric}", partial(_bars, found, metric)) for metric in (MIX_R, "R@1")
+        ),
+        notices_of(found.values()),
+        (MEASURES,),
+        few=few_pairs(material.test, groups),
+    )
+
+
+def _sentence(found: Measured, furthest: tuple[str, str]) -> str:
+    """How many favour what, and which the most."""
+    told = [effect_of(figures[MAIN]) for figures in found.values()]
+    sides = [one.value > 0 for one in told if one.is_told]
+    group, system = furthest
+    counted = (
+        f"Of {len(found)} rankings, a system with a group of generated clips each, {len(sides) - sum(sides)} favour "
+        f"generated clips, {sum(sides)} real ones, and of {len(found) - len(sides)} it cannot be told. "
+        if len(found) > 1
+        else ""
+    )
+    figure = found[furthest][MAIN]
+    return f"{counted}{system} {verdict(figure)} on {group}: {PREFERENCE} {shown(figure)}."
+
+
+def _bars(found: Measured, metric: str) -> go.Figure:
+    from evenreel.report.result.figures import deltas_by_group
+
+    systems = dict.fromkeys(system for _, system in found)
+    bars = {
+        system: {group: figures["normalized", metric] for (group, own), figures in found.items() if own == system}
+        for system in systems
+    }
+    return deltas_by_group(bars, UNIT)

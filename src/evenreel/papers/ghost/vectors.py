@@ -1,0 +1,279 @@
+"""Tables 7 and 8 and Figure 4: the p-vector, added to real clips (Generative Ghost, section 5.2).
+
+The original model is the one that training begins with, a checkpoint's or the recipe's matcher as it is built, so that
+both tables have one baseline; the debiased one is trained from it with the recipe's term, or that of the preset
+`release`. A control is fine-tuned on the same real pairs without the term: what its p-vector does is due to fine-tuning
+and not to debiasing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.corpus.counterparts import counterparts
+from evenreel.debias.source import PRESETS
+from evenreel.debias.source_vector import PRESETS as P_PRESETS
+from evenreel.debias.source_vector import (
+    PVector,
+    Source,
+    Vectors,
+    VectorScores,
+    caption_vectors,
+    diagnose,
+    p_vectors,
+    shifted_scores,
+    video_vectors,
+)
+from evenreel.edits.frame_order import FrameOrder, reordered
+from evenreel.matchers.matcher import Matcher
+from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, interval_cells, shown
+from evenreel.papers.engine.fine_tuning import before_training, each_trained
+from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings, one_group
+from evenreel.papers.ghost.changes import AS_IT_IS
+from evenreel.papers.ghost.comparing import kind_means
+from evenreel.papers.ghost.measures import (
+    MAIN,
+    MEASURES,
+    METRICS,
+    OVER_SEEDS,
+    Figures,
+    mean_change,
+    measured,
+    notices_of,
+    paper_table,
+)
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.types import ScoreBlocks, VideoFeatures
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+ORIGINAL, DEBIASED, CONTROL = "original", "debiased", "control"
+SIDES: tuple[Source, Source] = ("real", "generated")
+NAMES: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
+"""What the difference is called, by the order of the frames that the models see."""
+
+METHOD = (
+    "p is the mean of h^d - h, the vectors of a clip by the debiased and by the original model. 'paper': p of real "
+    "clips is added to real clips, the printed formula; 'release': p of generated clips is subtracted from them, as "
+    "the published code does. But for that, all clips and captions are the original model's. p-random: both models see "
+    "frames in random order. 'control': a model that was fine-tuned on the same real pairs without the term. 'cosine': "
+    "vectors are brought to unit length before and after."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """One seed's models beside the one that they began as.
+
+    Attributes:
+        original: before training.
+        debiased: trained with the term against the preference.
+        control: trained without it.
+    """
+
+    original: Matcher
+    debiased: Matcher
+    control: Matcher
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """A test split with the ids of real clips and of their mirrors, pair by pair."""
+
+    part: Part
+    group: str
+    real: tuple[str, ...]
+    generated: tuple[str, ...]
+
+    def of(self, source: Source) -> tuple[str, ...]:
+        """The ids of one side, `real` or `generated`."""
+        return self.real if source == "real" else self.generated
+
+
+def p_vector(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 7."""
+    return _study(("original",), material, settings, progress)
+
+
+def p_random(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 8, against the baseline of Table 7."""
+    return _study(("random",), material, settings, progress)
+
+
+def p_both(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Figure 4: both on one baseline."""
+    return _study(("original", "random"), material, settings, progress)
+
+
+def trained_models(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Iterator[Trained]:
+    """The models of one seed after the other."""
+    data = replace(settings.recipe.data, generated_group=settings.group)
+    control = replace(settings.recipe, data=data, debias=None)
+    debiased = replace(control, debias=settings.recipe.debias or PRESETS["release"])
+    original = before_training(settings.recipe, material)
+    waiting: dict[str, Matcher] = {}
+    for kind, _, matcher in each_trained({CONTROL: control, DEBIASED: debiased}, material, settings, progress):
+        waiting[kind] = matcher
+        if kind == DEBIASED:
+            yield Trained(original, waiting[DEBIASED], waiting[CONTROL])
+
+
+def paired_clips(material: StudyMaterial, settings: StudySettings) -> Paired:
+    """The pairs of the study's group of generated clips that have features."""
+    _, test = material.learning()
+    group = one_group(test.corpus, settings.group)
+    pairs = counterparts(test.corpus, group).unique("clip_id", keep="first", maintain_order=True)
+    return Paired(test, group, tuple(pairs["clip_id"]), tuple(pairs["generated_id"]))
+
+
+def in_order(videos: VideoFeatures, order: FrameOrder, settings: StudySettings) -> VideoFeatures:
+    """Videos as both models see them when their vectors are compared."""
+    if order == "original" and settings.frames is None:
+        return videos
+    return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
+
+
+def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: StudySettings) -> dict[str, Vectors]:
+    """Vectors of the split's clips by each model, which see their frames in an order."""
+    videos = in_order(paired.part.videos, order, settings)
+    by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
+    return {kind: video_vectors(matcher, videos) for kind, matcher in by_kind.items()}
+
+
+def moves(sets: Mapping[str, Vectors], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
+    """(n, D) p_i of one side of the pairs, from the original model to another one."""
+    ids = paired.of(form.source)
+    return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
+
+
+def _study(
+    orders: Sequence[FrameOrder], material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Findings:
+    paired, confidence = paired_clips(material, settings), settings.audit.confidence
+    alone = replace(settings.audit, resamples=0)
+    runs: dict[str, list[Figures]] = {}
+    likeness: dict[tuple[str, str, str], list[Likeness]] = {}
+    notices: dict[str, None] = {}
+    for models in trained_models(material, settings, progress):
+        sets = {order: encoded(models, paired, order, settings) for order in orders}
+        for name, scores in _variants(models, paired, sets):
+            runs.setdefault(name, []).append(measured(scores, paired.part.corpus, paired.group, alone))
+        for key, found in _likenesses(paired, sets):
+            likeness.setdefault(key, []).append(found)
+        notices |= dict.fromkeys(_unmoved(models, paired, sets))
+    changes = {name: mean_change(runs[AS_IT_IS], own, confidence) for name, own in runs.items() if name != AS_IT_IS}
+    means = kind_means(runs, confidence)
+    name = f"{NAMES[orders[0]]}: paper"
+    return Findings(
+        f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
+        f"{paired.group} by {shown(changes[name][MAIN])}; that of the control, which was never debiased, by "
+        f"{shown(changes[f'{name}, {CONTROL}'][MAIN])}.",
+        effect_of(changes[name][MAIN], f"Change of {PREFERENCE} on {paired.group}: {name}"),
+        (
+            _changes_table(means, changes, settings.seeds),
+            _likeness_table(likeness),
+            paper_table(f"Real clips and {paired.group}", ("real clips",), [((one,), means[one]) for one in means]),
+        ),
+        (AuditFigure("Change of Normalized Δ by metric", partial(_bars, changes)),),
+        (*notices, *notices_of(means.values())),
+        (MEASURES, METHOD),
+        few=few_pairs(paired.part.corpus, [paired.group]),
+    )
+
+
+def _variants(
+    models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]
+) -> Iterator[tuple[str, ScoreBlocks]]:
+    """Scores by the original model, as they are and with real clips moved in every way."""
+    captions = caption_vectors(models.original, paired.part.texts)
+    clips = video_vectors(models.original, paired.part.videos)
+    real, generated = clips.of(paired.real), clips.of(paired.generated)
+    yield AS_IT_IS, VectorScores(captions, clips)
+    for order, kind, preset, normalised in product(sets, (DEBIASED, CONTROL), P_PRESETS, (False, True)):
+        form = replace(P_PRESETS[preset], normalised=normalised)
+        p = moves(sets[order], kind, paired, form).mean(axis=0)
+        words = [preset, *([CONTROL] if kind == CONTROL else []), *(["cosine"] if normalised else [])]
+        yield f"{NAMES[order]}: {', '.join(words)}", shifted_scores(captions, real, generated, p, form)
+
+
+class Likeness(NamedTuple):
+    """How alike the p_i of one side of the pairs are, see `evenreel.debias.source_vector.Alike`."""
+
+    length: float
+    cosine: float
+    share_along_mean: float
+    between: float
+    """Cosine of the means of real and generated clips."""
+
+
+def _likenesses(
+    paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]
+) -> Iterator[tuple[tuple[str, str, str], Likeness]]:
+    for order, kind in product(sets, (DEBIASED, CONTROL)):
+        sides: dict[str, NDArray[np.float64]] = {
+            side: moves(sets[order], kind, paired, PVector(side)) for side in SIDES
+        }
+        found = diagnose(sides)
+        for side, alike in found.alike.items():
+            between = found.cosine(*SIDES)
+            yield (NAMES[order], kind, side), Likeness(alike.length, alike.cosine, alike.share_along_mean, between)
+
+
+def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]) -> Iterator[str]:
+    """A sentence where the order of frames is nothing to the debiased model."""
+    if "random" in sets:
+        ordered = video_vectors(models.debiased, paired.part.videos).values
+        if np.allclose(ordered, sets["random"][DEBIASED].values, rtol=0.0, atol=1e-4):
+            yield "The models do not see the order of frames, so p-random is p and says nothing of motion."
+
+
+def _changes_table(means: Mapping[str, Figures], changes: Mapping[str, Figures], seeds: int) -> AuditTable:
+    rows = [(AS_IT_IS, *interval_cells(means[AS_IT_IS][MAIN]), None, None, None)] + [
+        (name, *interval_cells(means[name][MAIN]), *interval_cells(change[MAIN])) for name, change in changes.items()
+    ]
+    columns = ("real clips", PREFERENCE, "low", "high", "change", "low", "high")
+    return AuditTable("The preference with real clips moved", columns, tuple(rows), OVER_SEEDS.format(seeds=seeds))
+
+
+def _likeness_table(likeness: Mapping[tuple[str, str, str], Sequence[Likeness]]) -> AuditTable:
+    columns = (
+        "vector",
+        "model",
+        "clips",
+        "mean length",
+        "cosine of two clips",
+        "share along the mean",
+        "real to generated",
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (*key, *(float(mean) for mean in np.mean(found, axis=0))) for key, found in likeness.items()
+    ]
+    note = (
+        "Cosine of two clips: the mean over all. Share along the mean: of the squared lengths. Real to generated: the "
+        "cosine of the two means, near -1 where debiasing tells the sources apart, near 1 where all clips moved alike. "
+        "What the control has too is due to fine-tuning."
+    )
+    return AuditTable("How alike the moves of single clips are", columns, tuple(rows), note, digits=3)
+
+
+def _bars(changes: Mapping[str, Figures]) -> go.Figure:
+    """A group of bars a metric; of dot products alone, which the paper has."""
+    from evenreel.report.result.figures import deltas_by_group
+
+    shown_ones = {name: figures for name, figures in changes.items() if not name.endswith("cosine")}
+    return deltas_by_group(
+        {
+            name: {metric: figures["normalized", metric] for metric in (*METRICS, MIX_R)}
+            for name, figures in shown_ones.items()
+        },
+        "change of Normalized Δ, points",
+    )

@@ -1,0 +1,62 @@
+"""The studies by name, and the one call that makes one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evenreel.errors import UsageError
+from evenreel.papers.bima.studies import BIMA
+from evenreel.papers.engine.fine_tuning import begun
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.study import Study
+from evenreel.papers.frame_length.studies import LENGTH
+from evenreel.papers.ghost.studies import GHOST
+from evenreel.papers.rerank_depth import RERANK
+from evenreel.papers.tcd.studies import TCD
+from evenreel.papers.titan.studies import TITAN
+from evenreel.report.result.record import AuditResult
+
+STUDIES: dict[str, Study] = {**GHOST, **LENGTH, **BIMA, **TCD, **TITAN, **RERANK}
+
+
+def run_study(
+    name: str, material: StudyMaterial, settings: StudySettings, progress: Progress = lambda share: None
+) -> AuditResult:
+    """Make one study.
+
+    Args:
+        name: a key of `STUDIES`.
+        material: what it works on.
+        settings: how.
+        progress: called with the share that is done.
+
+    Raises:
+        UsageError: there is no such study, or the material lacks what it needs.
+        CorpusError: the test split has no generated clips that mirror real ones, or not those of the study.
+    """
+    study = find_study(name)
+    if study.needs == "training":
+        settings = replace(settings, recipe=begun(settings.recipe, material))
+    found = study.function(material, settings, progress)
+    return AuditResult(
+        name=name,
+        title=study.title,
+        sentence=f"{found.few} {found.sentence}".strip(),
+        effect=replace(found.effect, enough=not found.few),
+        tables=found.tables,
+        figures=found.figures,
+        notices=(*material.notices, *found.notices),
+        method=found.method,
+        confidence=settings.audit.confidence,
+    )
+
+
+def find_study(name: str) -> Study:
+    """A study by its name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in STUDIES:
+        raise UsageError(f"{name!r} is no study; there are: {', '.join(STUDIES)}.")
+    return STUDIES[name]

@@ -1,0 +1,305 @@
+"""Is re-ranking a shortlist as good as scoring every clip, and how long must the shortlist be?
+
+A matcher that needs the pair is too dear for a large library, so a cheap score chooses which clips it sees. What it
+never sees it cannot find: how much that costs hangs on the cheap score, the corpus and the length of the shortlist.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.means import hits_interval, share_interval
+from evenreel.config import RERANK_DEPTH
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics
+from evenreel.evaluation.blocks import aligned
+from evenreel.evaluation.two_stage import TwoStage, shortlists
+from evenreel.matchers import build_matcher
+from evenreel.matchers.mean_pool import MeanPool
+from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
+from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
+from evenreel.papers.engine.findings import Findings, interval_cells, shown
+from evenreel.papers.engine.material import Model, Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.study import Study
+from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.similarity.states import Encoded, take_rows
+from evenreel.similarity.tiles import MatcherScores
+from evenreel.types import Corpus, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from evenreel.report.result.figures import Line
+
+DEPTHS = (5, 10, 20, 50, 100, 200)
+METRICS = parse_metrics(["R@1", "R@5", "R@10"])
+OWN, ZERO_SHOT = "its own cheap score", "mean_pool"
+TIMED = 20
+"""Captions whose shortlists are scored to see how long one takes."""
+
+METHOD = (
+    "A cheap score chooses the first clips of each caption, the matcher orders these anew, and the others follow in "
+    "the cheap score's order. Of clips that tie for the last places of a shortlist those that get one are drawn at "
+    "random; equal scores of the matcher have their expected rank. Intervals are over clips, each with all its "
+    "captions; those of a loss are of the same captions' hits with and without a shortlist.",
+    f"Time is the median over {TIMED} captions, one at a time, with clips and captions encoded before: what the "
+    "matcher takes for the pairs of a shortlist, not what the cheap score takes.",
+)
+
+
+class Stage(NamedTuple):
+    """A matcher behind a cheap score."""
+
+    model: str
+    cheap: str
+
+    def __str__(self) -> str:
+        return f"{self.model} after {self.cheap}"
+
+
+@dataclass(frozen=True, eq=False)
+class AtDepth:
+    """What is found with shortlists of one length.
+
+    Attributes:
+        figures: R@1, R@5 and R@10.
+        inside: share of captions whose clip is on the shortlist, percent.
+        loss: R@1 less that of scoring every clip, points.
+        milliseconds: that the matcher takes for a caption; None where it takes none.
+    """
+
+    figures: Mapping[str, Interval]
+    inside: Interval
+    loss: Interval
+    milliseconds: float | None
+
+
+Depths = dict[int, AtDepth]
+"""By the length of the shortlist, from 0, the cheap score alone, to the whole gallery."""
+
+
+def rerank_depth(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Recall over the length of the shortlist, for each matcher behind each cheap score.
+
+    Raises:
+        UsageError: there is nothing that could choose a shortlist.
+        CorpusError: the gallery is no longer than the shortest shortlist.
+        ScoresError: scores that choose shortlists lack a caption or a clip.
+    """
+    found: dict[Stage, Depths] = {}
+    models = material.encoders()
+    for number, model in enumerate(models):
+        for stage, depths in _of_model(model, material.scores, settings.audit).items():
+            found[stage] = depths
+        progress((number + 1) / len(models))
+    stage, depths = next(iter(found.items()))
+    gallery = max(depths)
+    usual = max(depth for depth in depths if depth <= RERANK_DEPTH and depth < gallery)
+    loss, groups = depths[usual].loss, models[0].part.corpus.captions["clip_id"].n_unique()
+    return Findings(
+        told(stage, depths, settings.margin),
+        Effect(
+            f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}",
+            loss.value,
+            loss.low,
+            loss.high,
+        ),
+        tuple(_table(stage, depths) for stage, depths in found.items()),
+        (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
+        (),
+        METHOD,
+        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+    )
+
+
+RERANK: dict[str, Study] = {
+    "rerank/depth": Study(
+        "Is re-ranking a shortlist as good as scoring all?",
+        "Not in a paper: recall and time over the length of the shortlist",
+        rerank_depth,
+        "models",
+        takes=("rankings",),
+        mirrors=False,
+    ),
+}
+
+
+def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSettings) -> dict[Stage, Depths]:
+    texts, videos = encode_texts(model.matcher, model.part.texts), encode_videos(model.matcher, model.part.videos)
+    dear = MatcherScores(model.matcher, texts, videos)
+    cheap = {**_cheap(model, texts, videos), **others}
+    if not cheap:
+        raise UsageError(
+            f"Nothing can choose shortlists for {model.name}: it has no cheap score, and the mean of frames is none "
+            "beside it; name scores with --scores NAME=FILE."
+        )
+    gallery = len(videos.ids)
+    if gallery <= DEPTHS[0]:
+        raise CorpusError(
+            f"The split has {gallery} clips, and the shortest shortlist has {DEPTHS[0]}; take a larger one."
+        )
+    lengths = [*(depth for depth in DEPTHS if depth < gallery), gallery]
+    whole = _evaluated(dear, model.part.corpus, settings)
+    found = {}
+    for name, scores in cheap.items():
+        first = aligned(scores, dear)
+        times = _times(model, (texts, videos), first, lengths)
+        ceiling = _evaluated(first, model.part.corpus, settings)
+        depths = {0: AtDepth(ceiling.summary, Interval(0.0), _loss(ceiling, whole, settings), None)}
+        for length in lengths:
+            there = _evaluated(TwoStage(first, dear, length, settings.seed), model.part.corpus, settings)
+            inside = share_interval(ceiling.hit_chance(length), ceiling.groups, settings)
+            loss = _loss(there, whole, settings)
+            if length == gallery:  # whatever is asked, these are all clips in the order of the matcher itself
+                inside, loss = Interval(100.0, 100.0, 100.0), Interval(0.0, 0.0, 0.0)
+            depths[length] = AtDepth(there.summary, inside, loss, times[length])
+        found[Stage(model.name, name)] = depths
+    return found
+
+
+def _cheap(model: Model, texts: Encoded, videos: Encoded) -> dict[str, ScoreBlocks]:
+    """The matcher's own cheap score; where it has none, cosines with the mean frame, if these are another thing."""
+    own = coarse_scorer(model.matcher)
+    if own is not None:
+        return {OWN: MatcherScores(own, texts, videos)}
+    part = model.part
+    dimension = part.videos.frames.shape[-1]
+    if isinstance(model.matcher, MeanPool) or part.texts.sentence.shape[-1] != dimension:
+        return {}
+    return {ZERO_SHOT: matcher_scores(build_matcher("mean_pool", dimension), part.texts, part.videos)}
+
+
+def _evaluated(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> DirectionResult:
+    wanted = EvaluationSettings(
+        metrics=METRICS, directions=("t2v",), resamples=settings.resamples, seed=settings.seed,
+        confidence=settings.confidence, band_bytes=settings.band_bytes,
+    )  # fmt: skip
+    return evaluate(scores, corpus, wanted).directions["t2v"]
+
+
+def _loss(there: DirectionResult, whole: DirectionResult, settings: AuditSettings) -> Interval:
+    return hits_interval(there.per_query["R@1"] - whole.per_query["R@1"], whole.groups, settings)
+
+
+def _times(model: Model, encoded: tuple[Encoded, Encoded], cheap: ScoreBlocks, lengths: list[int]) -> dict[int, float]:
+    """Median milliseconds of a caption, by the length of its shortlist."""
+    texts, videos = encoded
+    count = min(TIMED, len(texts.ids))
+    places = shortlists(np.array(cheap.block(slice(0, count), slice(0, len(videos.ids)))), lengths[-1])
+    some = [Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1))) for row in range(count)]
+
+    def seconds(row: int, length: int) -> float:
+        began = time.perf_counter()
+        if length < len(videos.ids):
+            score_shortlists(model.matcher, some[row], videos, places[row : row + 1, :length])
+        else:  # a shortlist of all would copy all
+            MatcherScores(model.matcher, some[row], videos).score_all()
+        return time.perf_counter() - began
+
+    seconds(0, lengths[0])  # the first time costs more
+    # All lengths of a caption before the next one: what else the machine does meanwhile slows all of them.
+    taken = np.array([[seconds(row, length) for length in lengths] for row in range(count)])
+    return dict(zip(lengths, (1000 * np.median(taken, axis=0)).tolist(), strict=True))
+
+
+def smallest(depths: Depths, margin: float) -> int:
+    """The shortest shortlist, of those measured, that surely loses less than `margin` points of R@1.
+
+    Surely: by the lower end of the loss's interval, or by the loss itself where there is none.
+
+    >>> def at(loss): return AtDepth({}, Interval(0.0), loss, None)
+    >>> smallest({0: at(Interval(-30.0)), 5: at(Interval(-0.5, -1.2, 0.1)), 9: at(Interval(0.0, 0.0, 0.0))}, 1.0)
+    9
+    """
+    enough = (depth for depth, there in depths.items() if _least(there.loss) > -margin)
+    return min(enough, default=max(depths))
+
+
+def _least(loss: Interval) -> float:
+    return loss.value if loss.low is None else loss.low
+
+
+def told(stage: Stage, depths: Depths, margin: float) -> str:
+    """What is found, in two sentences, for a shortlist that may lose `margin` points of R@1."""
+    gallery, chosen = max(depths), smallest(depths, margin)
+    whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
+    there = depths[chosen]
+    surely = "" if there.loss.low is None else "surely "
+    enough = f"{surely}loses less than {margin:g} {'point' if margin == 1 else 'points'} of R@1"
+    if chosen == gallery:
+        before = max(length for length in depths if length < gallery)
+        said = (
+            f"no shortlist {enough}, not even the first {before:,} of {gallery:,} clips ({shown(depths[before].loss)})"
+        )
+    elif chosen == 0:
+        said = _by_the_cheap_score(there.loss, enough)
+    else:
+        said = (
+            f"re-ranking the first {chosen:,} of {gallery:,} clips {enough} ({shown(there.loss)}) beside scoring all "
+            f"of them, and the clip is among these for {there.inside.value:.1f} % of the captions"
+        )
+    return f"{stage}: {said}. R@1 is {whole:.1f} % with all scored and {alone:.1f} % by the cheap score alone."
+
+
+def _by_the_cheap_score(loss: Interval, enough: str) -> str:
+    """What is to be said where the cheap score alone does: its R@1 less that of re-ranking all is the loss.
+
+    >>> _by_the_cheap_score(Interval(4.4, 0.2, 8.5), "surely loses less than 1 point of R@1")
+    're-ranking does harm: the cheap score alone has +4.4 (+0.2 to +8.5) points of R@1 beside it'
+    """
+    if _least(loss) > 0:
+        harms = "seems to do" if loss.low is None else "does"
+        return f"re-ranking {harms} harm: the cheap score alone has {shown(loss)} points of R@1 beside it"
+    if loss.value >= 0:
+        return f"re-ranking gains nothing: the cheap score alone has {shown(loss)} points of R@1 beside it"
+    return f"the cheap score alone {enough} ({shown(loss)})"
+
+
+def _table(stage: Stage, depths: Depths) -> AuditTable:
+    gallery = max(depths)
+    rows = [
+        (
+            _named(length, gallery),
+            there.inside.value,
+            *(cell for metric in METRICS for cell in interval_cells(there.figures[str(metric)])),
+            *interval_cells(there.loss),
+            there.milliseconds,
+        )
+        for length, there in depths.items()
+    ]
+    ends = ("low", "high")
+    columns = (
+        "clips re-ranked", "clip among them, %", *(word for metric in METRICS for word in (f"{metric}, %", *ends)),
+        "R@1 less that of all, points", *ends, "ms a query",
+    )  # fmt: skip
+    return AuditTable(f"{stage}", columns, tuple(rows))
+
+
+def _named(length: int, gallery: int) -> Cell:
+    return {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}.get(length, str(length))
+
+
+def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:
+    """Recall over the length of the shortlist, on a logarithmic axis; the cheap score alone is a level line."""
+    from evenreel.report.result.figures import Panel, sweep
+
+    def lines(metric: str) -> dict[str, Line]:
+        drawn: dict[str, Line] = {}
+        for stage, depths in found.items():
+            drawn[str(stage)] = [(float(length), there.figures[metric]) for length, there in depths.items() if length]
+            ends = [min(length for length in depths if length), max(depths)]
+            level = Interval(depths[0].figures[metric].value)
+            drawn[f"{stage.model}: {stage.cheap} alone"] = [(float(length), level) for length in ends]
+        return drawn
+
+    parts = [Panel(f"{metric} over the shortlist", f"{metric}, %", lines(str(metric))) for metric in METRICS]
+    figure = sweep(parts, "clips re-ranked for a caption")
+    figure.update_xaxes(type="log")
+    return figure

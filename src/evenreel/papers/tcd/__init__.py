@@ -1,0 +1,1 @@
+"""The tables and figures of TCD, on-screen text as clues, on a corpus of your own."""

@@ -1,0 +1,196 @@
+"""Figure 4 of TCD (Zhao et al., AAAI 2026): the first clips of some captions, what they show, and their scores.
+
+Each clip is shown by its middle frame and the words on its signs, beside its similarity to what is seen (S_TV), to what
+is read (S_TO) and to the clue of both (S_TH). The words are those that the system was given, which need not be all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.matchers.scoring import encode_texts, encode_videos
+from evenreel.matchers.shortlists import score_with_parts
+from evenreel.papers.engine.answers import CHOSEN, FEW, alike, answer, asked, chosen, shares_first
+from evenreel.papers.engine.findings import Findings
+from evenreel.papers.engine.material import (
+    Looking,
+    Model,
+    Part,
+    Progress,
+    StudyMaterial,
+    StudySettings,
+    texts_of,
+    videos_of,
+)
+from evenreel.papers.engine.on_screen import ClipText, words_said
+from evenreel.papers.tcd.tokens import read_texts, searched_text
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.types import Pixels, ScoreBlocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+FIRST = 3
+PARTS = {"video": "S_TV", "ocr": "S_TO", "hybrid": "S_TH"}
+"""What parts of a score are called, there and in the paper."""
+
+_METHOD = (
+    "A score is the mean of its parts (equation 12): the cosines of the caption with the refined frames (S_TV), with "
+    "the refined windows of on-screen text (S_TO) and with the clue of both (S_TH). Words are those of the windows "
+    "that the system was given, each once, in the order in which they appear; beside one that reads none, those of "
+    "the features."
+)
+_NOTE = "The middle frames, in a border in green where the caption describes the clip, else in red."
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """One of the first clips of a caption.
+
+    Attributes:
+        clip: its id.
+        right: whether the caption describes it.
+        score: of the two.
+        parts: of the score, by the matcher's names; empty where the system does not tell.
+        words: on its signs, as far as the system was given them.
+        picture: its middle frame.
+    """
+
+    clip: str
+    right: bool
+    score: float
+    parts: Mapping[str, float]
+    words: str
+    picture: Pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A caption, and what one system answers it with.
+
+    Attributes:
+        system: its name.
+        caption: as it is written.
+        rank: of the clip that it describes.
+        first: the clips that come first.
+    """
+
+    system: str
+    caption: str
+    rank: int
+    first: tuple[Found, ...]
+
+
+def first_answers(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """The first clips of some captions, and why they come first.
+
+    Raises:
+        UsageError: there is no model, no on-screen text or no way to look at clips; a caption is not in the split.
+        CorpusError: a clip has no file.
+        MediaError: a clip cannot be read, or is not the one that features were made of.
+    """
+    models, looking = alike(material.encoders()), material.pictures()
+    texts = {model.name: _read_texts(model, material) for model in models}
+    rankings = {model.name: model.part.scores(model.matcher) for model in models}
+    rows = asked(models[0], settings.queries) or chosen(models, rankings)
+    answered: list[Answered] = []
+    for row in rows:
+        for model in models:
+            answered.append(_answered(model, rankings[model.name], row, texts[model.name], looking))
+            progress(len(answered) / (len(rows) * len(models)))
+    told, effect = shares_first({one.name: [own.rank for own in answered if own.system == one.name] for one in models})
+    silent = [one.name for one in models if not any(own.first[0].parts for own in answered if own.system == one.name)]
+    picked = not settings.queries and len(models) > 1
+    return Findings(
+        told,
+        effect,
+        (_table(answered),),
+        tuple(AuditFigure(f"{one.system}: {one.caption!r}", partial(_pictures, one), _NOTE) for one in answered),
+        (FEW, CHOSEN) if picked else (FEW,),
+        (_METHOD, *(f"{name} does not tell what its score is made of." for name in silent)),
+    )
+
+
+def part_scores(model: Model, row: int, columns: Sequence[int]) -> list[dict[str, float]]:
+    """What the scores of a caption with some clips are made of, by the matcher's names; nothing where it does not tell.
+
+    Args:
+        model: any.
+        row: of the caption in the model's features.
+        columns: of the clips there.
+    """
+    matcher, part = model.matcher, model.part
+    caption = encode_texts(matcher, texts_of(part.texts, (part.texts.ids[row],)))
+    clips = encode_videos(matcher, videos_of(part.videos, tuple(part.videos.ids[column] for column in columns)))
+    found = score_with_parts(matcher, caption, clips).parts
+    return [{name: float(values[place]) for name, values in found.items()} for place in range(len(columns))]
+
+
+def words_of(text: ClipText) -> str:
+    """The words in the windows of a clip, each once whatever its case, in the order in which they appear.
+
+    >>> words_of(ClipText((), ("There are scene texts: Gate 12 in this frame.", "", "GATE 9")))
+    'Gate 12 9'
+    """
+    words: dict[str, str] = {}
+    for sentence in text.windows:
+        for word in words_said(sentence):
+            words.setdefault(word.casefold(), word)
+    return " ".join(words.values())
+
+
+def _read_texts(model: Model, material: StudyMaterial) -> Mapping[str, ClipText]:
+    """What a model was given of each clip, by its id; beside one that reads nothing, what the features have."""
+    return read_texts(model.part if model.part.on_screen is not None else searched_text(material))
+
+
+def _answered(model: Model, scores: ScoreBlocks, row: int, texts: Mapping[str, ClipText], looking: Looking) -> Answered:
+    part = model.part
+    said = answer(model, scores, row, FIRST)
+    values = scores.block(slice(row, row + 1), slice(0, len(scores.video_ids)))[0]
+    first = (
+        Found(
+            part.videos.ids[column],
+            column == said.own,
+            float(values[column]),
+            own,
+            words_of(texts[part.videos.ids[column]]),
+            looking.frames(part.videos.ids[column], [_middle_s(part, column)])[0],
+        )
+        for column, own in zip(said.first, part_scores(model, row, said.first), strict=True)
+    )
+    return Answered(model.name, part.corpus.captions["text"][row], said.rank, tuple(first))
+
+
+def _middle_s(part: Part, column: int) -> float:
+    """When the middle frame of a clip is."""
+    times_s = part.videos.times_s[column][part.videos.frame_mask[column]]
+    return float(times_s[len(times_s) // 2])
+
+
+def _table(answered: Sequence[Answered]) -> AuditTable:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            one.system, one.caption, place, found.clip, "right" if found.right else "wrong", found.score,
+            *(found.parts.get(name) for name in PARTS), found.words or None,
+        )
+        for one in answered
+        for place, found in enumerate(one.first, start=1)
+    )  # fmt: skip
+    columns = ("system", "caption", "place", "clip", "it is", "score", *PARTS.values(), "words on screen")
+    return AuditTable("The first clips", columns, rows, digits=3)
+
+
+def _pictures(answered: Answered) -> go.Figure:
+    from evenreel.papers.bima.map_figures import Shown, beside_each_other
+
+    shown = []
+    for place, found in enumerate(answered.first, start=1):
+        parts = ", ".join(f"{name} {found.parts[key]:.3f}" for key, name in PARTS.items() if key in found.parts)
+        shown.append(
+            Shown(f"{place}. {found.clip}", found.picture, found.right, (f"{found.score:.3f}", parts, found.words))
+        )
+    return beside_each_other(shown)

@@ -1,0 +1,193 @@
+"""Table 8 of TCD (Zhao et al., AAAI 2026): what reading on-screen text costs, in windows and word by word."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from evenreel.checkpoint.architecture import build, module
+from evenreel.encoders.towers import usable_device
+from evenreel.evaluation import Interval
+from evenreel.evaluation.bands import part_of as progress_of_part
+from evenreel.matchers.batches import row_lengths
+from evenreel.matchers.scoring import encode_texts, encode_videos
+from evenreel.papers.engine.findings import Findings, effect_of, interval_cells, shown
+from evenreel.papers.engine.kinds import changed
+from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings, texts_of, videos_of
+from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.engine.trainings import few_seeds, learning_of, splits_of
+from evenreel.papers.tcd.kinds import BASES, TCD, WINDOWS, tcd_of, with_windows
+from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
+from evenreel.report.result.record import AuditTable, Cell
+from evenreel.similarity.states import move
+from evenreel.similarity.tiles import evaluating
+from evenreel.training.cost import Cost, Shape, recipe_cost
+from evenreel.training.loop.run import Material
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.specs import learned_from, spec_of
+from evenreel.training.timing import measured_times
+
+WORDS = 200
+"""What the paper says that earlier work gives to attention of a clip."""
+ONE_BY_ONE = f"{TCD}, {WORDS} words one by one"
+BESIDE = WINDOWS.format(BASES[0])
+_PAIRS, _TIMED = 64, 5
+"""Captions, and clips, whose pairs are scored at a time; how often."""
+
+_METHOD = (
+    "Multiply-adds are those of all products of matrices of the matcher and its adapter, on a caption and a clip as "
+    "long as the longest ones of the training split; the towers, which read each caption, frame and window once, "
+    f"come on top. {ONE_BY_ONE}: tcd as if each word were a window. A training step is the median of 20; the time of a "
+    f"pair is the median of {_TIMED} tables of up to {_PAIRS} captions and clips that are "
+    "encoded. Both are of this machine."
+)
+_PAPER = (
+    "The paper: 61.8 GFLOPs and 8.5 hours of training for TCD, 395.2 GFLOPs and 76.3 hours for StarVR, whose R@1 on "
+    "TextVR is 19.2 and not 60.4. It counts towers too and does not say on what."
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What was measured once.
+
+    Attributes:
+        step_s: a training step.
+        pair_s: scoring one pair of many.
+    """
+
+    step_s: float
+    pair_s: float
+
+
+def reading_costs(material: StudyMaterial, settings: StudySettings, progress: Progress) -> Findings:
+    """Table 8: tokens, parameters, multiply-adds and times.
+
+    Raises:
+        UsageError: the recipe trains another matcher, or the features have no on-screen text.
+        CorpusError: there are too few clips for a batch.
+    """
+    _, test = material.learning()
+    recipe = tcd_of(material, settings)
+    learning = learning_of(recipe, splits_of(recipe, material), weights_hash=material.weights_hash)
+    shape = _shape(learning, recipe.loop.batch_size, material)
+    kinds = {
+        name: kind.recipe for name, kind in with_windows(material, settings).items() if name == TCD or name not in BASES
+    }
+    costs = {name: recipe_cost(one, shape, learned_from(learning)).whole for name, one in kinds.items()}
+    costs[ONE_BY_ONE] = recipe_cost(_long(recipe, shape), replace(shape, windows=WORDS), learned_from(learning)).whole
+    times: dict[str, list[Timed]] = {name: [] for name in kinds}
+    for seed in range(settings.seeds):
+        for number, (name, one) in enumerate(kinds.items()):
+            times[name].append(_timed(one, learning, test))
+            progress_of_part(progress, seed, settings.seeds)((number + 1) / len(kinds))
+    confidence = settings.audit.confidence
+    change = over_seeds(_slower(times), confidence)
+    dear = costs[ONE_BY_ONE].pair_multiply_adds / costs[TCD].pair_multiply_adds
+    tokens = () if test.on_screen is None else (pairs_of_tokens(token_counts(test)),)
+    return Findings(
+        f"A training step of tcd takes {shown(change)} % beside one of {BESIDE}, and a pair "
+        f"{costs[TCD].pair_multiply_adds:,} multiply-adds; with {WORDS} words one by one a pair would take {dear:.1f} "
+        "times as many.",
+        effect_of(change, f"Time of a training step: {TCD} less {BESIDE}, % of {BESIDE}"),
+        (_cost_table(costs, shape), _time_table(times, confidence), *tokens),
+        notices=few_seeds(settings),
+        method=(_METHOD, _PAPER),
+    )
+
+
+def _shape(learning: Material, batch: int, material: StudyMaterial) -> Shape:
+    """A caption and a clip as long as the longest ones of the training split."""
+    train, _ = material.learning()
+    frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))
+    windows = 0 if train.videos.windows is None else train.videos.windows.shape[1]
+    return Shape(learning.dimension, batch, frames, words, windows)
+
+
+def _long(recipe: Recipe, shape: Shape) -> Recipe:
+    """The recipe with places for every word."""
+    return changed(recipe, {"max_frames": max(WORDS, shape.frames, recipe.matcher.settings["max_frames"])})
+
+
+def _timed(recipe: Recipe, learning: Material, test: Part) -> Timed:
+    with tempfile.TemporaryDirectory() as folder:
+        epoch = measured_times(recipe, learning, Path(folder)).alone
+    return Timed(epoch.seconds / epoch.steps, _pair_s(recipe, learning.dimension, test))
+
+
+def _pair_s(recipe: Recipe, dimension: int, test: Part) -> float:
+    """Seconds of a pair in a table of pairs; what weights there are changes nothing."""
+    device = torch.device(usable_device(recipe.loop.device, "float32"))
+    matcher = build(spec_of(recipe), dimension)
+    module(matcher).to(device)
+    captions, clips = (
+        tuple(ids[:_PAIRS]) for ids in (test.corpus.captions["caption_id"], test.corpus.clips["clip_id"])
+    )
+    text = move(encode_texts(matcher, texts_of(test.texts, captions)).state, device)
+    video = move(encode_videos(matcher, videos_of(test.videos, clips)).state, device)
+    pairs = len(captions) * len(clips)
+
+    def table() -> None:
+        matcher.score(text, video)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    with torch.no_grad(), evaluating(matcher):
+        table()  # the first time costs more
+        return median(_seconds(table) for _ in range(_TIMED)) / pairs
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _slower(times: Mapping[str, Sequence[Timed]]) -> list[float]:
+    """Of each seed, how much longer a step of tcd takes, in percent."""
+    pairs = zip(times[TCD], times[BESIDE], strict=True)
+    return [100 * (own.step_s / other.step_s - 1) for own, other in pairs]
+
+
+def _cost_table(costs: Mapping[str, Cost], shape: Shape) -> AuditTable:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name, cost.parameters + cost.embeddings, cost.captions.multiply_adds // shape.batch,
+            cost.videos.multiply_adds // shape.batch, cost.pair_multiply_adds,
+            _of_a_batch(cost, shape), cost.videos.row_bytes,
+        )
+        for name, cost in costs.items()
+    )  # fmt: skip
+    columns = (
+        "matcher", "parameters", "multiply-adds of a caption", "of a clip", "of a pair", "of a batch with its pairs",
+        "bytes kept of a clip",
+    )  # fmt: skip
+    note = (
+        f"A caption of {shape.words} words, a clip of {shape.frames} frames and {shape.windows} windows of "
+        f"{shape.dimension:,} numbers, a batch of {shape.batch} captions and clips."
+    )
+    return AuditTable("What a matcher costs", columns, rows, note)
+
+
+def _of_a_batch(cost: Cost, shape: Shape) -> int:
+    return cost.captions.multiply_adds + cost.videos.multiply_adds + shape.batch**2 * cost.pair_multiply_adds
+
+
+def _time_table(times: Mapping[str, Sequence[Timed]], confidence: float) -> AuditTable:
+    rows: list[tuple[Cell, ...]] = []
+    for name, own in times.items():
+        step, pair = ([1e3 * one.step_s for one in own], [1e6 * one.pair_s for one in own])
+        rows.append((name, *_cells(step, confidence), *_cells(pair, confidence)))
+    columns = ("matcher", "milliseconds a training step", "low", "high", "microseconds a pair", "low", "high")
+    return AuditTable("What it takes here", columns, tuple(rows))
+
+
+def _cells(values: Sequence[float], confidence: float) -> tuple[Cell, Cell, Cell]:
+    found: Interval = over_seeds(values, confidence, (0.0, float("inf")))
+    return interval_cells(found)

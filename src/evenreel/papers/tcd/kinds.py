@@ -1,0 +1,235 @@
+"""The rows of TCD's tables (Zhao et al., AAAI 2026): one switch or number of a training changed, or words on screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from evenreel.errors import UsageError
+from evenreel.features.word_changes import WordChanges
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.matchers.tcd.settings import PRINTED, TcdSettings
+from evenreel.papers.engine.kinds import Kind, Kinds, beside, changed, from_the_start, longest, with_room
+from evenreel.papers.engine.material import Part, StudyMaterial, StudySettings
+from evenreel.training.recipe.recipe import Recipe
+
+TCD = "tcd"
+BASES = ("mean_pool", "x_clip", "x_pool", "t_mass")
+"""CLIP4Clip, X-CLIP, X-Pool and T-MASS, those of table 1 that are here."""
+WINDOWS = "{} + windows"
+UNCALIBRATED, CONTRASTIVE = "no calibration", "contrastive"
+NO_CTCD, NO_ATTENTION, NO_HSC = {"fusion": "cross_attention"}, {"co_attention": False}, {"lambda_hsc": 0.0}
+MODULES: dict[str, dict[str, Any]] = {
+    "no co-attention, no calibration": NO_ATTENTION | NO_HSC,
+    UNCALIBRATED: NO_HSC,
+    "no co-attention": NO_ATTENTION,
+    TCD: {},
+}
+"""Rows 2 to 5 of table 2; row 1, the baseline, has none of the three."""
+WORDLESS, SAID = "no words", "no words, said so"
+RATIOS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.0)
+"""Table 4."""
+FUSIONS = ("addition", "product", "concat", "cross_attention", "video_clue")
+"""Table 6 but its last row, which is the whole."""
+SUBSETS = (("video",), ("ocr",), ("hybrid",), ("video", "ocr"), ("ocr", "hybrid"), ("video", "hybrid"))
+"""Table 7 but its last row."""
+LAMBDAS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""Table 9."""
+ERROR_RATES = (0.1, 0.3)
+CERTAIN = "{}, by confidence"
+READINGS: dict[str, dict[str, Any]] = {
+    "weights add up to 1": {"preserve_mean": False},
+    "tau 5": {"tau": 5.0},
+    "attention without norm": {"attention_norm": False},
+    "co-attention with residual": {"co_residual": True},
+    "clues without residual": {"residual": False},
+    "clues alone": {"intra": "none"},
+    "keys of both": {"intra": "keys"},
+    "cycle as printed": {"cycle": "printed"},
+    "cycle by distance": {"cycle": "squared_distance"},
+}
+EMPTY_SAID, ALL_PRINTED = "empty windows say so", "all as printed"
+
+
+def with_windows(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 1: other matchers with and without windows of on-screen text among the frames, and tcd."""
+    recipe = tcd_of(material, settings)
+    kinds: Kinds = {}
+    for name in BASES:
+        kinds[name] = Kind(replace(recipe, matcher=with_room(name, material, windows=True)))
+        kinds[WINDOWS.format(name)] = Kind(among_frames(kinds[name].recipe), name)
+    return kinds | {TCD: Kind(recipe, WINDOWS.format(BASES[-1]))}
+
+
+def among_frames(recipe: Recipe) -> Recipe:
+    """The recipe with on-screen windows among the frames, for matchers that know nothing of windows."""
+    if recipe.adapter is None:
+        return replace(recipe, adapter=AdapterSettings("none", windows=True))
+    return replace(recipe, adapter=replace(recipe.adapter, windows=True))
+
+
+def modules(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 2: clues, co-attention and calibration."""
+    recipe = tcd_of(material, settings)
+    none = changed(recipe, NO_CTCD | NO_ATTENTION | NO_HSC)
+    return beside(none, {name: changed(recipe, switches) for name, switches in MODULES.items()})
+
+
+def without_words(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 3: with and without on-screen text; what has none stands for nothing, or says that it has none."""
+    recipe = tcd_of(material, settings, rewords=True)
+    return _beside(recipe, {WORDLESS: worded(recipe, ratio=0.0), SAID: worded(recipe, ratio=0.0, empty="caption")})
+
+
+def word_ratios(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 4: a share of the words on screen."""
+    recipe = tcd_of(material, settings, rewords=True)
+    return _beside(recipe, {ratio_row(ratio): worded(recipe, ratio=ratio) for ratio in RATIOS})
+
+
+def ratio_row(ratio: float) -> str:
+    """The row of a share of the words.
+
+    >>> ratio_row(0.0), ratio_row(0.4), ratio_row(1.0)
+    ('no words', '40 % of the words', 'tcd')
+    """
+    return {0.0: WORDLESS, 1.0: TCD}.get(ratio, f"{100 * ratio:g} % of the words")
+
+
+def wordless_modules(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 5: modules left out where no window has words, and each says so, as in the paper."""
+    recipe = worded(tcd_of(material, settings, rewords=True), ratio=0.0, empty="caption")
+    rows: dict[str, dict[str, Any]] = {
+        "co-attention": NO_ATTENTION,
+        "calibration": NO_HSC,
+        "clues": NO_CTCD,
+        "text condition": {"text_condition": False},
+    }
+    return {SAID: Kind(recipe)} | {f"{SAID}, no {name}": Kind(changed(recipe, own), SAID) for name, own in rows.items()}
+
+
+def fusions(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 6: what makes one vector of frames and windows."""
+    recipe = tcd_of(material, settings)
+    return _beside(recipe, {name.replace("_", " "): changed(recipe, {"fusion": name}) for name in FUSIONS})
+
+
+def match_subsets(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 7: what a caption is compared with."""
+    recipe = tcd_of(material, settings)
+    return _beside(recipe, {f"match {' + '.join(parts)}": changed(recipe, {"matches": parts}) for parts in SUBSETS})
+
+
+def calibration_weights(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 9: the weight of calibration; the paper's is in the middle."""
+    recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
+    return _beside(recipe, {weight_row(weight): changed(recipe, {"lambda_hsc": weight}) for weight in LAMBDAS})
+
+
+def weight_row(weight: float) -> str:
+    """The row of a weight of calibration.
+
+    >>> weight_row(0.1), weight_row(5.0)
+    ('tcd', 'lambda_hsc 5')
+    """
+    return TCD if weight == 0.1 else f"lambda_hsc {weight:g}"
+
+
+def conditions(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Table 10: on-screen text, frames and both, each weighed by the caption or not."""
+    recipe = tcd_of(material, settings)
+    kinds: Kinds = {}
+    for modality, name in (("ocr", "ocr alone"), ("video", "video alone"), ("both", TCD)):
+        row, blind = changed(recipe, {"modalities": modality}), f"{name}, unconditioned"
+        kinds |= {blind: Kind(changed(row, {"text_condition": False})), name: Kind(row, blind)}
+    return kinds
+
+
+def calibrations(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Figure 3: calibration by cycles, by pairs of the same moment, and none."""
+    recipe = tcd_of(material, settings)
+    rows = {CONTRASTIVE: changed(recipe, {"calibration": "contrastive"}), TCD: recipe}
+    return {UNCALIBRATED: Kind(changed(recipe, NO_HSC))} | {name: Kind(row, UNCALIBRATED) for name, row in rows.items()}
+
+
+def readings_of_the_paper(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Not in the paper: its formulas as they are printed, where we read them otherwise, one by one and together."""
+    recipe = tcd_of(material, settings, rewords=True)
+    rows = {name: changed(recipe, own) for name, own in READINGS.items()}
+    said = worded(recipe, empty="caption")
+    return _beside(recipe, rows | {EMPTY_SAID: said, ALL_PRINTED: changed(said, PRINTED)})
+
+
+def misread_words(material: StudyMaterial, settings: StudySettings) -> Kinds:
+    """Not in the paper: words on screen that are read wrong, in the test split or everywhere."""
+    recipe = tcd_of(material, settings, rewords=True)
+    wrong = {
+        f"{100 * rate:g} % wrong in {where}": worded(recipe, char_errors=rate, splits=splits)
+        for rate in ERROR_RATES
+        for where, splits in (("test", "evaluated"), ("both", "all"))
+    }
+    kinds = _beside(recipe, wrong)
+    weighed = {
+        CERTAIN.format(name): Kind(changed(kind.recipe, {"confidence": True}), name) for name, kind in kinds.items()
+    }
+    return kinds | weighed
+
+
+def worded(recipe: Recipe, **changes: Any) -> Recipe:
+    """The recipe with other words on screen; those of the features where nothing is changed any more."""
+    words = replace(recipe.data.words or WordChanges(), **changes)
+    return replace(recipe, data=replace(recipe.data, words=None if words.changes_nothing else words))
+
+
+def tcd_of(material: StudyMaterial, settings: StudySettings, *, rewords: bool = False) -> Recipe:
+    """The recipe, whose matcher is tcd, with all of its settings written down and types for the longest clip.
+
+    Args:
+        material: with on-screen text.
+        settings: with the recipe.
+        rewords: whether words on screen are changed.
+
+    Raises:
+        UsageError: the recipe trains another matcher, or begins with a checkpoint; the features have no on-screen text,
+            or nobody says what it is where words are to be changed.
+    """
+    recipe = from_the_start(settings.recipe, material)
+    if recipe.matcher.name != TCD:
+        raise UsageError(f"This study is about the matcher tcd, and the recipe trains {recipe.matcher.name}.")
+    if recipe.adapter is not None and recipe.adapter.windows:
+        raise UsageError(
+            "adapter.windows puts on-screen windows among the frames, and tcd reads them beside these; leave it out."
+        )
+    for split, part in zip(("training", "test"), material.learning(), strict=True):
+        check_text(part, split)
+        if rewords and part.on_screen is None:
+            raise UsageError(f"This study changes words on screen; give it a {split} part that knows them (on_screen).")
+    # every setting, so that rows that train alike say so alike and share their runs
+    own = asdict(TcdSettings(**recipe.matcher.settings))
+    own["max_frames"] = max(own["max_frames"], longest(material, "frames"), longest(material, "windows"))
+    return changed(replace(recipe, trim=None, members=None), own)
+
+
+def check_text(part: Part, split: str) -> None:
+    """Refuse, before anything is trained, a corpus that has nothing to read.
+
+    Raises:
+        UsageError: its features have no on-screen text, or every window is empty.
+    """
+    videos = part.videos
+    if videos.windows is None or videos.window_mask is None:
+        raise UsageError(
+            "This study is about on-screen text, and the features have none; give it features that were computed "
+            "without --no-ocr (`evenreel features`)."
+        )
+    if not videos.window_mask.any():
+        raise UsageError(
+            f"This study is about on-screen text, and no clip of the {split} split shows any; give it a corpus whose "
+            "clips have words in them."
+        )
+
+
+def _beside(recipe: Recipe, rows: Mapping[str, Recipe]) -> Kinds:
+    """Rows that are each compared with the whole; one of the same name is the whole."""
+    return {TCD: Kind(recipe)} | {name: Kind(row, TCD) for name, row in rows.items() if name != TCD}

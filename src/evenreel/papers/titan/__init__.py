@@ -1,0 +1,1 @@
+"""The tables and figures of TITAN (MM 2023) on a corpus of your own."""

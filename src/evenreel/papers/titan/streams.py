@@ -1,0 +1,279 @@
+"""A model and the stream that it is asked: answered in the way of a row, with what was done and how right it was.
+
+Labels are looked at after the fact: `evenreel.adaptation.stream.Stream` has no room for them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.aids import RememberingReader, RememberingTagger, aids_of, reads_captions
+from evenreel.adaptation.baselines.normalised import Rescore, StreamNorm
+from evenreel.adaptation.learning import learnable
+from evenreel.adaptation.report import AdaptReport
+from evenreel.adaptation.run import adapt
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.stream import EncodeTexts, Stream, taken
+from evenreel.adaptation.titan.causal import CausalCorrection
+from evenreel.adaptation.titan.pseudo_labels import Aids
+from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
+from evenreel.evaluation.concentration import balance
+from evenreel.evaluation.metrics import PerQuery
+from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
+from evenreel.language import load_tagger
+from evenreel.language.tokens import Tagged
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.papers.engine.caption_bank import CaptionBank
+from evenreel.papers.engine.material import Model
+from evenreel.papers.titan.rows import Norm, Row
+from evenreel.types import FloatArray, ScoreBlocks, Scores
+
+METRICS = ("R@1", "R@5", "R@10", "MedR")
+NEIGHBOURS = 128
+"""Queries of the bank that NNN looks at, as its authors' example does; all of a smaller bank."""
+
+AT_ONCE = 1024
+"""Queries whose scores are corrected at a time, where that does not hang on which came before."""
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What learning from a stream came to.
+
+    Attributes:
+        labels: pseudo-labels of queries, the last of each.
+        right: share of them that are the query's own clip; None without any.
+        coverage: share of the clips that are one; likewise.
+        gini: of the labels over the clips; likewise.
+        counterfactual: captions that lost a word, of all steps.
+        moved: how far the weights went, as a share of their length.
+        changed: share of the queries with another first clip than the source's.
+        rank_before: mean rank of the labels among their candidates by the correction of bias before it trained on
+            them, over the steps; None without the correction.
+        rank_after: the same after it trained.
+        sentence: what was decided in the end.
+    """
+
+    labels: int
+    right: float | None
+    coverage: float | None
+    gini: float | None
+    counterfactual: int
+    moved: float
+    changed: float
+    rank_before: float | None
+    rank_after: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A row with one seed.
+
+    Attributes:
+        per_query: columns of `METRICS` in the order of the split's captions.
+        diagnosis: None where nothing was learned.
+    """
+
+    per_query: PerQuery
+    diagnosis: Diagnosis | None = None
+
+    def figure(self, metric: str) -> float:
+        """A metric over all captions."""
+        (asked,) = parse_metrics([metric])
+        return float(asked.summary(self.per_query)[0])
+
+
+class Target:
+    """What all rows of one model share.
+
+    Args:
+        model: with features of the split that is searched.
+        bank: of training captions; None for none.
+    """
+
+    def __init__(self, model: Model, bank: CaptionBank | None = None) -> None:
+        part = model.part.only(model.part.corpus)
+        self.name, self.matcher, self.part, self.bank = model.name, model.matcher, part, bank
+        self.prepared = model.prepared
+        self._drawn: tuple[tuple[int, int], FloatArray] | None = None
+        self.sentences: tuple[str, ...] = tuple(part.corpus.captions["text"])
+        self.own: tuple[str, ...] = tuple(part.corpus.captions["clip_id"])
+        self.tagger = RememberingTagger(load_tagger())
+        self.read: EncodeTexts | None = None if model.read is None else RememberingReader(model.read)
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """(Q,) numbers of the captions' own clips."""
+        return np.unique(self.own, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def tagged(self) -> list[Tagged]:
+        """The words of the captions."""
+        return self.tagger.tag(self.sentences)
+
+    @cached_property
+    def scores(self) -> ScoreBlocks:
+        """By the source model."""
+        return self.part.scores(self.matcher)
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """(Q,) first clip of each caption by the source model."""
+        size, videos = 1024, slice(0, len(self.part.videos.ids))
+        parts = (self.scores.block(slice(at, at + size), videos) for at in range(0, len(self.sentences), size))
+        return np.concatenate([part.argmax(axis=1) for part in parts]).astype(np.int64)
+
+    @cached_property
+    def confounders(self) -> FloatArray | None:
+        """(N, d) of the target's clips; None where the checkpoint corrects nothing."""
+        if self.prepared is None or self.prepared.correction is None:
+            return None
+        found: FloatArray = self.prepared.target_confounders(self.part.videos).numpy()
+        return found
+
+    def bank_scores(self, seed: int, most: int) -> FloatArray:
+        """(N, V) by the source model, of the training captions that the seed draws; those of the last draw are kept."""
+        assert self.bank is not None
+        if self._drawn is None or self._drawn[0] != (seed, most):
+            limits = self.matcher.limits
+            texts = self.bank.drawn(seed, most, None if limits.graphs else limits.words)
+            scores = matcher_scores(self.matcher, texts, self.part.videos)
+            self._drawn = (seed, most), scores.block(slice(0, len(texts.ids)), slice(0, len(self.part.videos.ids)))
+        return self._drawn[1]
+
+    def stream(self, seed: int) -> Stream:
+        """The captions in an order that the seed draws."""
+        order = np.random.default_rng([seed, 2]).permutation(len(self.sentences))
+        sentences = tuple(self.sentences[row] for row in order)
+        return Stream(taken(self.part.texts, order), sentences, self.part.videos)
+
+    def aids(self, row: Row) -> Aids:
+        """What learning in the way of a row takes.
+
+        Raises:
+            UsageError: the confounders of the target cannot be found as those of the source were.
+        """
+        assert row.settings is not None
+        prepared = self.prepared
+        if prepared is not None and prepared.correction is not None and row.correction:
+            prepared = replace(prepared, correction=switched(prepared.correction, row))
+        given = self.confounders if row.settings.causal else None
+        reads = self.read if reads_captions(row.settings) else None
+        return aids_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
+
+    def check(self, row: Row) -> None:
+        """Hold a row to what there is.
+
+        Raises:
+            UsageError: something that it takes is missing, or nothing of the matcher may learn.
+        """
+        if row.settings is not None:
+            self.aids(row).check(row.settings)
+            learnable(self.matcher, row.settings.learns, row.settings.objective)
+
+    def model(self, row: Row) -> TestTimeMatcher:
+        """The matcher around the source that learns in the way of a row.
+
+        Raises:
+            UsageError: something that this takes is missing.
+        """
+        return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.aids(row))
+
+
+def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> Outcome:
+    """Ask a stream in the way of a row.
+
+    Args:
+        target: the model and its split.
+        row: how.
+        seed: of the order of the queries, and of what learning leaves to chance.
+        progress: called with the share that is done.
+        settings: of the study: whether queries come in batches, and how many are remembered.
+
+    Raises:
+        UsageError: something that the row takes is missing.
+    """
+    if row.norm is not None:
+        return Outcome(_measured(target, _normalised(target, row.norm, seed, settings)))
+    if row.settings is None:
+        return Outcome(_measured(target, target.scores))
+    row = replace(row, settings=replace(row.settings, seed=seed))
+    found = adapt(target.model(row), target.stream(seed), progress, keep=True)
+    scores = target.part.scores(found.matcher) if found.scores is None else found.scores
+    return Outcome(_measured(target, scores), diagnosed(found.report, target))
+
+
+def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
+    """What a report says, held to the labels."""
+    last = dict(pair for step in report.steps for pair in step.labels)
+    own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
+    columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
+    ranks = [step.label_rank for step in report.steps if step.label_rank is not None]
+    shared = balance(np.array([columns[clip] for clip in last.values()], np.int64), len(columns))
+    return Diagnosis(
+        len(last),
+        float(np.mean([own[query] == clip for query, clip in last.items()])) if last else None,
+        shared.coverage if last else None,
+        shared.gini if last else None,
+        sum(step.counterfactual for step in report.steps),
+        report.moved,
+        report.first_changed,
+        float(np.mean([rank.before for rank in ranks])) if ranks else None,
+        float(np.mean([rank.after for rank in ranks])) if ranks else None,
+        report.sentence,
+    )
+
+
+def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
+    """A copy with other settings; what it learned of the source stays."""
+    other = copy.deepcopy(correction)
+    other.settings = replace(correction.settings, **row.correction)
+    return other
+
+
+def _measured(target: Target, scores: ScoreBlocks) -> PerQuery:
+    """Columns of the metrics in the order of the split's captions."""
+    settings = EvaluationSettings(parse_metrics(list(METRICS)), ("t2v",), resamples=0)
+    found = evaluate(scores, target.part.corpus, settings).directions["t2v"]
+    place = {one: row for row, one in enumerate(found.query_ids)}
+    order = [place[one] for one in target.part.corpus.captions["caption_id"]]
+    return {name: values[order] for name, values in found.per_query.items()}
+
+
+def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) -> Scores:
+    """The source model's scores, corrected by those of other queries."""
+    stream, rescore = target.stream(seed), _rescoring(norm, target.part.videos.ids)
+    videos = stream.videos
+    correct: Callable[[FloatArray], FloatArray]
+    whole = matcher_scores(target.matcher, stream.texts, videos)
+    count, columns = len(stream.sentences), slice(0, len(videos.ids))
+    if settings.online and not norm.trained:
+        correct, size = StreamNorm(rescore, most=settings.bank), settings.batch_size
+    else:
+        latest = slice(max(0, count - settings.bank), count)
+        bank = target.bank_scores(seed, settings.bank) if norm.trained else whole.block(latest, columns)
+        correct, size = (lambda scores: rescore(scores, bank)), AT_ONCE
+    rows = [correct(whole.block(slice(int(one[0]), int(one[-1]) + 1), columns)) for one in stream.batches(size)]
+    return Scores(np.concatenate(rows), stream.texts.ids, videos.ids)
+
+
+def _rescoring(norm: Norm, videos: Sequence[str]) -> Rescore:
+    def rescore(scores: FloatArray, bank: FloatArray) -> FloatArray:
+        given = Scores(scores, [str(row) for row in range(len(scores))], videos)
+        if norm.method == "qb-norm":
+            corrected: FloatArray = querybank_norm(given, bank).values
+        else:
+            corrected = nearest_neighbour_norm(given, bank, top=min(NEIGHBOURS, len(bank))).values
+        return corrected
+
+    return rescore

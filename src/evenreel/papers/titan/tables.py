@@ -1,0 +1,318 @@
+"""Tables 1 to 3 and Figure 4 of TITAN (MM 2023): a stream without labels, answered in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.statistics.means import hits_interval
+from evenreel.errors import UsageError
+from evenreel.evaluation import Interval
+from evenreel.evaluation.bands import part_of
+from evenreel.papers.engine.findings import Findings, beside, effect_of, interval_cells, may_be_chance
+from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
+from evenreel.papers.engine.seeds import over_seeds
+from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
+from evenreel.papers.titan.streams import METRICS, Diagnosis, Outcome, Target, answered
+from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
+from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MAIN = "R@1"
+RECALLS = METRICS[:3]
+FEW_ROWS = 3
+"""Rows that all have a sentence; of more, those have one that differ for sure."""
+RANDOM = "Seeds order the queries anew and draw what learning leaves to chance; rows are compared with the same ones."
+ABOUT = (
+    "Recall is the share of captions whose own clip is among the first k; MedR (the paper's MdR) is the median rank. "
+    "Clips with equal scores have their expected rank. Labels measure, and nothing learns from them: the stream has no "
+    "room for them. Intervals over captions are Student's over clips, each with all its captions, of the same "
+    "captions' hits in both rows, their mean over the seeds."
+)
+DIAGNOSED = (
+    "Labels are the pseudo-labels of queries, the last of each, before any was left out; right are those that name the "
+    "query's own clip. Coverage is the share of the clips that are some query's label, Gini how unequally clips have "
+    "labels (0: as many each). Rank before and after: where the correction of bias puts a label among its candidates, "
+    "from 1, before its target stage trained on it and after, over all steps; where both are alike and above 1, it "
+    "learned nothing."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of streams.
+
+    Attributes:
+        rows: what is put beside each other.
+        against: what the others are compared with.
+        lead: the row whose change is the effect of the study, empty for that of the settings as they are; where it is
+            not there, the one with the largest change.
+        notes: what else the reader should know of it.
+        sweeps: whether rows are points of the sweeps of Figure 4.
+    """
+
+    rows: RowsOf
+    against: str
+    lead: str = ""
+    notes: tuple[str, ...] = ()
+    sweeps: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One model's rows.
+
+    Attributes:
+        target: the model and its split.
+        against: the row that the others are compared with.
+        outcomes: by row, one a seed.
+        left_out: why rows are missing, by the reason.
+    """
+
+    target: Target
+    against: str
+    outcomes: Mapping[str, Sequence[Outcome]]
+    left_out: Mapping[str, Sequence[str]]
+
+    def mean(self, row: str, metric: str) -> float:
+        """A figure of a row, over seeds."""
+        return float(np.mean([one.figure(metric) for one in self.outcomes[row]]))
+
+    def changes(self, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
+        """How the recalls of each row differ from those of `against`, with intervals over captions."""
+        before = self._hits(self.against)
+        found = {}
+        for row in self.outcomes:
+            if row != self.against:
+                changed = self._hits(row) - before
+                intervals = [hits_interval(column, self.target.groups, settings) for column in changed]
+                found[row] = dict(zip(RECALLS, intervals, strict=True))
+        return found
+
+    def seed_changes(self, confidence: float) -> dict[str, dict[str, Interval]]:
+        """Likewise with intervals over seeds, of the median rank too."""
+        return {
+            row: {
+                metric: over_seeds([new.figure(metric) - old.figure(metric) for old, new in pairs], confidence)
+                for metric in METRICS
+            }
+            for row, own in self.outcomes.items()
+            if row != self.against
+            for pairs in (list(zip(self.outcomes[self.against], own, strict=True)),)
+        }
+
+    def _hits(self, row: str) -> NDArray[np.float64]:
+        """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
+        found: NDArray[np.float64] = np.mean(
+            [[one.per_query[metric] for metric in RECALLS] for one in self.outcomes[row]], axis=0
+        )
+        return found
+
+
+def compared_streams(
+    comparison: Comparison, material: StudyMaterial, settings: StudySettings, progress: Progress
+) -> Findings:
+    """Answer the stream of the test split in the way of each row, with each model and seed.
+
+    Raises:
+        UsageError: the settings cannot make the rows, or nothing that a model carries suffices for more than one.
+    """
+    models = material.encoders()
+    rows = comparison.rows(settings.adapt, material.bank is not None)
+    targets = [Target(model, material.bank) for model in models]
+    found = [
+        _compared(target, rows, comparison.against, settings, part_of(progress, number, len(targets)))
+        for number, target in enumerate(targets)
+    ]
+    changes = {one.target.name: one.changes(settings.audit) for one in found}
+    first = changes[found[0].target.name]
+    lead = comparison.lead or name_of_whole(settings.adapt)
+    lead = lead if lead in first else max(first, key=lambda row: abs(first[row][MAIN].value))
+    groups = len(set(found[0].target.own))
+    return Findings(
+        " ".join(_told(found, changes)),
+        effect_of(first[lead][MAIN], f"Change of {MAIN}: {lead} less {found[0].against}"),
+        (
+            _means(found),
+            _changes(changes, found),
+            *(() if settings.seeds == 1 else (_over_seeds(found, settings),)),
+            _diagnoses(found),
+            *(sweep_tables([one.target for one in found], settings.adapt) if comparison.sweeps else ()),
+            hub_table([one.target for one in found], settings.adapt),
+        ),
+        tuple(_figures(comparison, found, changes, settings)),
+        (*_left_out(found), *no_crowd([one.target for one in found], settings.adapt), *_one_seed(settings)),
+        (ABOUT, DIAGNOSED, settings_told(settings), RANDOM, *comparison.notes),
+        few=f"Too few clips with captions to conclude: {groups}." if groups < ENOUGH else "",
+    )
+
+
+def settings_told(settings: StudySettings) -> str:
+    """What all rows have in common, as a sentence for the reader."""
+    own = settings.adapt
+    step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
+    rounds = step if own.online else f"{own.epochs} epoch{'s' if own.epochs > 1 else ''} of {step}"
+    how = f"batches of {own.batch_size:,} queries, {rounds}"
+    paper = " It is the paper's, for whole towers; a small adapter on fixed features moves little with it in one pass."
+    fit = own.causal_fit
+    stage = f" Target stage of the correction: {fit.steps:,} steps of {fit.lr:g} each time that labels are made."
+    return (
+        f"Adam with a learning rate of {own.lr:g}, {how}, what learns: {own.learns}."
+        f"{paper if own.lr <= 1e-5 else ''}{stage if own.causal else ''} "
+        "Change these with --set lr=0.001, --set epochs=5, --set causal_fit.steps=200 and so on."
+    )
+
+
+def _compared(target: Target, rows: Rows, against: str, settings: StudySettings, progress: Progress) -> Compared:
+    reasons: dict[str, list[str]] = {}
+    able: Rows = {}
+    for name, row in rows.items():
+        reason = _reason(target, row)
+        if reason:
+            reasons.setdefault(reason, []).append(name)
+        else:
+            able[name] = row
+    learning = [name for name, row in able.items() if row.settings is not None]
+    if not learning:
+        raise UsageError(f"{target.name} cannot learn at test time: {next(iter(reasons))}")
+    if against not in able:
+        against = SOURCE
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in able}
+    number, total = 0, len(able) * settings.seeds
+    for seed in range(settings.adapt.seed, settings.adapt.seed + settings.seeds):
+        for name, row in able.items():
+            share = part_of(progress, number, total)
+            outcomes[name].append(answered(target, row, seed, share, settings=settings.adapt))
+            number += 1
+            progress(number / total)
+    return Compared(target, against, outcomes, reasons)
+
+
+def _reason(target: Target, row: Row) -> str:
+    """Why a model cannot be asked in the way of a row; empty where it can."""
+    try:
+        target.check(row)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _told(found: Sequence[Compared], changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> Iterator[str]:
+    """A sentence for the row that others are compared with, for each that can be told from it, and for the rest."""
+    for one in found:
+        of = f"{one.target.name}, " if len(found) > 1 else ""
+        main = {row: own[MAIN] for row, own in changes[one.target.name].items()}
+        yield f"{of}{one.against}: {MAIN} {one.mean(one.against, MAIN):.1f}."
+        for row, change in main.items():
+            if len(main) <= FEW_ROWS or not may_be_chance(change):
+                yield f"{of}{row}: {MAIN} {one.mean(row, MAIN):.1f}, {beside(change, one.against)}."
+        rest = sum(may_be_chance(change) for change in main.values())
+        if rest and len(main) > FEW_ROWS:
+            others = "the other row is" if rest == 1 else f"the other {rest} rows are"
+            yield f"{of}{others if of else others.capitalize()} within chance of {one.against}."
+
+
+def _means(found: Sequence[Compared]) -> AuditTable:
+    """The paper's form."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (one.target.name, row, *(one.mean(row, metric) for metric in METRICS)) for one in found for row in one.outcomes
+    )
+    return AuditTable("What each finds", ("model", "row", *METRICS), rows, "Recall in percent; means over seeds.")
+
+
+def _changes(changes: Mapping[str, Mapping[str, Mapping[str, Interval]]], found: Sequence[Compared]) -> AuditTable:
+    rows = tuple(
+        (one.target.name, row, one.against, metric, *interval_cells(change))
+        for one in found
+        for row, own in changes[one.target.name].items()
+        for metric, change in own.items()
+    )
+    columns = ("model", "row", "less", "figure", "change", "low", "high")
+    return AuditTable("What each changes", columns, rows, "Intervals over captions.")
+
+
+def _over_seeds(found: Sequence[Compared], settings: StudySettings) -> AuditTable:
+    rows = tuple(
+        (one.target.name, row, one.against, metric, *interval_cells(change))
+        for one in found
+        for row, own in one.seed_changes(settings.audit.confidence).items()
+        for metric, change in own.items()
+    )
+    columns = ("model", "row", "less", "figure", "change", "low", "high")
+    note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
+    return AuditTable("What each changes, seed by seed", columns, rows, note)
+
+
+def _diagnoses(found: Sequence[Compared]) -> AuditTable:
+    """How right and how even the labels were, and how far the weights went."""
+    rows = [
+        (one.target.name, row, *_diagnosis([own.diagnosis for own in outcomes if own.diagnosis is not None]))
+        for one in found
+        for row, outcomes in one.outcomes.items()
+        if outcomes[0].diagnosis is not None
+    ]
+    columns = (
+        "model", "row", "labels", "right, %", "coverage, %", "Gini", "counterfactual captions", "weights moved, %",
+        "first clips changed, %", "rank before", "rank after", "in the end",
+    )  # fmt: skip
+    return AuditTable(
+        "How good the pseudo-labels were", columns, tuple(rows), "Means over seeds; the end of the first."
+    )
+
+
+def _diagnosis(own: Sequence[Diagnosis]) -> tuple[Cell, ...]:
+    def mean(values: Sequence[float | None], factor: float = 1.0) -> float | None:
+        known = [value for value in values if value is not None]
+        return factor * float(np.mean(known)) if known else None
+
+    return (
+        mean([one.labels for one in own]),
+        mean([one.right for one in own], 100),
+        mean([one.coverage for one in own], 100),
+        mean([one.gini for one in own]),
+        mean([one.counterfactual for one in own]),
+        mean([one.moved for one in own], 100),
+        mean([one.changed for one in own], 100),
+        mean([one.rank_before for one in own]),
+        mean([one.rank_after for one in own]),
+        own[0].sentence,
+    )
+
+
+def _left_out(found: Sequence[Compared]) -> Iterator[str]:
+    for one in found:
+        for reason, rows in one.left_out.items():
+            yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
+
+
+def _one_seed(settings: StudySettings) -> tuple[str, ...]:
+    if settings.seeds > 1:
+        return ()
+    return ("One seed: intervals do not count the order of the queries; give --seeds 3 or more.",)
+
+
+def _figures(
+    comparison: Comparison,
+    found: Sequence[Compared],
+    changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
+    settings: StudySettings,
+) -> Iterator[AuditFigure]:
+    for one in found:
+        name = one.target.name
+        if comparison.sweeps:
+            yield from sweep_figures(one.target, one.outcomes, settings)
+        yield AuditFigure(f"{name}: change of {MAIN}", partial(_bars, changes[name]))
+
+
+def _bars(changes: Mapping[str, Mapping[str, Interval]]) -> go.Figure:
+    from evenreel.report.result.figures import deltas_by_group
+
+    return deltas_by_group({MAIN: {row: own[MAIN] for row, own in changes.items()}}, f"change of {MAIN}, points")

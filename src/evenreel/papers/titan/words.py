@@ -1,0 +1,120 @@
+"""Which clips are crowded and by which words, and Figure 4 of TITAN (MM 2023): when they count as crowded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenreel.adaptation.settings import AdaptSettings
+from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals, crowded, over_attended
+from evenreel.evaluation import Interval
+from evenreel.evaluation.concentration import balance
+from evenreel.papers.engine.material import StudySettings
+from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.titan.rows import swept
+from evenreel.papers.titan.streams import METRICS, Outcome, Target
+from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+WORDS = 5
+"""Over-attended words of a clip that are listed."""
+WORD_NOTE = (
+    "First clips by the source model, of the whole split, before any learning. A word is listed that stands in more "
+    "than theta of the clip's queries; counterfactual captions lose it only where the clip is crowded, that is first "
+    "for more than beta queries."
+)
+RECALLS = METRICS[:3]
+
+
+def hub_table(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
+    """The clips that are the first of most queries, and the words that these have in common."""
+    how = settings.counterfactuals or CounterfactualSettings()
+    rows = tuple(row for target in targets for row in _hubs(target, how))
+    columns = ("model", "clip", "queries", "own captions among them", "crowded", "words, with their queries")
+    return AuditTable("The clips that are first for most queries", columns, rows, WORD_NOTE)
+
+
+def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str]:
+    """What has to be said where no counterfactual caption can come of the settings."""
+    if settings.counterfactuals is None:
+        return
+    for target in targets:
+        if not counts(target, settings.counterfactuals)[0]:
+            beta = settings.counterfactuals.beta
+            limit = f"{beta:g}" if beta >= 1 else f"{100 * beta:g} % of the"
+            yield (
+                f"{target.name}: no clip is first for more than {limit} queries, so few or no counterfactual captions "
+                "are made; --set counterfactuals.beta=0.01 asks for 1 % of the queries."
+            )
+
+
+def counts(target: Target, how: CounterfactualSettings) -> tuple[int, int]:
+    """Crowded clips by the source model, and the captions without a word that come of them."""
+    made = counterfactuals(target.sentences, target.tagged, target.firsts, how)
+    return len(crowded(target.firsts, len(target.sentences), how.beta)), len(made)
+
+
+def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[AuditTable, ...]:
+    """How many clips are crowded and how many captions lose a word, over both thresholds."""
+    assert settings.counterfactuals is not None
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (target.name, point.row, *counts(target, point.how))
+        for target in targets
+        for points in swept(settings.counterfactuals).values()
+        for point in points.values()
+    )
+    columns = ("model", "row", "crowded clips", "counterfactual captions")
+    note = "By the first clips of the source model; a model that learns meanwhile makes others from batch to batch."
+    return (AuditTable("What the thresholds let through", columns, rows, note),)
+
+
+def sweep_figures(
+    target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: StudySettings
+) -> Iterator[AuditFigure]:
+    """Recall over each threshold, and beside it what this lets through."""
+    assert settings.adapt.counterfactuals is not None
+    for name in swept(settings.adapt.counterfactuals):
+        draw = partial(_sweep, target, outcomes, settings, name)
+        yield AuditFigure(f"{target.name}: {name}", draw, "Bands are of the seeds, where there are some.")
+
+
+def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, ...]]:
+    firsts = target.firsts
+    full = crowded(firsts, len(firsts), how.beta)
+    words: dict[int, list[str]] = {}
+    for one in over_attended(target.tagged, firsts, replace(how, beta=0)):
+        words.setdefault(one.video, []).append(f"{one.word} ({one.count:,})")
+    for column, queries in balance(firsts, len(target.part.videos.ids)).hubs:
+        clip = target.part.videos.ids[column]
+        own = sum(target.own[row] == clip for row in (firsts == column).nonzero()[0])
+        named = ", ".join(words.get(column, [])[:WORDS]) or None
+        yield (target.name, clip, queries, own, "yes" if column in full else "no", named)
+
+
+def _sweep(target: Target, outcomes: Mapping[str, Sequence[Outcome]], settings: StudySettings, name: str) -> go.Figure:
+    from evenreel.report.result.figures import Panel, sweep
+
+    assert settings.adapt.counterfactuals is not None
+    points = {
+        value: point for value, point in swept(settings.adapt.counterfactuals)[name].items() if point.row in outcomes
+    }
+    recalls = {
+        metric: [
+            (
+                float(value),
+                over_seeds([one.figure(metric) for one in outcomes[point.row]], settings.audit.confidence, PERCENT),
+            )
+            for value, point in points.items()
+        ]
+        for metric in RECALLS
+    }
+    through = {value: counts(target, point.how) for value, point in points.items()}
+    numbers = {
+        what: [(float(value), Interval(float(pair[place]))) for value, pair in through.items()]
+        for place, what in enumerate(("crowded clips", "counterfactual captions"))
+    }
+    return sweep([Panel("Recall", "%", recalls), Panel("What is let through", "number", numbers)], name, columns=2)

@@ -1,0 +1,139 @@
+"""What an audit says: one effect with its interval, a sentence, tables, figures, and how it was calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+Cell = str | int | float | None
+"""One field of a table: None is shown as a dash."""
+
+ENOUGH = 30
+"""Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The one figure that an audit is about.
+
+    Attributes:
+        name: of the figure, with its unit where it has one.
+        value: as measured; NaN where it could not be.
+        low, high: ends of its interval; None where there is none.
+        neutral: the value of a ranking without preference.
+        p_value: two-sided, of a test that it is neutral; None where none was made.
+        over: what interval and test are over, other samples of which would give another figure: `captions`, asked of
+            this very gallery, `captions and clips`, either with videos in the place of clips where videos are drawn,
+            or `classes of captions`.
+        enough: whether there are as many clips, or whatever is drawn, as it takes to conclude anything (`ENOUGH`).
+    """
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    neutral: float = 0.0
+    p_value: float | None = None
+    enough: bool = True
+    over: str = ""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there are enough clips, and the interval leaves the neutral value out: there is something to tell."""
+        if not self.enough or self.low is None or self.high is None:
+            return False
+        return not self.low <= self.neutral <= self.high
+
+
+@dataclass(frozen=True)
+class AuditTable:
+    """Rows of words and numbers, as many in each as there are columns.
+
+    Attributes:
+        title: what it shows.
+        columns: their heads, with units; a column of p-values is `p`, or `p (...)`.
+        rows: numbers are not rounded; a page and a terminal show `digits` of them.
+        note: what has to be known to read it.
+        digits: decimals that are shown of numbers that are not whole.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    digits: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class AuditFigure:
+    """A figure that is drawn when a page asks for it.
+
+    Attributes:
+        title: what it shows.
+        draw: makes it; words from outside are escaped in it (`evenreel.report.figures.plain`).
+        note: what has to be known to read it.
+    """
+
+    title: str
+    draw: Callable[[], go.Figure]
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit found in one system's scores.
+
+    Attributes:
+        name: of the audit, a key of `evenreel.audits.AUDITS`.
+        title: what it asks, for a heading.
+        sentence: the effect and its interval, plainly; where there is too little to conclude from, that comes first.
+        effect: the main figure.
+        tables: by group, setting or metric.
+        figures: in the order they are read.
+        notices: what the reader must know of the data, such as clips left out.
+        method: how everything was calculated, with its sources; a sentence or a few a paragraph.
+        confidence: of every interval.
+        system: whose scores they are; empty where only one system was given.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    effect: Effect
+    tables: tuple[AuditTable, ...] = ()
+    figures: tuple[AuditFigure, ...] = ()
+    notices: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
+    confidence: float = 0.95
+    system: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers, words and lists only, ready for `json.dumps`; numbers that are none become null."""
+        return {
+            "name": self.name,
+            "system": self.system,
+            "sentence": self.sentence,
+            "effect": {name: _json(value) for name, value in asdict(self.effect).items()},
+            "confidence": self.confidence,
+            "notices": list(self.notices),
+            "tables": [
+                {
+                    "title": table.title,
+                    "columns": list(table.columns),
+                    "rows": [[*map(_json, row)] for row in table.rows],
+                    "note": table.note,
+                }
+                for table in self.tables
+            ],
+            "method": list(self.method),
+        }
+
+
+def _json(value: Cell) -> Cell:
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,119 @@
+"""Which clips can be read: found out once, before training starts, and remembered in the folder of the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, astuple, replace
+from pathlib import Path
+from threading import local
+
+from evenreel.config import MediaLimits, usable_cores
+from evenreel.errors import MediaError
+from evenreel.features import ClipAside
+from evenreel.media.content import stamp
+from evenreel.media.workers import Worker
+from evenreel.training.data.pixels import ClipFile
+from evenreel.training.data.verdicts import Verdict, Verdicts, locked
+from evenreel.training.loop.run_folder import writing
+
+READER = "evenreel.onscreen.file_reader:FileReader"
+
+
+def readable(
+    files: Sequence[ClipFile],
+    rule: str,
+    progress: Callable[[float], None] = lambda share: None,
+    verdicts: Path | None = None,
+) -> tuple[list[ClipFile], list[ClipAside]]:
+    """Read every clip once as training will, in processes that may crash or hang without harm to this one.
+
+    Args:
+        files: the clips.
+        rule: which frames of a clip are looked at.
+        progress: called with the share that is done.
+        verdicts: a file that remembers what was found, so that a resumed run, or the process of another device, reads
+            only files that have changed since; None for none. Of several processes one reads, and the others wait.
+
+    Returns:
+        The clips that can be read, with the number of their frames, and the others with their reasons.
+
+    Raises:
+        RunFolderError: the verdicts cannot be written.
+    """
+    keys = [_key(file, rule) for file in files]
+    with _opened(verdicts) as memory:
+        new = [place for place, key in enumerate(keys) if key not in memory.known]
+
+        def note(done: int, verdict: Verdict) -> None:
+            with _writing(verdicts):
+                memory.note(keys[new[done]], verdict)
+            progress((done + 1) / len(new))
+
+        _check([files[place] for place in new], rule, note)
+    found = [(file, memory.known[key]) for file, key in zip(files, keys, strict=True)]
+    kept = [replace(file, frames=verdict.frames) for file, verdict in found if verdict.reason is None]
+    return kept, [
+        ClipAside(file.clip_id, str(file.path), verdict.reason, verdict.sentence)
+        for file, verdict in found
+        if verdict.reason is not None
+    ]
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[Verdicts]:
+    """The verdicts in a file, which no other process has meanwhile."""
+    with ExitStack() as held:
+        with _writing(path):
+            held.enter_context(locked(path))
+            memory = Verdicts(path)
+        yield memory
+        with _writing(path):
+            memory.make_durable()
+
+
+def _writing(path: Path | None) -> AbstractContextManager[None]:
+    return nullcontext() if path is None else writing(path.parent)
+
+
+def _key(clip: ClipFile, rule: str) -> str:
+    """32 hex digits over what a verdict depends on; those of a file that has changed, or is gone, are others."""
+    try:
+        state = astuple(stamp(str(clip.path)))
+    except MediaError:
+        state = None
+    named = [str(clip.path), clip.part.start_s, clip.part.end_s, rule, state]
+    return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
+
+
+def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, Verdict], None]) -> None:
+    """Read clips, as many at a time as there are cores, and give the number of each in turn, with its verdict."""
+    limits, workers = MediaLimits(), local()
+    opened: list[Worker] = []
+
+    def check(clip: ClipFile) -> Verdict:
+        if not hasattr(workers, "own"):
+            workers.own = Worker(READER, {"rule": rule, "limits": asdict(limits), "threads": 1, "text": False}, limits)
+            opened.append(workers.own)
+        return _verdict(clip, workers.own)
+
+    pool = ThreadPoolExecutor(usable_cores())
+    try:
+        for number, verdict in enumerate(pool.map(check, files)):
+            note(number, verdict)
+    finally:
+        pool.shutdown(cancel_futures=True)  # who interrupts does not wait for all that are left
+        for worker in opened:
+            worker.close()
+
+
+def _verdict(clip: ClipFile, worker: Worker) -> Verdict:
+    task = {"path": str(clip.path), "part": [clip.part.start_s, clip.part.end_s], "frames": False, "text": False}
+    try:
+        frames = sum(message["kind"] == "tick" for message, _ in worker.run(task))
+    except MediaError as error:
+        return Verdict(0, error.reason, str(error))
+    return Verdict(frames) if frames else Verdict(0, "no_frames", "no frame of it could be decoded")

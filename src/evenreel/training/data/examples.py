@@ -1,0 +1,345 @@
+"""What batches are made of: features computed once, or tokens and pixels for towers in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from evenreel.encoders.trainable import Tokens
+from evenreel.errors import EvenreelError
+from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
+from evenreel.training.data.mirrors import Mirrors
+from evenreel.training.data.pairs import Order, Pairs, Rows
+from evenreel.training.data.window_tokens import WindowTokens
+from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+
+Batch = TypeVar("Batch")
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBatch:
+    """Captions for a text tower.
+
+    Attributes:
+        ids: Q ids of captions.
+        tokens: (Q, W) token ids and their mask.
+    """
+
+    ids: tuple[str, ...]
+    tokens: Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class PixelBatch:
+    """Videos for an image tower; only real frames take room.
+
+    Attributes:
+        ids: V ids of clips.
+        pixels: (N, 3, h, w) uint8, the real frames of all videos one after the other, resized and cut for the tower.
+        frame_mask: (V, T) True = real; N are.
+        times_s: (V, T) time of each frame in its clip.
+        seen: (V, D) see `evenreel.matchers.batches.VideoBatch`.
+        windows: what is written in the videos; None where nobody asks.
+    """
+
+    ids: tuple[str, ...]
+    pixels: Tensor
+    frame_mask: Tensor
+    times_s: Tensor
+    seen: Tensor | None = None
+    windows: WindowTokens | None = None
+
+
+Texts = TextBatch | TokenBatch
+Videos = VideoBatch | PixelBatch
+
+
+class Draw(NamedTuple):
+    """What random changes of a batch depend on.
+
+    Attributes:
+        seed: of the run.
+        batch: its number.
+        alike: rows of other clips whose changes the clips asked for get, each that of the clip at its place; None for
+            changes of their own.
+    """
+
+    seed: int
+    batch: int
+    alike: Rows | None = None
+
+
+class Examples(Protocol):
+    """Captions and clips of a part of a corpus."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Which caption goes with which clip."""
+
+    def texts(self, rows: Rows) -> Texts:
+        """Some captions, by their rows."""
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> Videos:
+        """Some clips, by their rows; changed at random only where a draw is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureExamples:
+    """Examples of features computed once; nothing about them is random.
+
+    Attributes:
+        pairs: of the rows of both.
+        text_features: of the captions.
+        video_features: of the clips.
+    """
+
+    pairs: Pairs
+    text_features: TextFeatures
+    video_features: VideoFeatures
+
+    def texts(self, rows: Rows) -> TextBatch:
+        """See `Examples.texts`."""
+        return text_batch(self.text_features, rows)
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> VideoBatch:
+        """See `Examples.videos`."""
+        return video_batch(self.video_features, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OtherClips:
+    """The other clips of the pairs of a batch, see `evenreel.matchers.batches.Counterparts`.
+
+    Attributes:
+        video: those of the part, each at the place of its caption; where there is none, the caption's own clip.
+        clip_ids: B ids of the whole batch.
+        present: (B,) of the whole batch, True = there is one.
+        generated: (B,) likewise, True = the caption's own clip is the generated one.
+    """
+
+    video: Videos
+    clip_ids: tuple[str, ...]
+    present: Tensor
+    generated: Tensor
+
+    def on(self, device: torch.device) -> OtherClips:
+        """The clips with their tensors on another device."""
+        present, generated = (one.to(device, non_blocking=True) for one in (self.present, self.generated))
+        return OtherClips(move_videos(self.video, device), self.clip_ids, present, generated)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatch:
+    """The part of a batch that one device calculates, and what is known of the whole batch.
+
+    Attributes:
+        text: the part's captions.
+        video: the part's clips, each at the place of its caption.
+        caption_ids: B ids of the whole batch.
+        clip_ids: B ids, likewise.
+        same: (B, B) of the whole batch, see `evenreel.matchers.batches.PairBatch`.
+        others: the other clips of their pairs; None where training does not ask for them.
+        relevance: (B, B) of the whole batch, likewise.
+        strata: (B,) of the whole batch, likewise.
+        graphs: B role graphs of the whole batch, which devices cannot send each other as they do tensors; None where
+            the features have none.
+        sentences: B captions of the whole batch, likewise.
+    """
+
+    text: Texts
+    video: Videos
+    caption_ids: tuple[str, ...]
+    clip_ids: tuple[str, ...]
+    same: Tensor
+    others: OtherClips | None = None
+    relevance: Tensor | None = None
+    strata: Tensor | None = None
+    graphs: tuple[RoleGraph, ...] | None = None
+    sentences: tuple[str, ...] | None = None
+
+    def on(self, device: torch.device) -> TrainingBatch:
+        """The batch with its tensors on another device."""
+        return replace(
+            self,
+            text=move_texts(self.text, device),
+            video=move_videos(self.video, device),
+            same=self.same.to(device, non_blocking=True),
+            others=None if self.others is None else self.others.on(device),
+            relevance=None if self.relevance is None else self.relevance.to(device, non_blocking=True),
+            strata=None if self.strata is None else self.strata.to(device, non_blocking=True),
+        )
+
+
+def move_texts(batch: Texts, device: torch.device) -> Texts:
+    """Captions with their tensors on another device."""
+    if isinstance(batch, TextBatch):
+        return to_device(batch, device)
+    return TokenBatch(batch.ids, Tokens(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
+
+
+def move_videos(batch: Videos, device: torch.device) -> Videos:
+    """Videos with their tensors on another device."""
+    if isinstance(batch, VideoBatch):
+        return to_device(batch, device)
+
+    def moved(tensor: Tensor) -> Tensor:
+        return tensor.to(device, non_blocking=True)
+
+    seen = None if batch.seen is None else moved(batch.seen)
+    windows = None if batch.windows is None else batch.windows.on(device)
+    return PixelBatch(batch.ids, moved(batch.pixels), moved(batch.frame_mask), moved(batch.times_s), seen, windows)
+
+
+class Batches(Dataset[TrainingBatch]):
+    """One device's part of every batch of a run, by its number.
+
+    Args:
+        examples: what batches are made of.
+        order: which examples make up which batch.
+        part: number of the device, and how many there are.
+    """
+
+    def __init__(self, examples: Examples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
+        self.examples, self._order, self._part = examples, order, part
+
+    def __getitem__(self, batch: int) -> TrainingBatch:
+        """The batch of this number, counted from the start of the run."""
+        pairs, rows = self.examples.pairs, self._order.rows(batch)
+        own, draw = self._own(rows), Draw(self._order.seed, batch)
+        return TrainingBatch(
+            self.examples.texts(pairs.captions[own]),
+            self.examples.videos(pairs.clips[own], draw),
+            tuple(pairs.caption_ids[row] for row in pairs.captions[rows]),
+            tuple(pairs.clip_ids[row] for row in pairs.clips[rows]),
+            pairs.same(rows),
+            None if pairs.mirrors is None else self._others(pairs.mirrors, pairs.clips[rows], draw),
+            pairs.relevance(rows),
+            pairs.strata_of(rows),
+            self._graphs(pairs.captions[rows]),
+            pairs.sentences_of(rows),
+        )
+
+    def _graphs(self, captions: Rows) -> tuple[RoleGraph, ...] | None:
+        features = self.examples.text_features if isinstance(self.examples, FeatureExamples) else None
+        if features is None or features.graphs is None:
+            return None
+        return tuple(features.graphs[row] for row in captions)
+
+    def _others(self, mirrors: Mirrors, clips: Rows, draw: Draw) -> OtherClips:
+        """A clip and its mirror are cropped and flipped alike, for no other difference is to count as a preference."""
+        other = mirrors.other[clips]
+        present = other >= 0
+        shown = np.where(present, other, clips)
+        return OtherClips(
+            self.examples.videos(self._own(shown), draw._replace(alike=self._own(clips))),
+            tuple(self.examples.pairs.clip_ids[row] for row in shown),
+            torch.from_numpy(present),
+            torch.from_numpy(mirrors.generated[clips]),
+        )
+
+    def _own(self, rows: Rows) -> Rows:
+        """The device's part of the rows of a batch."""
+        rank, devices = self._part
+        return np.split(rows, devices)[rank]
+
+
+class Remaining(Sampler[int]):
+    """Numbers of the batches that are still to come; the length is that of the whole run."""
+
+    def __init__(self, count: int) -> None:
+        self.done, self._count = 0, count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.done, self._count))
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class Attempts(Dataset["Batch | EvenreelError"], Generic[Batch]):
+    """What a dataset gives, or the error that it raises, which torch would carry to another process as a traceback."""
+
+    def __init__(self, dataset: Dataset[Batch]) -> None:
+        self._dataset = dataset
+
+    def __getitem__(self, number: int) -> Batch | EvenreelError:
+        try:
+            return self._dataset[number]
+        except EvenreelError as error:
+            return error
+
+    def __len__(self) -> int:
+        return len(self._dataset)  # type: ignore[arg-type]  # asked for only where there is no sampler
+
+
+class BatchLoader(DataLoader[Batch]):
+    """The batches of a dataset, in order; an error of one is raised when its turn comes, whoever made it.
+
+    Args:
+        dataset: batches by number.
+        workers: processes that make them; 0 for none.
+        sampler: the numbers; None for all of them.
+    """
+
+    def __init__(self, dataset: Dataset[Batch], workers: int, sampler: Sampler[int] | None = None) -> None:
+        super().__init__(
+            Attempts(dataset),  # type: ignore[arg-type]  # what is no batch is raised and not given
+            batch_size=None,
+            sampler=sampler,
+            num_workers=workers,
+            collate_fn=unchanged,
+            multiprocessing_context="spawn" if workers else None,  # a fork of a process with threads may hang
+            pin_memory=False,
+        )
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]  # a generator, so that it can look at each
+        for batch in super().__iter__():
+            if isinstance(batch, EvenreelError):
+                raise batch
+            yield batch
+
+
+class ResumableLoader(BatchLoader[TrainingBatch]):
+    """The batches of a whole run; Lightning keeps its place in the checkpoint and puts it back.
+
+    Args:
+        batches: the batches by number.
+        count: how many the run has.
+        workers: processes that make them where clips are decoded; 0 for none.
+    """
+
+    def __init__(self, batches: Batches, count: int, workers: int) -> None:
+        self._remaining = Remaining(count)
+        super().__init__(batches, useful_workers(batches.examples, workers), self._remaining)
+        self._given = 0
+
+    def __iter__(self) -> Iterator[TrainingBatch]:  # type: ignore[override]  # as above
+        """The batches that are still to come."""
+        self._given = self._remaining.done
+        for batch in super().__iter__():
+            self._given += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """How many batches were given out."""
+        return {"given": self._given}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on after that many batches."""
+        self._remaining.done = self._given = state["given"]
+
+
+def useful_workers(examples: Examples, workers: int) -> int:
+    """No processes for features, which are in memory: each would get a copy of all of them and save no work."""
+    return 0 if isinstance(examples, FeatureExamples) else workers
+
+
+def unchanged(batch: Any) -> Any:
+    """What a loader makes of a batch that is one already."""
+    return batch

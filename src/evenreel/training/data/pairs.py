@@ -1,0 +1,229 @@
+"""The pairs that are learned from, and the order they come in: a pure function of the seed and the step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenreel.corpus import select
+from evenreel.corpus.counterparts import counterparts, with_generated
+from evenreel.corpus.relevance import ClassRelevance, class_relevance
+from evenreel.errors import CorpusError
+from evenreel.losses.ranking import BY_RELEVANCE
+from evenreel.training.data.mirrors import Mirrors, mirror_rows
+from evenreel.training.recipe.recipe import Data, Recipe
+from evenreel.types import Corpus
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """P captions, each with its clip, as rows of a table of captions and one of clips.
+
+    Attributes:
+        caption_ids: all captions of the table.
+        clip_ids: all clips of the table.
+        captions: (P,) rows of captions.
+        clips: (P,) rows of clips.
+        texts: (P,) a number for each text; captions of equal text, but for case and spaces, have the same.
+        mirrors: which clips of the table mirror which; None where training does not ask.
+        classes: degrees of relevance of all captions of the table and all its clips; None where training does not ask,
+            see `needs_relevance`.
+        strata: a number for each clip of the table, the stratum of its length, from 0; None where training does not
+            divide.
+        sentences: P captions as they are written; empty where nobody says.
+    """
+
+    caption_ids: tuple[str, ...]
+    clip_ids: tuple[str, ...]
+    captions: Rows
+    clips: Rows
+    texts: Rows
+    mirrors: Mirrors | None = None
+    classes: ClassRelevance | None = None
+    strata: Rows | None = None
+    sentences: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    def digest(self) -> str:
+        """Hex digits over which captions go with which clips, in their order."""
+        total = hashlib.sha256("\0".join((*self.caption_ids, "", *self.clip_ids)).encode("utf-8", "surrogatepass"))
+        mirrors = () if self.mirrors is None else (self.mirrors.other, self.mirrors.generated)
+        strata = () if self.strata is None else (self.strata,)
+        for rows in (self.captions, self.clips, self.texts, *mirrors, *strata, *_class_rows(self.classes)):
+            total.update(rows.tobytes())
+        return total.hexdigest()
+
+    def same(self, rows: Rows) -> Tensor:
+        """(B, B) True where caption i describes clip j: it is its own, or that of a caption with an equal text."""
+        clips, texts = self.clips[rows], self.texts[rows]
+        return torch.from_numpy((clips[:, None] == clips) | (texts[:, None] == texts))
+
+    def relevance(self, rows: Rows) -> Tensor | None:
+        """(B, B) degrees, 0 to 1, to which clip j answers caption i; None without classes."""
+        if self.classes is None:
+            return None
+        degrees = self.classes.block(self.captions[rows], self.clips[rows])
+        return torch.from_numpy(degrees.astype(np.float32))
+
+    def strata_of(self, rows: Rows) -> Tensor | None:
+        """(B,) number of the stratum of each clip; None without strata."""
+        return None if self.strata is None else torch.from_numpy(self.strata[self.clips[rows]])
+
+    def sentences_of(self, rows: Rows) -> tuple[str, ...] | None:
+        """B captions as they are written; None where nobody says."""
+        return tuple(self.sentences[row] for row in rows) if self.sentences else None
+
+
+def needs_relevance(recipe: Recipe) -> bool:
+    """Whether the loss asks how far clips answer captions, see `evenreel.losses.RankingSettings`; no default does."""
+    return recipe.matcher.settings.get("mining") in BY_RELEVANCE
+
+
+def pairs_of(
+    corpus: Corpus,
+    caption_ids: Sequence[str],
+    clip_ids: Sequence[str],
+    mirrors: Mapping[str, str] | None = None,
+    relevance: bool = False,
+) -> Pairs:
+    """The captions of a corpus with their clips, in the order of the corpus; those that have neither row are left out.
+
+    Args:
+        corpus: the part of a corpus that is learned from.
+        caption_ids: rows of the table of captions.
+        clip_ids: rows of the table of clips; a clip that was set aside has none.
+        mirrors: real clips and the generated ones that mirror them, see `evenreel.training.data.mirrors.mirrors_of`;
+        for
+            training with `debias`.
+        relevance: have degrees of relevance, see `needs_relevance`.
+
+    Raises:
+        CorpusError: no pair is left, or there are no classes that degrees of relevance could come from.
+    """
+    place_of_caption = {name: row for row, name in enumerate(caption_ids)}
+    place_of_clip = {name: row for row, name in enumerate(clip_ids)}
+    kept = corpus.captions.filter(
+        pl.col("caption_id").is_in(list(place_of_caption)), pl.col("clip_id").is_in(list(place_of_clip))
+    )
+    if kept.height == 0:
+        raise CorpusError("No caption of the training split has a clip that can be used; is it the right split?")
+    text = kept["text"].str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    return Pairs(
+        tuple(caption_ids),
+        tuple(clip_ids),
+        np.array([place_of_caption[name] for name in kept["caption_id"]], np.int64),
+        np.array([place_of_clip[name] for name in kept["clip_id"]], np.int64),
+        (text.rank("dense").to_numpy() - 1).astype(np.int64),
+        None if mirrors is None else mirror_rows(clip_ids, mirrors),
+        _classes(corpus, caption_ids, clip_ids) if relevance else None,
+        sentences=tuple(kept["text"]),
+    )
+
+
+def _classes(corpus: Corpus, caption_ids: Sequence[str], clip_ids: Sequence[str]) -> ClassRelevance:
+    """Degrees as RANP has them: where all have one verb the form `iou` is `equal`; clips of many captions have more."""
+    try:
+        return class_relevance(corpus, caption_ids, clip_ids, "iou", unknown="empty")
+    except CorpusError as error:
+        raise CorpusError(
+            "Mining by relevance (matcher.settings.mining) needs verb and noun classes of captions and of clips, and "
+            "the training split has none; fill them with `evenreel corpus classes`, or set the mining to hardest."
+        ) from error
+
+
+def _class_rows(classes: ClassRelevance | None) -> Iterator[NDArray[np.integer]]:
+    """All that degrees of relevance come from, for a digest."""
+    if classes is not None:
+        tables = (classes.caption_verbs, classes.caption_nouns, classes.video_verbs, classes.video_nouns)
+        for table in tables:
+            yield from (table.indptr, table.indices)
+
+
+def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """What is learned from, and what the model is selected on.
+
+    Generated clips that mirror a real one of their part stand in for it in the share `data.generated_share` of what is
+    learned from, and take no part otherwise: a model is selected on real clips alone.
+
+    Raises:
+        CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
+            none of the group that is named.
+    """
+    learned, selected = _parts(corpus, data, seed)
+    if data.generated_share or data.generated_group or counterparts(learned).height:
+        learned = with_generated(learned, data.generated_share, seed, data.generated_group)
+    if selected is not None and counterparts(selected).height:
+        selected = with_generated(selected, 0.0, seed)
+    return learned, selected
+
+
+def _parts(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | None]:
+    """The same with all clips."""
+    whole = select(corpus, split=data.train)
+    if data.validation is not None:
+        return whole, select(corpus, split=data.validation)
+    if not data.held_out:
+        return whole, None
+    kept_out = _held_out(whole, data.held_out, seed)
+    return select(whole, where=~kept_out), select(whole, where=kept_out)
+
+
+def _held_out(corpus: Corpus, share: float, seed: int) -> pl.Expr:
+    """The condition on clips that are kept out of training; at least one video is, and one is not."""
+    from evenreel.corpus import split_corpus
+
+    dealt = split_corpus(corpus, {"train": 1.0 - share, "held_out": share}, seed)
+    names = dealt.clips.filter(pl.col("split") == "held_out")["clip_id"]
+    if not 0 < len(names) < corpus.clips.height:
+        raise CorpusError(
+            f"data.held_out is {share}, which leaves {len(names)} of {corpus.clips.height} clips for selection; "
+            "both parts need some."
+        )
+    return pl.col("clip_id").is_in(names.implode())
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which pairs make up which batch. Every epoch is a permutation; what does not fill a batch is left out of it.
+
+    Attributes:
+        pairs: how many there are.
+        batch_size: pairs in a batch.
+        seed: of the permutations.
+    """
+
+    pairs: int
+    batch_size: int
+    seed: int
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Whole batches in an epoch."""
+        return self.pairs // self.batch_size
+
+    def rows(self, batch: int) -> Rows:
+        """The pairs of a batch, counted from the start of the run."""
+        epoch, place = divmod(batch, self.batches_per_epoch)
+        return _permutation(self.pairs, self.seed, epoch)[place * self.batch_size : (place + 1) * self.batch_size]
+
+
+@lru_cache(maxsize=2)
+def _permutation(count: int, seed: int, epoch: int) -> Rows:
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def batch_seed(seed: int, batch: int) -> int:
+    """Where torch's generator starts for a batch: dropout and noise of every batch have their own, known start."""
+    return int(np.random.SeedSequence([seed, batch]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,172 @@
+"""Clips decoded in training, whose pictures may be changed at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
+from evenreel.encoders.trainable import Tokens, shortened
+from evenreel.errors import CorpusError, MediaError
+from evenreel.media import open_video, parse_rule
+from evenreel.media.parts import Part
+from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
+from evenreel.training.data.pairs import Pairs, Rows
+from evenreel.training.data.window_tokens import WindowTokens
+from evenreel.types import Corpus, FloatArray
+
+SMALLEST_AREA = 0.5
+ASPECTS = (3 / 4, 4 / 3)
+_TRIES = 10
+
+
+@dataclass(frozen=True)
+class ClipFile:
+    """Where a clip is.
+
+    Attributes:
+        clip_id: its id.
+        path: the video.
+        part: the clip's stretch of it.
+        frames: that a rule takes of it; None before it was read.
+    """
+
+    clip_id: str
+    path: Path
+    part: Part
+    frames: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PixelExamples:
+    """Examples for towers in training; its clips were checked.
+
+    Attributes:
+        pairs: of the rows of both.
+        tokens: of the captions.
+        files: of the clips.
+        rule: which frames of a clip are looked at.
+        preprocessing: how the tower wants its pictures.
+        full_length: whether the text tower takes captions of its full length only, as SigLIP does.
+        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.recipe.Backbone`.
+        seen: (V, D) means of the clips' frames before training, see `evenreel.features.seen`; None where nobody asks.
+        windows: what is written in the clips; None where nobody asks.
+    """
+
+    pairs: Pairs
+    tokens: Tokens
+    files: tuple[ClipFile, ...]
+    rule: str
+    preprocessing: Preprocessing
+    full_length: bool = False
+    augment: str = "none"
+    seen: FloatArray | None = None
+    windows: WindowTokens | None = None
+
+    def texts(self, rows: Rows) -> TokenBatch:
+        """See `evenreel.training.data.examples.Examples.texts`."""
+        where = torch.from_numpy(rows)
+        tokens = Tokens(self.tokens.ids[where], self.tokens.mask[where])
+        ids = tuple(self.pairs.caption_ids[row] for row in rows)
+        return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
+
+    def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
+        """See `evenreel.training.data.examples.Examples.videos`.
+
+        Raises:
+            MediaError: a clip that could be read before training cannot be any more.
+        """
+        drawn_as = rows if draw is None or draw.alike is None else draw.alike
+        decoded = [self._clip(int(row), draw, int(alike)) for row, alike in zip(rows, drawn_as, strict=True)]
+        longest = max(len(times) for _, times in decoded)
+        mask = torch.zeros((len(rows), longest), dtype=torch.bool)
+        times_s = torch.zeros((len(rows), longest))
+        for place, (_, times) in enumerate(decoded):
+            mask[place, : len(times)] = True
+            times_s[place, : len(times)] = torch.tensor(times)
+        ids = tuple(self.files[row].clip_id for row in rows)
+        seen = None if self.seen is None else torch.from_numpy(self.seen[rows])
+        windows = None if self.windows is None else self.windows.of(rows)
+        return PixelBatch(ids, torch.cat([pixels for pixels, _ in decoded]), mask, times_s, seen, windows)
+
+    def _clip(self, row: int, draw: Draw | None, alike: int) -> tuple[Tensor, list[float]]:
+        pixels, times_s = read_frames(self.files[row], self.rule)
+        if draw is None or self.augment == "none":
+            return torch.cat([resize_and_crop(one, self.preprocessing) for one in pixels]).byte(), times_s
+        random = np.random.default_rng([draw.seed, draw.batch, alike])
+        return augmented(pixels, self.preprocessing, random, flip=self.augment == "crop_and_flip"), times_s
+
+
+def read_frames(clip: ClipFile, rule: str) -> tuple[list[Tensor], list[float]]:
+    """The frames of a clip, (1, 3, H, W) uint8 each, and their times from its start.
+
+    Raises:
+        MediaError: it cannot be read; the message names the clip.
+    """
+    try:
+        with open_video(clip.path) as video:
+            frames = list(video.frames(clip.part.rule(parse_rule(rule))))
+    except MediaError as error:
+        raise MediaError(
+            error.reason,
+            f"The clip {clip.clip_id} ({clip.path}) cannot be read: {error}. "
+            "It could before training began: put it back as it was, and resume the run.",
+        ) from error
+    start_s = clip.part.start_s or 0.0
+    pixels = [torch.from_numpy(np.ascontiguousarray(frame.pixels.transpose(2, 0, 1)))[None] for frame in frames]
+    return pixels, [max(0.0, frame.time_s - start_s) for frame in frames]
+
+
+def augmented(
+    pixels: Sequence[Tensor], preprocessing: Preprocessing, random: np.random.Generator, *, flip: bool
+) -> Tensor:
+    """One random part of all frames, resized to what the tower takes (Inception's crop, arXiv 1409.4842, section 6).
+
+    Args:
+        pixels: frames of a clip, (1, 3, H, W) uint8.
+        preprocessing: as the tower wants it; its resizing and cut give way to the random part.
+        random: decides on the part.
+        flip: mirror half of the clips.
+
+    Returns:
+        (N, 3, h, w) uint8.
+    """
+    whole = preprocessing.uncropped
+    top, left, height, width = crop_box(pixels[0].shape[-2], pixels[0].shape[-1], random)
+    mirrored = flip and random.random() < 0.5
+    parts = []
+    for one in pixels:
+        part = resize_and_crop(one[..., top : top + height, left : left + width], whole).byte()
+        parts.append(part.flip(-1) if mirrored else part)
+    return torch.cat(parts)
+
+
+def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int, int, int, int]:
+    """Top, left, height and width of a part of 0.5 to 1 of the area, of an aspect of 3:4 to 4:3; else the middle."""
+    for _ in range(_TRIES):
+        area = height * width * random.uniform(SMALLEST_AREA, 1.0)
+        aspect = math.exp(random.uniform(math.log(ASPECTS[0]), math.log(ASPECTS[1])))
+        across, down = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < across <= width and 0 < down <= height:
+            return int(random.integers(height - down + 1)), int(random.integers(width - across + 1)), down, across
+    across, down = min(width, round(height * ASPECTS[1])), min(height, round(width / ASPECTS[0]))
+    return (height - down) // 2, (width - across) // 2, down, across
+
+
+def clip_files(corpus: Corpus, folder: Path) -> list[ClipFile]:
+    """Where the clips of a corpus are.
+
+    Raises:
+        CorpusError: a clip has no path.
+    """
+    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
+    if rows["path"].null_count():
+        nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
+        raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
+    return [ClipFile(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]

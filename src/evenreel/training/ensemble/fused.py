@@ -1,0 +1,133 @@
+"""One matcher of several trainings, or of the heads of one: how their scores are weighed (equation 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import cast
+
+import numpy as np
+from scipy import sparse
+
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import module
+from evenreel.corpus.relevance import RelevantPairs
+from evenreel.debias.fusion import Fusion, learned_weights, prior_weights, standardisation, uniform_weights
+from evenreel.debias.length import Ensemble, PerStratum
+from evenreel.encoders.towers import usable_device
+from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.pairs import Pairs
+from evenreel.training.ensemble.strata import Stratum
+from evenreel.training.loop.milestones import Progress
+from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.types import ScoreBlocks
+
+
+def ensemble_of(
+    recipe: Recipe, material: Material, trained: Sequence[Trained], strata: Sequence[Stratum], outside: Outside
+) -> Trained:
+    """The members as one matcher, with its figures on the validation split.
+
+    Args:
+        recipe: with members.
+        material: of the whole; its validation is what weights are learned from.
+        trained: the members.
+        strata: what each learned from; none where each learned from all clips.
+        outside: its measure is asked once more.
+    """
+    matchers = [one.matcher for one in trained]
+    sizes = [one.clips for one in strata] or [1] * len(trained)
+    with _working(recipe, matchers):
+        fusion = _fusion(recipe, material, sizes, matchers)
+        matcher = Ensemble(matchers, material.dimension, fusion)
+        figures = _figures(matcher, material, outside)
+    spec = MatcherSpec("ensemble", asdict(fusion), tuple(one.spec for one in trained))
+    return Trained(
+        cast("Matcher", matcher.eval()),
+        spec,
+        None,
+        sum(one.step for one in trained),
+        Progress(),
+        figures,
+        members=tuple(trained),
+        strata=tuple(strata),
+    )
+
+
+def with_weighed_heads(
+    recipe: Recipe, material: Material, trained: Trained, strata: Sequence[Stratum], outside: Outside
+) -> Trained:
+    """A matcher with a head for each stratum, with the weights that the recipe asks for instead of those of equation 5.
+
+    Args:
+        recipe: with members.
+        material: its validation is what weights are learned from.
+        trained: with the weights of equation 5.
+        strata: of its heads.
+        outside: its measure is asked once more.
+    """
+    members = cast("Members", recipe.members)
+    if members.fusion == "prior" and not members.standardise:
+        return replace(trained, strata=tuple(strata))
+    whole = cast("PerStratum", trained.matcher)
+    alone = [_of_heads(whole, material.dimension, Fusion(tuple(row))) for row in np.eye(len(strata)).tolist()]
+    with _working(recipe, [trained.matcher]):
+        fusion = _fusion(recipe, material, [one.clips for one in strata], alone)
+        matcher = _of_heads(whole, material.dimension, fusion)
+        figures = _figures(matcher, material, outside)
+    spec = replace(trained.spec, settings=asdict(fusion))
+    return replace(trained, matcher=matcher, spec=spec, figures={**trained.figures, **figures}, strata=tuple(strata))
+
+
+def _fusion(recipe: Recipe, material: Material, sizes: Sequence[int], matchers: Sequence[Matcher]) -> Fusion:
+    members = cast("Members", recipe.members)
+    looks = members.standardise or members.fusion == "learned"
+    examples = cast("FeatureExamples", material.validation)
+    scores = [_scores(matcher, examples) for matcher in matchers] if looks else []
+    means, scales = standardisation(scores) if members.standardise else ((), ())
+    if members.fusion == "learned":
+        return Fusion(learned_weights(scores, _answers(examples.pairs, scores[0]), scales), means, scales)
+    weights = uniform_weights(len(sizes)) if members.fusion == "uniform" else prior_weights(sizes)
+    return Fusion(weights, means, scales)
+
+
+def _of_heads(whole: PerStratum, dimension: int, fusion: Fusion) -> Matcher:
+    """The same matcher and heads, not copied, with other numbers."""
+    other = PerStratum(whole.matcher, dimension, fusion)
+    other.heads = whole.heads
+    return cast("Matcher", other.eval())
+
+
+@contextmanager
+def _working(recipe: Recipe, matchers: Sequence[Matcher]) -> Iterator[None]:
+    """Where the recipe trains; training leaves its matchers in main memory."""
+    device = usable_device(recipe.loop.device, "float32")
+    for matcher in matchers:
+        module(matcher).to(device)
+    try:
+        yield
+    finally:
+        for matcher in matchers:
+            module(matcher).to("cpu")
+
+
+def _scores(matcher: Matcher, examples: FeatureExamples) -> ScoreBlocks:
+    return matcher_scores(matcher, examples.text_features, examples.video_features)
+
+
+def _answers(pairs: Pairs, scores: ScoreBlocks) -> RelevantPairs:
+    """Each caption's own clip."""
+    there = np.ones(len(pairs), np.bool_)
+    shape = (len(scores.caption_ids), len(scores.video_ids))
+    return RelevantPairs(sparse.csr_array((there, (pairs.captions, pairs.clips)), shape=shape))
+
+
+def _figures(matcher: Matcher, material: Material, outside: Outside) -> dict[str, float]:
+    if material.validation is None or outside.measure is None:
+        return {}
+    found = outside.measure(_scores(matcher, cast("FeatureExamples", material.validation)))
+    return {f"validation/{name}": value for name, value in found.items()}

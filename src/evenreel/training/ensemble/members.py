@@ -1,0 +1,123 @@
+"""Training by a recipe that may have members: several trainings that become one matcher.
+
+(Frame-length bias, section 3: the backdoor adjustment.) Each member learns from the clips of one stratum of length, or
+from all clips with a seed of its own, and is a plain run in a folder of its own, `members/1`, `members/2`, ..., with
+the recipe that makes it alone. What is resumed goes on with the member that was broken off, and those that are over are
+only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from evenreel.checkpoint.architecture import build, module
+from evenreel.errors import UsageError
+from evenreel.training.ensemble.fused import ensemble_of, with_weighed_heads
+from evenreel.training.ensemble.processes import train_apart
+from evenreel.training.ensemble.runs import Run, seeded_runs, stratum_runs, whole_run
+from evenreel.training.ensemble.strata import described, divided, known
+from evenreel.training.loop.milestones import Watch
+from evenreel.training.loop.run import Material, Outside, Trained, facts_of, train_held
+from evenreel.training.loop.run_folder import held, remember
+from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.training.specs import fitted_spec
+
+ALONE = Outside()
+"""Nobody measures or watches."""
+
+
+def train_recipe(recipe: Recipe, material: Material, folder: Path, outside: Outside = ALONE) -> Trained:
+    """Train by a recipe: once, or as many members as it has, which become one matcher.
+
+    On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not, and with
+    `members.at_once` as in sequence if each training has as many threads.
+
+    Args:
+        recipe: what to do.
+        material: what to learn from, made by the same recipe; with its lengths where members are divided by length.
+        folder: of the run.
+        outside: what the caller does meanwhile; for `members.at_once` a measure that can be sent to a process.
+
+    Raises:
+        UsageError: as `evenreel.training.loop.run.train`; or clips cannot be divided as the recipe says.
+        CorpusError: as there, also of a single stratum.
+        TrainingError: as there; or the process of a member came to an end by itself.
+        CheckpointError: a checkpoint cannot be read or written.
+        RunFolderError: the folder cannot be written.
+    """
+    with held(folder, recipe, resume=outside.resume):
+        return train_recipe_held(recipe, material, folder, outside)
+
+
+def train_recipe_held(recipe: Recipe, material: Material, folder: Path, outside: Outside = ALONE) -> Trained:
+    """As `train_recipe`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
+    members = recipe.members
+    if members is None:
+        return train_held(recipe, material, folder, outside)
+    if members.form == "heads":
+        return _train_heads(recipe, members, material, folder, outside)
+    if material.towers is not None and members.only is None:
+        raise UsageError(
+            "Members with a backbone have an encoder each, so they become no single matcher: train them one by one, by "
+            "the recipes of `evenreel.training.ensemble.towers`."
+        )
+    runs, strata = (
+        (seeded_runs(recipe, members, material), ())
+        if members.by == "seed"
+        else stratum_runs(recipe, members, material)
+    )
+    if members.only is None:
+        remember(folder, facts_of(material))
+    if members.begin == "full":
+        runs = _begun_with(whole_run(recipe, material).train(folder, outside), runs)
+    if members.only is not None:
+        run = runs[members.only - 1]
+        trained = train_held(run.recipe, run.material, folder, outside)
+        return replace(trained, strata=strata[members.only - 1 : members.only])
+    if members.at_once > 1:
+        train_apart(runs, folder, members.at_once, outside)
+    return ensemble_of(recipe, material, _in_turn(runs, folder, outside), strata, outside)
+
+
+def _in_turn(runs: Sequence[Run], folder: Path, outside: Outside) -> list[Trained]:
+    """Train one after the other; a run that is over takes no step."""
+    trained, before, total = [], 0, sum(run.steps for run in runs)
+    for run in runs:
+        trained.append(run.train(folder, replace(outside, watch=partial(_further, outside.watch, before, total))))
+        before += run.steps
+    return trained
+
+
+def _further(watch: Watch, before: int, total: int, step: int, steps: int, figures: Mapping[str, float]) -> None:
+    """Tell of a step as one of all members."""
+    watch(before + step, total, figures)
+
+
+def _begun_with(trained: Trained, runs: Sequence[Run]) -> list[Run]:
+    """The runs, beginning with the weights of another."""
+    start = module(trained.matcher).state_dict()
+    return [replace(run, material=replace(run.material, start=start, start_spec=trained.spec)) for run in runs]
+
+
+def _train_heads(recipe: Recipe, members: Members, material: Material, folder: Path, outside: Outside) -> Trained:
+    """One training of a matcher with a head for each stratum."""
+    examples, lengths = cast("Any", material.examples), known(material.lengths)  # features, or pixels
+    numbers = divided(examples.pairs, lengths, members, recipe.loop.seed)
+    examples = replace(examples, pairs=replace(examples.pairs, strata=numbers))
+    material = _with_fresh_heads(recipe, replace(material, examples=examples))
+    trained = train_held(recipe, material, folder, outside)
+    return with_weighed_heads(recipe, material, trained, described(examples.pairs, lengths, numbers), outside)
+
+
+def _with_fresh_heads(recipe: Recipe, material: Material) -> Material:
+    """The weights to begin with as those of the matcher inside the heads; heads begin as no change."""
+    if not material.start:
+        return material
+    whole = build(fitted_spec(recipe, material), material.dimension)
+    heads = {name: weights for name, weights in module(whole).state_dict().items() if name.startswith("heads.")}
+    start = {f"matcher.{name}": weights for name, weights in material.start.items()}
+    return replace(material, start=heads | start)

@@ -1,0 +1,129 @@
+"""Trainings in processes of their own, several at a time; all that they leave is in their folders."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from evenreel.errors import EvenreelError, UsageError
+from evenreel.training.ensemble.runs import Run
+from evenreel.training.loop.milestones import TrainingError
+from evenreel.training.loop.run import Outside
+
+CONTEXT: Any = multiprocessing.get_context("spawn")
+"""A fork of a process with threads may hang."""
+
+Working = dict[Connection, tuple[Run, BaseProcess]]
+Message = tuple[int, Mapping[str, float]] | EvenreelError
+"""The number of a step with the latest figures, or why the training ended."""
+
+
+def train_apart(runs: Sequence[Run], folder: Path, at_once: int, outside: Outside) -> None:
+    """Do some trainings, each in a process that has the features for itself and its part of the threads.
+
+    A process ends with this one, whatever ends it, at its next step at the latest.
+
+    Args:
+        runs: what is to be done.
+        folder: in which they have theirs.
+        at_once: how many processes there are at a time.
+        outside: what the caller does meanwhile; it is told of the steps of all runs together.
+
+    Raises:
+        UsageError: the measure cannot be sent to another process.
+        TrainingError: a process came to an end without a word, for want of memory for example.
+        EvenreelError: a training failed; whatever it raised.
+    """
+    _check_sendable(outside)
+    steps, total = {run.name: 0 for run in runs}, sum(run.steps for run in runs)
+    threads = max(1, torch.get_num_threads() // at_once)
+    waiting = list(runs)
+    with _ended_with() as working:
+        while waiting or working:
+            while waiting and len(working) < at_once:
+                working.update(_begun(waiting.pop(0), folder, outside, threads))
+            for connection in cast("list[Connection]", wait(list(working))):
+                message = _heard(connection, *working[connection])
+                if message is None:
+                    del working[connection]
+                    continue
+                steps[working[connection][0].name], figures = message
+                outside.watch(sum(steps.values()), total, figures)
+
+
+@contextmanager
+def _ended_with() -> Iterator[Working]:
+    """Room for processes that end here at the latest."""
+    working: Working = {}
+    try:
+        yield working
+    finally:
+        for _, process in working.values():
+            process.kill()
+            process.join()
+
+
+def _begun(run: Run, folder: Path, outside: Outside, threads: int) -> Working:
+    here, there = CONTEXT.Pipe(duplex=False)
+    sent = replace(outside, watch=_unwatched)
+    process = CONTEXT.Process(target=_train, args=(run, folder, sent, threads, there), daemon=True)
+    process.start()
+    there.close()
+    return {here: (run, process)}
+
+
+def _heard(connection: Connection, run: Run, process: BaseProcess) -> tuple[int, Mapping[str, float]] | None:
+    """What a process says of its latest step; None where its training is over."""
+    try:
+        message: Message = connection.recv()
+    except EOFError:
+        process.join()
+        if process.exitcode:
+            raise TrainingError(
+                f"The process that trained member {run.name} came to an end by itself (status {process.exitcode}), "
+                "perhaps for want of memory; go on with --resume, and train fewer at a time (members.at_once)."
+            ) from None
+        return None
+    if isinstance(message, EvenreelError):
+        raise message
+    return message
+
+
+def _train(run: Run, folder: Path, outside: Outside, threads: int, connection: Connection) -> None:
+    """All that a process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the process that started this one
+    torch.set_num_threads(threads)
+
+    def watch(step: int, steps: int, figures: Mapping[str, float]) -> None:
+        connection.send((step, dict(figures)))
+
+    try:
+        run.train(folder, replace(outside, watch=watch))
+    except BrokenPipeError:
+        return  # nobody is there any more
+    except EvenreelError as error:
+        connection.send(error)
+
+
+def _unwatched(step: int, steps: int, figures: Mapping[str, float]) -> None:
+    """Stands in for what a process cannot be sent."""
+
+
+def _check_sendable(outside: Outside) -> None:
+    try:
+        ForkingPickler.dumps(outside.measure)
+    except Exception as error:  # whatever its parts raise
+        raise UsageError(
+            "members.at_once trains in processes of their own, and the measure cannot be sent to one "
+            f"({type(error).__name__}: {error}); make it a function of a module, or an object of a class of one."
+        ) from error

@@ -1,0 +1,138 @@
+"""The trainings that a recipe with members comes down to: what each learns from, and for how many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import CorpusError
+from evenreel.training.ensemble.strata import Stratum, described, divided, known, taken
+from evenreel.training.loop.milestones import Plan, plan_of
+from evenreel.training.loop.run import Material, Outside, Trained, train_held
+from evenreel.training.loop.run_folder import MEMBERS, held
+from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.training.specs import fitted_spec
+
+ALL = "all"
+"""Name of a training on all clips that others begin with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One of the trainings.
+
+    Attributes:
+        name: of its folder.
+        recorded: the recipe that its folder keeps, which makes the same run alone.
+        recipe: the same with the seed and the steps that fall to it.
+        material: what it learns from.
+    """
+
+    name: str
+    recorded: Recipe
+    recipe: Recipe
+    material: Material
+
+    @property
+    def steps(self) -> int:
+        """How many it has."""
+        return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
+
+    def train(self, folder: Path, outside: Outside) -> Trained:
+        """Do it, or what is left of it, in its own folder below that of the whole."""
+        place = folder / MEMBERS / self.name
+        with held(place, self.recorded, resume=True):
+            return train_held(self.recipe, self.material, place, replace(outside, resume=True))
+
+
+def whole_run(recipe: Recipe, material: Material) -> Run:
+    """The training on all clips."""
+    plain = replace(recipe, members=None)
+    return Run(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
+
+
+def seeded_runs(recipe: Recipe, members: Members, material: Material) -> list[Run]:
+    """A training of each seed, from that of the recipe on, on all clips."""
+    runs = [_run(recipe, members, number, material) for number in range(1, members.count + 1)]
+    seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
+    return [
+        replace(run, recipe=replace(run.recipe, loop=replace(run.recipe.loop, seed=seed)))
+        for run, seed in zip(runs, seeds, strict=True)
+    ]
+
+
+def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[list[Run], tuple[Stratum, ...]]:
+    """A training on each stratum, for its share of the steps of one on all clips, or for as many (`members.steps`).
+
+    A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
+    the data set, so that a member gives a word of the other stratum the vector that it begins with, GloVe's say.
+
+    Raises:
+        UsageError: clips cannot be divided so, or nobody gave the material their lengths.
+        CorpusError: a stratum has fewer captions than a batch.
+    """
+    examples, lengths = material.examples, known(material.lengths)
+    pairs = examples.pairs
+    numbers = divided(pairs, lengths, members, recipe.loop.seed)
+    strata = described(pairs, lengths, numbers)
+    _check_sizes([one for one in strata if members.only in (None, one.number)], recipe.loop.batch_size, len(strata))
+    material = replace(material, start_spec=fitted_spec(replace(recipe, members=None), material))
+    runs = [
+        _run(recipe, members, one.number, _part(material, numbers[pairs.clips] == one.number - 1)) for one in strata
+    ]
+    if members.steps == "full":
+        plan = plan_of(recipe, len(pairs) // recipe.loop.batch_size)
+        return [_timed_as(run, plan) for run in runs], strata
+    return _with_shares(runs, recipe.loop.steps, [one.captions for one in strata]), strata
+
+
+def shares(steps: int, sizes: Sequence[int]) -> list[int]:
+    """Steps dealt by size; as many in all, but for a part that would have none.
+
+    >>> shares(10, [3, 1]), shares(7, [1, 1, 1]), shares(3, [99, 1])
+    ([8, 2], [2, 3, 2], [3, 1])
+    """
+    edges = np.round(np.cumsum([0, *sizes]) * (steps / sum(sizes))).astype(int)
+    return [max(1, int(share)) for share in np.diff(edges)]
+
+
+def _run(recipe: Recipe, members: Members, number: int, material: Material) -> Run:
+    recorded = replace(recipe, members=replace(members, only=number))
+    return Run(str(number), recorded, replace(recipe, members=None, name=f"{recipe.name}/{number}"), material)
+
+
+def _timed_as(run: Run, plan: Plan) -> Run:
+    """The run with as many steps, and from one evaluation to the next, as a training on all clips."""
+    loop = replace(run.recipe.loop, epochs=None, steps=plan.steps)
+    selection = replace(run.recipe.selection, every_steps=plan.evaluate_every)
+    return replace(run, recipe=replace(run.recipe, loop=loop, selection=selection))
+
+
+def _with_shares(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> list[Run]:
+    """Epochs of a stratum are as much shorter as it is smaller; steps are dealt."""
+    if steps is None:
+        return runs
+    return [
+        replace(run, recipe=replace(run.recipe, loop=replace(run.recipe.loop, steps=share)))
+        for run, share in zip(runs, shares(steps, sizes), strict=True)
+    ]
+
+
+def _part(material: Material, kept: NDArray[np.bool_]) -> Material:
+    """Some of the pairs; the model is selected on all that it is otherwise."""
+    examples = cast("Any", material.examples)  # features, or pixels
+    return replace(material, examples=replace(examples, pairs=taken(examples.pairs, kept)))
+
+
+def _check_sizes(strata: Sequence[Stratum], batch_size: int, count: int) -> None:
+    small = next((one for one in strata if one.captions < batch_size), None)
+    if small is not None:
+        raise CorpusError(
+            f"Stratum {small.number} of {count} has {small.captions:,} captions, fewer than "
+            f"loop.batch_size={batch_size}; make the batch smaller, or divide otherwise (members)."
+        )

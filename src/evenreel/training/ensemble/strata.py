@@ -1,0 +1,157 @@
+"""The clips of a run divided by their length, for trainings that each learn from one part (frame-length bias).
+
+(The paper on frame-length bias, section 3: the backdoor adjustment cuts what a clip's length says of its content.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.corpus.actions import Unit, clip_lengths
+from evenreel.debias.strata import adjusted_strata, equal_strata, random_strata, strata_at
+from evenreel.errors import UsageError
+from evenreel.training.data.pairs import Pairs
+from evenreel.training.recipe.recipe import Members
+from evenreel.types import Corpus
+
+Rows = NDArray[np.int64]
+NONE = -1
+"""Stratum of a clip that no caption is learned with."""
+
+
+class Lengths(NamedTuple):
+    """How long clips are.
+
+    Attributes:
+        values: (V,), NaN where nobody knows.
+        unit: of the values.
+    """
+
+    values: NDArray[np.float64]
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """What one of the strata holds.
+
+    Attributes:
+        number: from 1.
+        clips: how many.
+        captions: how many go with them.
+        shortest: length of its shortest clip.
+        longest: of its longest.
+        unit: of both.
+    """
+
+    number: int
+    clips: int
+    captions: int
+    shortest: float
+    longest: float
+    unit: Unit
+
+    def __str__(self) -> str:
+        return f"{self.clips:,} clips of {self.shortest:g} to {self.longest:g} {self.unit}, {self.captions:,} captions"
+
+
+def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> Lengths:
+    """Lengths of some clips of a corpus, in the order of their ids."""
+    values, unit = clip_lengths(corpus)
+    place = {clip_id: row for row, clip_id in enumerate(corpus.clips["clip_id"])}
+    return Lengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
+
+
+def divided(pairs: Pairs, lengths: Lengths, members: Members, seed: int) -> Rows:
+    """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
+
+    Args:
+        pairs: what is learned from.
+        lengths: of the V clips of its table.
+        members: how they are divided.
+        seed: of strata that are drawn at random.
+
+    Raises:
+        UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
+    """
+    clips = np.unique(pairs.clips)
+    values = lengths.values[clips]
+    _check_divisible(values, lengths.unit)
+    numbers = np.full(len(pairs.clip_ids), NONE, np.int64)
+    for number, rows in enumerate(_strata(values, members, seed)):
+        numbers[clips[rows]] = number
+    return numbers
+
+
+def known(lengths: Lengths | None) -> Lengths:
+    """The lengths, where someone gave them.
+
+    Raises:
+        UsageError: nobody did.
+    """
+    if lengths is None:
+        raise UsageError("Members by length need the lengths of the clips: give the material its lengths.")
+    return lengths
+
+
+def described(pairs: Pairs, lengths: Lengths, strata: Rows) -> tuple[Stratum, ...]:
+    """What each of the strata that `divided` gave holds."""
+    return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
+
+
+def sizes(pairs: Pairs) -> list[int]:
+    """How many clips that are learned from each of the strata of the pairs has."""
+    if pairs.strata is None:
+        raise UsageError("The clips were not divided by length.")
+    counts: list[int] = np.bincount(pairs.strata[np.unique(pairs.clips)]).tolist()
+    return counts
+
+
+def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
+    """Some of the pairs, by (P,) True = stays; rows of the two tables keep their numbers."""
+    sentences = tuple(compress(pairs.sentences, kept))
+    return replace(
+        pairs, captions=pairs.captions[kept], clips=pairs.clips[kept], texts=pairs.texts[kept], sentences=sentences
+    )
+
+
+def _described(pairs: Pairs, lengths: Lengths, strata: Rows, number: int) -> Stratum:
+    own = lengths.values[strata == number]
+    captions = int(np.count_nonzero(strata[pairs.clips] == number))
+    return Stratum(number + 1, len(own), captions, float(own.min()), float(own.max()), lengths.unit)
+
+
+def _check_divisible(lengths: NDArray[np.float64], unit: Unit) -> None:
+    if unknown := int(np.count_nonzero(~np.isfinite(lengths))):
+        raise UsageError(
+            f"The length of {unknown:,} of {len(lengths):,} training clips is not known, and members are divided by "
+            "it: give the corpus frame_count, or start_s and end_s, of all clips; or set members.by to seed."
+        )
+    if lengths.min() == lengths.max():
+        raise UsageError(
+            f"All {len(lengths):,} training clips are {lengths[0]:g} {unit} long, so length divides nothing: set "
+            "members.by to seed, or members to null."
+        )
+
+
+def _strata(lengths: NDArray[np.float64], members: Members, seed: int) -> list[Rows]:
+    if members.split == "random":
+        return random_strata(len(lengths), members.count, seed, members.fraction)
+    if members.split == "equal":
+        return equal_strata(lengths, members.count)
+    if members.split == "thresholds":
+        return strata_at(lengths, members.thresholds)
+    fraction = _at_the_mean(lengths, members) if members.fraction is None else members.fraction
+    return adjusted_strata(lengths, members.count, fraction, longest_first=members.longest_first)
+
+
+def _at_the_mean(lengths: NDArray[np.float64], members: Members) -> float:
+    """The share of the clips on the first side of their mean."""
+    first = lengths >= lengths.mean() if members.longest_first else lengths < lengths.mean()
+    return int(np.count_nonzero(first)) / len(lengths)

@@ -1,0 +1,74 @@
+"""Members whose towers are trained too: as many runs, each with a checkpoint and an encoder of its own.
+
+On features computed once members become one matcher (`evenreel.training.ensemble.members`). Towers that are trained on
+each stratum give each a gallery of other features, so that nothing short of the scores can be added up: equation 5 of
+the paper on frame-length bias, after the fact. Each member is then a plain run, with all that a run leaves behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from evenreel.checkpoint.records import ENCODER
+from evenreel.debias.fusion import prior_weights, uniform_weights
+from evenreel.training.ensemble.runs import ALL
+from evenreel.training.loop.run import Trained
+from evenreel.training.recipe.recipe import Recipe
+
+
+def has_tower_members(recipe: Recipe) -> bool:
+    """Whether the recipe has several members with an encoder each."""
+    members = recipe.members
+    return recipe.backbone is not None and members is not None and members.form == "models" and members.only is None
+
+
+def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipes of the runs that a recipe comes down to, in their order, by the name of the run's folder.
+
+    Where members begin with a training on all clips (`members.begin: full`), that is the first, `all`; the others are
+    to begin with its checkpoint, see `begun_with`.
+
+    Args:
+        recipe: with members and a backbone, see `has_tower_members`.
+    """
+    members, plain = recipe.members, replace(recipe, members=None, out=None)
+    if members is None:
+        return {}
+    if members.by == "seed":
+        seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
+        seeded = (replace(plain, loop=replace(plain.loop, seed=seed)) for seed in seeds)
+        return {str(number): one for number, one in enumerate(seeded, start=1)}
+    alone = {
+        str(number): replace(plain, members=replace(members, only=number, begin="fresh"))
+        for number in range(1, members.count + 1)
+    }
+    return {ALL: plain, **alone} if members.begin == "full" else alone
+
+
+def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
+    """The recipe of a run that begins with the towers and the matcher of a checkpoint.
+
+    Args:
+        recipe: with a backbone.
+        checkpoint: a folder; towers that did not learn are not in it, and stay those of the recipe.
+    """
+    towers = checkpoint / ENCODER
+    backbone = recipe.backbone
+    if backbone is not None and towers.exists():
+        backbone = replace(backbone, model=str(towers))
+    return replace(recipe, start=str(checkpoint), backbone=backbone)
+
+
+def score_weights(recipe: Recipe, trained: Sequence[Trained]) -> tuple[float, ...]:
+    """The weight of each member's scores: the share of the clips in its stratum, or the same for all (equation 5).
+
+    Args:
+        recipe: with members.
+        trained: the members, without a training on all clips that they began with.
+    """
+    members = recipe.members
+    if members is None or members.by == "seed" or members.fusion == "uniform":
+        return uniform_weights(len(trained))
+    return prior_weights([stratum.clips for one in trained for stratum in one.strata])

@@ -1,0 +1,244 @@
+"""What happens between the steps of a run: figures, evaluations, checkpoints, early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+
+from evenreel.errors import EvenreelError
+from evenreel.matchers.matcher import TellsFigures
+from evenreel.training.loop.checkpoint_io import write_weights
+from evenreel.training.loop.metrics_file import MetricsFile
+from evenreel.training.loop.module import RetrievalModule
+from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
+from evenreel.training.recipe.recipe import Recipe, Selection
+
+LINES = 200
+"""Rows of losses in a run whose recipe does not say how many steps lie between them."""
+
+Watch = Callable[[int, int, Mapping[str, float]], None]
+"""Called after every step with its number, the number of all, and the latest figures."""
+
+Evaluate = Callable[[], Mapping[str, float]]
+"""Figures of the model as it is now."""
+
+
+class TrainingError(EvenreelError):
+    """Training cannot go on."""
+
+
+def best_weights(folder: Path, step: int) -> Path:
+    """Where the weights of the step that was the best so far are: `last.ckpt` says which step that is."""
+    return folder / CHECKPOINTS / f"best-{step}.safetensors"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When things happen, in optimiser steps.
+
+    Attributes:
+        steps: of the whole run.
+        steps_per_epoch: not always a whole number where batches are accumulated.
+        evaluate_every: from one evaluation to the next.
+        save_every: from one checkpoint to the next.
+        log_every: from one row of losses to the next.
+    """
+
+    steps: int
+    steps_per_epoch: float
+    evaluate_every: int
+    save_every: int
+    log_every: int
+
+
+@dataclass
+class Progress:
+    """How far selection has come; part of every checkpoint.
+
+    Attributes:
+        best: best figure of the selection metric so far.
+        best_step: the step after which it was measured.
+        since_best: evaluations since then.
+        stopped: whether training was stopped early.
+    """
+
+    best: float | None = None
+    best_step: int | None = None
+    since_best: int = 0
+    stopped: bool = False
+
+
+def plan_of(recipe: Recipe, batches_per_epoch: int) -> Plan:
+    """When things happen in a run of so many batches an epoch."""
+    loop, selection = recipe.loop, recipe.selection
+    per_epoch = batches_per_epoch / loop.accumulate
+    steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
+    evaluate_every = selection.every_steps or max(1, round(per_epoch / selection.per_epoch))
+    save_every = recipe.records.save_every_steps or evaluate_every
+    return Plan(
+        steps, per_epoch, evaluate_every, save_every, recipe.records.every_steps or max(1, round(steps / LINES))
+    )
+
+
+class Milestones(Callback):
+    """Writes figures, evaluates, keeps the best weights, saves, and stops early; all after the step they belong to.
+
+    So a checkpoint holds the state after everything that its step brought, and a run that goes on from it does nothing
+    twice.
+
+    Args:
+        plan: when.
+        selection: the metric, and how patient to be.
+        folder: of the run.
+        evaluate: gives figures of the model as it is now; None where there is no validation split.
+        watch: told of every step.
+        higher_is_better: whether the best figure of the metric is the highest, or the lowest.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        selection: Selection,
+        folder: Path,
+        evaluate: Evaluate | None,
+        watch: Watch,
+        *,
+        higher_is_better: bool = True,
+    ) -> None:
+        self.progress = Progress()
+        self._saved_step: int | None = None  # the best step that the checkpoint names
+        self._latest: dict[str, float] = {}
+        self._finite: Tensor | None = None
+        self._plan, self._selection, self._folder = plan, selection, folder
+        self._evaluate, self._watch, self._higher_is_better = evaluate, watch, higher_is_better
+        self._metrics = MetricsFile(folder / METRICS)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far selection has come."""
+        return asdict(self.progress)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.progress = Progress(**state_dict)
+        self._saved_step = self.progress.best_step
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take back figures that were written after the checkpoint."""
+        if trainer.is_global_zero:
+            self._metrics.cut_after(trainer.global_step)
+        trainer.should_stop = self.progress.stopped
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Do what is due after a step; a batch that only adds to the gradient is none."""
+        module = cast("RetrievalModule", pl_module)
+        step = trainer.global_step
+        self._note_loss(outputs["loss"], step)
+        if (batch_idx + 1) % trainer.accumulate_grad_batches:
+            return
+        last = step == self._plan.steps
+        if last or step % self._plan.log_every == 0:
+            self._check_loss(step)
+            self._record(trainer, step, _training_figures(trainer, module, step))
+        evaluates, saves = (last or step % every == 0 for every in (self._plan.evaluate_every, self._plan.save_every))
+        if evaluates or saves:
+            self._check_weights(module, step)
+        if evaluates:
+            self._select(trainer, module, step)
+        if saves or self.progress.stopped:
+            self._save(trainer)
+        self._watch(step, self._plan.steps, self._latest)
+
+    def _note_loss(self, loss: Tensor, step: int) -> None:
+        """Keep whether all losses so far were numbers; to ask a GPU for it at every step would make the step wait."""
+        finite = loss.detach().isfinite()
+        self._finite = finite if self._finite is None else self._finite & finite
+        if loss.device.type == "cpu":
+            self._check_loss(step)
+
+    def _check_loss(self, step: int) -> None:
+        if self._finite is not None and not self._finite:
+            raise TrainingError(
+                f"The loss is not a number after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _check_weights(self, module: RetrievalModule, step: int) -> None:
+        """See that weights are numbers before they are evaluated or saved; the loss shows it only a step later."""
+        self._check_loss(step)
+        learning = [parameter.isfinite().all() for parameter in module.parameters() if parameter.requires_grad]
+        if not torch.stack(learning).all():
+            raise TrainingError(
+                f"Weights are not numbers any more after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _save(self, trainer: Trainer) -> None:
+        self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
+        trainer.save_checkpoint(self._folder / LAST)
+        self._saved_step = self.progress.best_step
+        if trainer.is_global_zero:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Keep the best weights of now, and those that the checkpoint names until it is replaced."""
+        steps = (self.progress.best_step, self._saved_step)
+        kept = [best_weights(self._folder, step) for step in steps if step is not None]
+        for path in (self._folder / CHECKPOINTS).glob("best-*.safetensors"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _select(self, trainer: Trainer, module: RetrievalModule, step: int) -> None:
+        if self._evaluate is None:
+            return
+        # One device decides for all: on a GPU, equal weights may give scores that differ in the last digit.
+        figures: dict[str, float] = trainer.strategy.broadcast(dict(self._evaluate()))
+        self._record(trainer, step, {f"validation/{name}": value for name, value in figures.items()})
+        if self._selection.metric not in figures:
+            raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
+        progress, value = self.progress, figures[self._selection.metric]
+        if progress.best is None or self._better(value, progress.best):
+            self.progress = Progress(value, step)
+            if trainer.is_global_zero:
+                write_weights(best_weights(self._folder, step), module.learned())
+                self._sweep()
+        else:
+            progress.since_best += 1
+            progress.stopped = progress.since_best == self._selection.patience
+        trainer.should_stop = self.progress.stopped
+
+    def _better(self, value: float, best: float) -> bool:
+        return value > best if self._higher_is_better else value < best
+
+    def _record(self, trainer: Trainer, step: int, figures: Mapping[str, float]) -> None:
+        self._latest.update(figures)
+        if trainer.is_global_zero:
+            self._metrics.add(step, step / self._plan.steps_per_epoch, figures)
+        with writing(self._folder):
+            for logger in trainer.loggers:
+                logger.log_metrics(dict(figures), step)
+
+
+def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> dict[str, float]:
+    """The loss of the latest batch by its terms, what matchers say of it, the rates of the step, the logit scale."""
+    terms = {f"loss/{name}": float(term) for name, term in module.terms.items()}
+    told = {
+        name: float(value)
+        for part in module.matcher.modules()
+        if isinstance(part, TellsFigures)
+        for name, value in part.figures.items()
+    }
+    # The scheduler has moved on already; what the step was made with is one before.
+    rates = {
+        f"rate/{group['name']}": share(step - 1) * group["initial_lr"]
+        for config in trainer.lr_scheduler_configs
+        for group, share in zip(trainer.optimizers[0].param_groups, config.scheduler.lr_lambdas, strict=True)  # type: ignore[union-attr]
+    }
+    return {**terms, **told, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}

@@ -1,0 +1,139 @@
+"""The one Lightning module: any matcher, on features or behind its towers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from evenreel.debias.source import Debiased
+from evenreel.encoders.trainable import TrainableTowers
+from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher
+from evenreel.training.data.examples import Texts, TrainingBatch, Videos
+from evenreel.training.data.pairs import batch_seed
+from evenreel.training.data.window_tokens import WindowTokens
+from evenreel.training.loop.gather import gather_texts, gather_videos
+from evenreel.training.loop.optimiser import configure, parameter_groups
+from evenreel.training.recipe.recipe import Recipe
+
+LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
+
+
+class RetrievalModule(LightningModule):
+    """A matcher in training.
+
+    Args:
+        matcher: a `torch.nn.Module`.
+        towers: what makes features of tokens and pixels; None where batches are features already.
+        recipe: rates, schedule and seed.
+        steps: optimiser steps of the whole run.
+    """
+
+    def __init__(self, matcher: Matcher, towers: TrainableTowers | None, recipe: Recipe, steps: int) -> None:
+        super().__init__()
+        self.matcher: Any = matcher
+        self.towers = towers
+        self._recipe, self._steps = recipe, steps
+        # A method and no module: the weights are the matcher's own, whatever it is trained with.
+        self._loss = matcher.loss if recipe.debias is None else Debiased(matcher, recipe.debias).loss
+        self.terms: dict[str, Tensor] = {}
+        self.strict_loading = False  # towers that learn nothing are not in the checkpoints
+
+    def text_features(self, batch: Texts) -> TextBatch:
+        """Captions as features."""
+        if isinstance(batch, TextBatch):
+            return batch
+        words, sentence = self._towers.encode_text(batch.tokens)
+        return TextBatch(batch.ids, words, batch.tokens.mask, sentence)
+
+    def video_features(self, batch: Videos) -> VideoBatch:
+        """Videos as features."""
+        if isinstance(batch, VideoBatch):
+            return batch
+        rows = self._towers.encode_frames(batch.pixels)
+        frames = rows.new_zeros((*batch.frame_mask.shape, rows.shape[-1]))
+        frames[batch.frame_mask] = rows
+        video = VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, seen=batch.seen)
+        if (written := batch.windows) is None:
+            return video
+        windows = self._read(written)
+        return replace(video, windows=windows, window_mask=written.mask, window_confidence=written.confidence)
+
+    def _read(self, written: WindowTokens) -> Tensor:
+        """(V, O, D) the sentences of on-screen windows, zero where nothing is written."""
+        _, sentences = self._towers.encode_text(written.sentences)
+        return sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)
+
+    def joint_batch(self, batch: TrainingBatch) -> PairBatch:
+        """The features of the whole batch, also of those parts that other devices calculate."""
+        text = self.text_features(batch.text)
+        if len(batch.caption_ids) > len(text.ids):
+            text = replace(gather_texts(text, batch.caption_ids, self._gather), graphs=batch.graphs)
+        video = self._joint_videos(batch.video, batch.clip_ids)
+        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.strata, batch.sentences)
+        others = batch.others
+        if others is None:
+            return pairs
+        counterparts = self._joint_videos(others.video, others.clip_ids)
+        return replace(pairs, counterpart=Counterparts(counterparts, others.present, others.generated))
+
+    def _joint_videos(self, part: Videos, ids: tuple[str, ...]) -> VideoBatch:
+        video = self.video_features(part)
+        return video if len(ids) == len(part.ids) else gather_videos(video, ids, self._gather)
+
+    def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
+        """The loss of a batch; its terms stay in `terms`."""
+        terms = self._loss(self.joint_batch(batch))
+        self.terms = {name: term.detach() for name, term in terms.items()}
+        return torch.stack([term.float() for term in terms.values()]).sum()
+
+    def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
+        """Give the batch its own random numbers, so that a resumed run needs no state of a generator."""
+        torch.manual_seed(batch_seed(self._recipe.loop.seed, batch_idx))
+
+    def optimizer_step(
+        self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
+    ) -> None:
+        """Change the weights, and keep the logit scale in its bounds."""
+        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+        with torch.no_grad():
+            self.matcher.logit_scale.clamp_(max=LARGEST_LOGIT_SCALE)
+
+    def configure_optimizers(self) -> Any:
+        """AdamW with parameter groups, and the rates by step."""
+        towers = self.towers.model.named_parameters() if self.towers else ()
+        groups = parameter_groups(self.matcher.named_parameters(), towers, self._recipe.optimiser)
+        return configure(groups, self._recipe, self._steps)
+
+    def transfer_batch_to_device(
+        self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
+    ) -> TrainingBatch:
+        """Move what a step needs."""
+        return batch.on(device)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Leave out towers that learn nothing."""
+        checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
+
+    def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The weights without those of towers that learn nothing."""
+        state = self.state_dict() if state is None else state
+        if self.towers is None or self.towers.learns:
+            return state
+        return {name: tensor for name, tensor in state.items() if not name.startswith("towers.")}
+
+    def _gather(self, part: Tensor) -> Tensor:
+        gathered = self.all_gather(part, sync_grads=True)
+        return cast("Tensor", gathered)
+
+    @property
+    def _towers(self) -> TrainableTowers:
+        if self.towers is None:
+            raise TypeError("tokens and pixels need towers")
+        return self.towers

@@ -1,0 +1,77 @@
+"""Parameter groups and rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenreel.training.recipe.recipe import Optimiser, Recipe, Schedule
+
+HEAD, BACKBONE, LOGIT_SCALE = "head", "backbone", "logit_scale"
+
+Named = Iterable[tuple[str, Tensor]]
+
+
+def rate_share(schedule: Schedule, step: int, steps: int) -> float:
+    """The share of its peak that a rate has in a step.
+
+    Both cosines rise in a line from 0 over the first `warmup` of all steps. Then `cosine` goes down half a wave in the
+    steps that are left, and `bert_adam` follows half a wave over all steps, so that it falls at once (warmup_cosine of
+    BertAdam as CLIP4Clip uses it, arXiv 2104.08860).
+
+    Args:
+        schedule: form and warm-up.
+        step: from 0.
+        steps: of the whole run.
+
+    >>> [round(rate_share(Schedule("cosine", 0.1), step, 100), 3) for step in (0, 5, 10, 55, 100)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    >>> [round(rate_share(Schedule("bert_adam", 0.1), step, 100), 3) for step in (0, 5, 10, 50, 100)]
+    [0.0, 0.5, 0.976, 0.5, 0.0]
+    """
+    done, warmup = step / steps, schedule.warmup
+    if done < warmup:
+        return done / warmup
+    if schedule.form == "constant":
+        return 1.0
+    after = done if schedule.form == "bert_adam" else (done - warmup) / max(1.0 - warmup, 1 / steps)
+    return 0.5 * (1.0 + math.cos(math.pi * min(after, 1.0)))
+
+
+def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list[dict[str, Any]]:
+    """Trainable parameters by rate and by whether they decay, each group with its name; empty ones are left out.
+
+    Args:
+        matcher: names and parameters of the matcher.
+        towers: likewise; none where features are given.
+        settings: rates, decay and what is exempt from it.
+    """
+    rates = {
+        HEAD: settings.lr,
+        BACKBONE: settings.backbone_lr,
+        LOGIT_SCALE: settings.lr if settings.logit_scale_lr is None else settings.logit_scale_lr,
+    }
+    groups: dict[tuple[str, bool], list[Tensor]] = {}
+    for part, parameters in ((HEAD, matcher), (BACKBONE, towers)):
+        for name, parameter in parameters:
+            if parameter.requires_grad:
+                rate = LOGIT_SCALE if name.split(".")[-1] == LOGIT_SCALE else part
+                decays = not any(fnmatchcase(name, pattern) for pattern in settings.exempt)
+                groups.setdefault((rate, decays), []).append(parameter)
+    return [
+        {"params": group, "lr": rates[rate], "weight_decay": settings.weight_decay if decays else 0.0, "name": rate}
+        for (rate, decays), group in groups.items()
+    ]
+
+
+def configure(groups: list[dict[str, Any]], recipe: Recipe, steps: int) -> dict[str, Any]:
+    """The optimiser and its schedule in the form that Lightning takes."""
+    settings = recipe.optimiser
+    optimiser = torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_share(recipe.schedule, step, steps))
+    return {"optimizer": optimiser, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

@@ -1,0 +1,378 @@
+"""One training run in its folder, from the first step or from its last checkpoint to the end."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
+from safetensors.torch import save
+from torch import Tensor
+
+from evenreel.checkpoint import MatcherSpec
+from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
+from evenreel.encoders.towers import usable_device
+from evenreel.encoders.trainable import TrainableTowers
+from evenreel.errors import CorpusError, UsageError
+from evenreel.matchers.lengths import check_frames, check_lengths, check_words
+from evenreel.matchers.matcher import Matcher, StartsFromFile
+from evenreel.training.data.examples import Batches, Examples, FeatureExamples, ResumableLoader, TokenBatch
+from evenreel.training.data.pairs import Order, Pairs
+from evenreel.training.data.pixels import PixelExamples
+from evenreel.training.ensemble.strata import Lengths, Stratum
+from evenreel.training.loop.checkpoint_io import DurableCheckpointIO, read_weights, step_of
+from evenreel.training.loop.idle import rest_idle_parameters
+from evenreel.training.loop.metrics_file import MetricsFile
+from evenreel.training.loop.milestones import Evaluate, Milestones, Plan, Progress, Watch, best_weights, plan_of
+from evenreel.training.loop.module import RetrievalModule
+from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
+from evenreel.training.loop.start_share import StartShare
+from evenreel.training.loop.validation import Measure, validation_scores
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.specs import fitted_spec, lists_in, spec_of
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a run learns from.
+
+    Attributes:
+        examples: of the training split.
+        dimension: D of their features.
+        validation: examples that the model is selected on; None for none.
+        towers: what makes features of pixels and tokens; None where examples are features.
+        start: weights that the matcher begins with, by name; empty for fresh ones.
+        start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
+            examples.
+        source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
+        lengths: of the clips of the examples; None where nobody asks for them.
+        weights_hash: of the encoder whose features they are; None where nobody says.
+    """
+
+    examples: Examples
+    dimension: int
+    validation: Examples | None = None
+    towers: TrainableTowers | None = None
+    start: Mapping[str, Tensor] = field(default_factory=dict)
+    start_spec: MatcherSpec | None = None
+    source: Facts = field(default_factory=dict)
+    lengths: Lengths | None = None
+    weights_hash: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a run ends with.
+
+    Attributes:
+        matcher: the model with the best weights, or the last ones where nothing was selected on.
+        spec: how it is built.
+        towers: likewise, where there are some.
+        step: the step that the weights are of.
+        progress: how selection went.
+        figures: what was measured at that step, by name.
+        first: whether this process is that of the first device; only it has anything to write.
+        members: the trainings that the matcher is made of; none for a single one.
+        strata: what the members learned from, or the heads of the matcher; none where clips were not divided.
+        start_share: share of the weights that training began with in those of the matcher.
+    """
+
+    matcher: Matcher
+    spec: MatcherSpec
+    towers: TrainableTowers | None
+    step: int
+    progress: Progress
+    figures: Mapping[str, float]
+    first: bool = True
+    members: tuple[Trained, ...] = ()
+    strata: tuple[Stratum, ...] = ()
+    start_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a run has from its caller.
+
+    Attributes:
+        measure: figures of validation scores; without, nothing is selected.
+        higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
+        watch: told of every step.
+        resume: go on from the last checkpoint in the folder; where there is none, from the start. Who holds the folder
+            has said so there.
+    """
+
+    measure: Measure | None = None
+    higher_is_better: bool = True
+    watch: Watch = lambda step, steps, figures: None
+    resume: bool = False
+
+
+def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+    """Train a matcher, and its towers where the recipe says so, in a folder that nobody else writes meanwhile.
+
+    On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
+    with `loop.deterministic`.
+
+    Args:
+        recipe: what to do.
+        material: what to learn from, made by the same recipe.
+        folder: of the run; its checkpoints, metrics and logs go there.
+        outside: what the caller does meanwhile.
+
+    Raises:
+        UsageError: the folder holds another run, or one that was not asked to be resumed, or another process has it; a
+            device is not there; a caption or a clip is longer than the matcher takes; the weights to begin with are
+            another matcher's.
+        CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
+        TrainingError: the loss is not a number any more, or the metric of the selection is not measured.
+        CheckpointError: a checkpoint cannot be read or written.
+        RunFolderError: the folder cannot be written.
+    """
+    with held(folder, recipe, resume=outside.resume):
+        return train_held(recipe, material, folder, outside)
+
+
+def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+    """As `train`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
+    order = _order(recipe, material.examples)
+    plan = plan_of(recipe, order.batches_per_epoch)
+    torch.manual_seed(recipe.loop.seed)
+    spec = fitted_spec(recipe, material)
+    matcher = build(spec, material.dimension)
+    for examples in filter(None, (material.examples, material.validation)):
+        _check_inputs(recipe, matcher, examples)
+    _check_mirrors(recipe, material.examples.pairs)
+    rest_idle_parameters(matcher, material.dimension)
+    if not (folder / LAST).is_file() or recipe.selection.start_share:
+        _begin_with(matcher, material.start)
+    model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
+    model.train()  # towers come as they are loaded, in evaluation mode
+    start = StartShare(model, recipe.selection.start_share)
+    evaluate = _evaluation(model, start, recipe, material, outside)
+    better = outside.higher_is_better
+    milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
+    with _quiet():
+        trainer = _usable_trainer(recipe, plan, folder, milestones)
+        if trainer.is_global_zero:
+            remember(folder, {**facts_of(material), **lists_in(spec)})
+        batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
+        loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
+        trainer.fit(model, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
+    progress = milestones.progress
+    step = trainer.global_step
+    if progress.best_step is not None:
+        model.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
+        step = progress.best_step
+    start.mix(model)
+    figures = MetricsFile(folder / METRICS).of_step(step)
+    return Trained(
+        matcher=model.matcher.eval(),
+        spec=spec,
+        towers=material.towers,
+        step=step,
+        progress=progress,
+        figures=figures,
+        first=trainer.is_global_zero,
+        start_share=recipe.selection.start_share,
+    )
+
+
+def _order(recipe: Recipe, examples: Examples) -> Order:
+    loop = recipe.loop
+    if len(examples.pairs) < loop.batch_size:
+        raise CorpusError(
+            f"The training split has {len(examples.pairs):,} captions, fewer than loop.batch_size={loop.batch_size}; "
+            "make the batch smaller."
+        )
+    return Order(len(examples.pairs), loop.batch_size, loop.seed)
+
+
+def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
+    """Give the matcher the weights that training begins with, all of them and no other; or those of files it names.
+
+    Parts that only its loss needs begin anew where they are not among these: checkpoints have none of them.
+    """
+    network = module(matcher)
+    if not start:
+        for part in network.modules():
+            if isinstance(part, StartsFromFile):
+                part.read_start()
+        return
+    own, spared = network.state_dict(), training_only(network)
+    start = {name: weights for name, weights in own.items() if name.startswith(spared)} | dict(start)
+    for name in sorted(own.keys() | start.keys()):
+        if name not in own or name not in start or own[name].shape != start[name].shape:
+            raise UsageError(
+                f"The weights that training is to begin with (start) are another matcher's: they differ in {name}. "
+                "Give matcher and adapter the settings that the checkpoint was trained with; its model card has them."
+            )
+    network.load_state_dict(start)
+
+
+def _evaluation(
+    module: RetrievalModule, start: StartShare, recipe: Recipe, material: Material, outside: Outside
+) -> Evaluate | None:
+    examples, measure = material.validation, outside.measure
+    if examples is None or measure is None:
+        return None
+
+    def evaluate() -> Mapping[str, float]:
+        with start.mixed(module):
+            return measure(validation_scores(module, examples, recipe.loop.workers))
+
+    return evaluate
+
+
+def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
+    """Refuse, before the first step, captions and clips that the matcher cannot take."""
+    _check_readers(recipe)
+    if isinstance(examples, FeatureExamples):
+        videos = examples.video_features
+        if matcher.limits.windows and videos.window_mask is None:
+            raise UsageError(
+                "adapter.windows is true, but the features have no on-screen text; run `evenreel features` without "
+                "--no-ocr, or set adapter.windows=false."
+            )
+        if videos.window_mask is None and reads_windows(spec_of(recipe)):
+            raise UsageError(
+                f"The matcher {recipe.matcher.name} reads on-screen text, but the features have none; run `evenreel "
+                "features` without --no-ocr, or set matcher.settings.modalities=video to train without text."
+            )
+        check_lengths(matcher, examples.text_features, videos)
+        return
+    texts = examples.texts(np.unique(examples.pairs.captions))
+    check_words(matcher, (texts.tokens.mask if isinstance(texts, TokenBatch) else texts.word_mask).numpy())
+    if isinstance(examples, PixelExamples):
+        if matcher.limits.seen and recipe.backbone is not None and recipe.backbone.train and examples.seen is None:
+            raise UsageError(
+                f"The matcher {recipe.matcher.name} selects scene elements by how the towers see clips before "
+                "training; compute features with them (evenreel features) and name their folder in data.seen."
+            )
+        windows = None if examples.windows is None else examples.windows.mask.numpy()
+        _check_on_screen(recipe, given=windows is not None)
+        counts = np.array([file.frames or 0 for file in examples.files])
+        check_frames(matcher, np.arange(counts.max()) < counts[:, None], windows)
+
+
+def _check_readers(recipe: Recipe) -> None:
+    """Refuse to hide on-screen windows among the frames from a matcher that reads them itself."""
+    own = reads_windows(MatcherSpec(recipe.matcher.name, recipe.matcher.settings))
+    if own and recipe.adapter is not None and recipe.adapter.windows:
+        raise UsageError(
+            f"adapter.windows puts on-screen text among the frames, and the matcher {recipe.matcher.name} reads it as "
+            "it is; set adapter.windows=false."
+        )
+
+
+def _check_on_screen(recipe: Recipe, *, given: bool) -> None:
+    """Refuse text that a backbone would read for nothing, and a matcher that waits for it in vain."""
+    reads = reads_windows(spec_of(recipe))
+    if reads and not given:
+        raise UsageError(
+            f"The matcher {recipe.matcher.name} reads on-screen text, and the backbone is given none; name a folder of "
+            "features that have it in data.on_screen."
+        )
+    if given and not reads:
+        raise UsageError(
+            f"data.on_screen is given, and the matcher {recipe.matcher.name} reads no on-screen text; set it to null, "
+            "or adapter.windows to true, with which that text stands among the frames."
+        )
+
+
+def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
+    """Refuse, before the first step, a term about pairs of which there is none."""
+    if recipe.debias is None:
+        return
+    mirrors = pairs.mirrors
+    if mirrors is None or not (mirrors.other[pairs.clips] >= 0).any():
+        raise UsageError(
+            "debias compares clips with those that mirror them, and no clip of the training split has one that can be "
+            "used; add generated clips to the corpus (pair_id and source), or set debias to null."
+        )
+
+
+def facts_of(material: Material) -> Facts:
+    """What identifies the data of a run."""
+    validation = material.validation.pairs.digest() if material.validation else None
+    facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
+    if material.start:
+        facts["start"] = hashlib.sha256(save(dict(material.start))).hexdigest()
+    return facts
+
+
+def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+    usable_device(recipe.loop.device, "float32")
+    try:
+        return _trainer(recipe, plan, folder, milestones)
+    except MisconfigurationException as error:  # fewer devices than asked for, or a precision that they do not have
+        loop = recipe.loop
+        raise UsageError(
+            f"Training cannot run with loop.device={loop.device}, loop.devices={loop.devices} and "
+            f"loop.precision={loop.precision} here ({str(error).splitlines()[0].strip()})."
+        ) from error
+
+
+def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+    loop = recipe.loop
+    return Trainer(
+        accelerator={"cuda": "gpu"}.get(loop.device, loop.device),
+        devices=loop.devices,
+        strategy="ddp" if loop.devices > 1 else "auto",
+        precision="bf16-mixed" if loop.precision == "bfloat16" else "32-true",
+        max_steps=plan.steps,
+        max_epochs=-1,
+        min_epochs=0,
+        accumulate_grad_batches=loop.accumulate,
+        gradient_clip_val=loop.gradient_clip or None,
+        deterministic=loop.deterministic,
+        callbacks=[milestones],
+        logger=_loggers(recipe, folder),
+        plugins=[DurableCheckpointIO()],
+        default_root_dir=folder,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def _loggers(recipe: Recipe, folder: Path) -> list[Any]:
+    loggers: list[Any] = []
+    if recipe.records.tensorboard:
+        last = folder / LAST
+        taken_back = step_of(last) + 1 if last.is_file() else None  # as metrics.csv does with figures of later steps
+        loggers.append(TensorBoardLogger(folder, name=str(TENSORBOARD), version="", purge_step=taken_back))
+    if recipe.records.wandb is not None:
+        try:
+            loggers.append(WandbLogger(name=recipe.name, project=recipe.records.wandb, save_dir=folder))
+        except ModuleNotFoundError as error:
+            raise UsageError("records.wandb needs a package that is missing: pip install wandb.") from error
+    return loggers
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Lightning says of its own settings from the terminal; it is not about anything the user chose."""
+    spoken = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", "lightning")]
+    levels = [logger.level for logger in spoken]
+    for logger in spoken:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\.|torch\.")
+            yield
+    finally:
+        for logger, level in zip(spoken, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,84 @@
+"""Scores of the validation split while a model is trained, for whoever measures them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from evenreel.similarity.states import Encoded, gather_rows
+from evenreel.similarity.tiles import MatcherScores, evaluating
+from evenreel.training.data.examples import (
+    BatchLoader,
+    Examples,
+    Texts,
+    Videos,
+    move_texts,
+    move_videos,
+    useful_workers,
+)
+from evenreel.training.data.pairs import Rows
+from evenreel.training.loop.module import RetrievalModule
+from evenreel.types import ScoreBlocks
+
+Measure = Callable[[ScoreBlocks], Mapping[str, float]]
+"""Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives those of
+`evenreel.evaluation`, which comes after training in the order of the layers."""
+
+ROWS_A_BATCH = 64
+Batch = TypeVar("Batch")
+State = tuple[Any, ...]
+
+
+def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
+    """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
+    pairs, workers = examples.pairs, useful_workers(examples, workers)
+    captions = np.unique(pairs.captions)
+    clips = np.arange(len(pairs.clip_ids))
+    with torch.no_grad(), evaluating(module):
+        text = gather_rows(
+            len(captions), ((rows, _text_state(module, batch)) for rows, batch in _batches(examples.texts, captions, 0))
+        )
+        video = gather_rows(
+            len(clips),
+            ((rows, _video_state(module, batch)) for rows, batch in _batches(examples.videos, clips, workers)),
+        )
+    texts = Encoded(tuple(pairs.caption_ids[row] for row in captions), text)
+    return MatcherScores(module.matcher, texts, Encoded(pairs.clip_ids, video))
+
+
+def _text_state(module: RetrievalModule, batch: Texts) -> State:
+    with module.trainer.precision_plugin.forward_context():  # towers as in training; the matcher in full precision
+        features = module.text_features(move_texts(batch, module.device))
+    state: State = module.matcher.encode_text(features)
+    return state
+
+
+def _video_state(module: RetrievalModule, batch: Videos) -> State:
+    with module.trainer.precision_plugin.forward_context():
+        features = module.video_features(move_videos(batch, module.device))
+    state: State = module.matcher.encode_video(features)
+    return state
+
+
+class _Slices(Dataset[Batch], Generic[Batch]):
+    """Rows in batches, made in the processes of a loader."""
+
+    def __init__(self, make: Callable[[Rows], Batch], rows: Rows) -> None:
+        self._make, self._rows = make, rows
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._rows) / ROWS_A_BATCH)
+
+    def __getitem__(self, number: int) -> Batch:
+        return self._make(self._rows[number * ROWS_A_BATCH : (number + 1) * ROWS_A_BATCH])
+
+
+def _batches(make: Callable[[Rows], Batch], rows: Rows, workers: int) -> Iterator[tuple[slice, Batch]]:
+    """Batches with the places of their rows."""
+    for number, batch in enumerate(BatchLoader(_Slices(make, rows), workers)):
+        yield slice(number * ROWS_A_BATCH, (number + 1) * ROWS_A_BATCH), batch

@@ -1,0 +1,209 @@
+"""What is wrong with the settings of a recipe, before anything is read: a sentence for each place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from evenreel.documents import brief
+from evenreel.errors import UsageError
+from evenreel.media import parse_rule
+
+if TYPE_CHECKING:
+    from evenreel.training.recipe.recipe import Backbone, Members, Recipe, Trim
+
+
+MOST = 10**9
+"""Of epochs, steps and the like: beyond every training, and within every counter."""
+MOST_LETTERS = 200
+"""Of a recipe's name."""
+
+
+def wrong_settings(recipe: Recipe) -> Iterator[str]:
+    """A sentence for each setting that is out of range or contradicts another one."""
+    yield from _wrong_name(recipe.name)
+    yield from _out_of_range(recipe)
+    yield from _wrong_loop(recipe)
+    if recipe.backbone is not None:
+        yield from _wrong_backbone(recipe, recipe.backbone)
+    if recipe.trim is not None:
+        yield from _wrong_trim(recipe, recipe.trim)
+    if recipe.members is not None:
+        yield from _wrong_members(recipe, recipe.members)
+
+
+def selects(recipe: Recipe) -> bool:
+    """Whether something is kept for the model to be selected on."""
+    return recipe.data.validation is not None or recipe.data.held_out > 0
+
+
+def _wrong_name(name: str) -> Iterator[str]:
+    """A name becomes a folder below `runs`, so it must not lead out of there, on no system."""
+    parts = name.split("/")
+    plain = all(part.strip(". ") and part.isprintable() and not set(part) & set('\\:*?"<>|') for part in parts)
+    if not plain or len(name) > MOST_LETTERS:
+        yield (
+            f"name is {brief(name)}; it becomes the folder of the run, so it must be words with / between them, of at "
+            f"most {MOST_LETTERS} letters, such as msvd/bima; a folder elsewhere goes into 'out'."
+        )
+
+
+def _wrong_loop(recipe: Recipe) -> Iterator[str]:
+    if recipe.data.on_screen is not None and recipe.backbone is None:
+        yield "data.on_screen goes with a backbone; data.features have on-screen text of their own: leave it out."
+    if recipe.data.seen is not None and recipe.backbone is None:
+        yield "data.seen goes with a backbone; data.features are of a tower that learns nothing already: leave it out."
+    if (recipe.data.features is None) == (recipe.backbone is None):
+        yield "A recipe has either data.features, computed once, or a backbone that runs in training: give one of them."
+    if (recipe.loop.epochs is None) == (recipe.loop.steps is None):
+        yield "loop.epochs and loop.steps both say how long to train: give one of them, and set the other to null."
+    if recipe.data.held_out and recipe.data.validation is not None:
+        yield "data.validation and data.held_out both say what to select on: set validation to null or held_out to 0."
+    if recipe.loop.batch_size % recipe.loop.devices:
+        yield (
+            f"loop.batch_size is {recipe.loop.batch_size}, which {recipe.loop.devices} devices cannot share equally; "
+            "make it a multiple of loop.devices."
+        )
+
+
+def _wrong_backbone(recipe: Recipe, backbone: Backbone) -> Iterator[str]:
+    if recipe.adapter and recipe.adapter.windows and recipe.data.on_screen is None:
+        yield (
+            "adapter.windows needs on-screen text, and a backbone reads that of data.on_screen: name there a folder "
+            "that `evenreel features` made, or set adapter.windows to false."
+        )
+    if recipe.data.words is not None and recipe.data.on_screen is None:
+        yield "data.words changes on-screen words, and a backbone reads those of data.on_screen alone: give that too."
+    if recipe.data.streams:
+        yield "data.streams chooses among features that others computed, and a backbone makes its own: leave it out."
+    try:
+        parse_rule(backbone.rule)
+    except UsageError as error:
+        yield f"backbone.rule: {error}"
+
+
+def _wrong_trim(recipe: Recipe, trim: Trim) -> Iterator[str]:
+    if trim.margin == 0:
+        yield "trim.margin is 0, and no class ever has its target's mean to the frame: give a margin."
+    if trim.target is None and not selects(recipe):
+        yield (
+            "trim compares lengths with those of the split that the model is selected on, and there is none: give "
+            "data.validation, data.held_out or trim.target."
+        )
+    if trim.target == recipe.data.train:
+        yield f"trim.target is {trim.target!r}, the split that is learned from; name another one, or null."
+
+
+def _wrong_members(recipe: Recipe, members: Members) -> Iterator[str]:
+    if members.only is not None and members.only > members.count:
+        yield f"members.only is {members.only}, and members.count is {members.count}: give one of 1 to {members.count}."
+    if members.at_once > members.count:
+        yield f"members.at_once is {members.at_once}, and members.count is {members.count}: give no more than that."
+    if recipe.backbone is not None:
+        yield from _wrong_beside_towers(members)
+    if recipe.loop.devices > 1:
+        yield "members are trained on one device each: set loop.devices to 1; members.at_once trains several at a time."
+    if not selects(recipe) and (members.fusion == "learned" or members.standardise):
+        yield (
+            "members.fusion=learned and members.standardise look at the scores of a validation split, and there is "
+            "none: give data.validation or data.held_out."
+        )
+    yield from _wrong_division(members)
+    if members.form == "heads":
+        yield from _wrong_heads(members)
+
+
+def _wrong_beside_towers(members: Members) -> Iterator[str]:
+    """What members cannot do that each have an encoder of their own, whose scores are added afterwards."""
+    if members.fusion == "learned" or members.standardise or (members.form == "heads" and members.fusion != "prior"):
+        yield (
+            "members.fusion and members.standardise look at the scores of features computed once, and with a backbone "
+            "each member has an encoder of its own: leave them out, and fuse the members' scores (`evenreel fuse`)."
+        )
+    if members.at_once > 1:
+        yield "members with a backbone are trained one after the other: set members.at_once to 1."
+    if members.only is not None and members.begin == "full":
+        yield (
+            "members.begin=full trains on all clips first, with a backbone in a run of its own that all members begin "
+            "with: set members.only to null."
+        )
+
+
+def _wrong_division(members: Members) -> Iterator[str]:
+    """What contradicts the way in which clips are divided."""
+    if members.fraction is not None and members.split not in ("adjusted", "random"):
+        yield (
+            f"members.fraction divides where members.split is adjusted or random, and it is {members.split}: set it "
+            "to null."
+        )
+    if members.fraction is not None and not 0 < members.fraction < 1:
+        yield f"members.fraction is {members.fraction}; it must lie between 0 and 1."
+    if members.longest_first and members.split != "adjusted":
+        yield f"members.longest_first is for members.split=adjusted, and it is {members.split}: set it to false."
+    wanted = members.count - 1 if members.split == "thresholds" else 0
+    if len(members.thresholds) != wanted:
+        yield (
+            f"members.thresholds has {len(members.thresholds)} lengths; with members.split={members.split} and "
+            f"members.count={members.count} it must have {wanted}."
+        )
+    if any(not low < high for low, high in pairwise(members.thresholds)):
+        yield f"members.thresholds is {list(members.thresholds)}; each must be more than the one before."
+    if members.by == "seed" and (members.split != "adjusted" or members.fraction is not None or members.longest_first):
+        yield "members.by=seed divides nothing: leave out split, fraction, thresholds and longest_first of members."
+    if members.by == "seed" and members.begin == "full":
+        yield "members.by=seed learns from all clips already: set members.begin to fresh."
+    if members.by == "seed" and members.steps == "full":
+        yield "members.by=seed takes all steps with each seed already: leave members.steps out."
+
+
+def _wrong_heads(members: Members) -> Iterator[str]:
+    """What a single training with a head for each stratum has no room for."""
+    for wrong, sentence in (
+        (members.by == "seed", "members.form=heads has a head for each stratum of length: set members.by to length."),
+        (members.only is not None, "members.form=heads trains all strata in one: set members.only to null."),
+        (members.begin == "full", "members.form=heads learns from all clips: set members.begin to fresh."),
+        (members.steps == "full", "members.form=heads is one training with all steps: leave members.steps out."),
+        (members.at_once > 1, "members.form=heads is one training: set members.at_once to 1."),
+    ):
+        if wrong:
+            yield sentence
+
+
+def _out_of_range(recipe: Recipe) -> Iterator[str]:
+    low, high = 0.0, MOST
+    limits: dict[str, tuple[float | None, float, float]] = {
+        "data.held_out": (recipe.data.held_out, low, 0.9),
+        "data.generated_share": (recipe.data.generated_share, low, 1.0),
+        "optimiser.lr": (recipe.optimiser.lr, low, 10.0),
+        "optimiser.backbone_lr": (recipe.optimiser.backbone_lr, low, 10.0),
+        "optimiser.logit_scale_lr": (recipe.optimiser.logit_scale_lr, low, 10.0),
+        "optimiser.betas[0]": (recipe.optimiser.betas[0], low, 0.999999),
+        "optimiser.betas[1]": (recipe.optimiser.betas[1], low, 0.999999),
+        "optimiser.eps": (recipe.optimiser.eps, 1e-15, 1.0),
+        "optimiser.weight_decay": (recipe.optimiser.weight_decay, low, 10.0),
+        "schedule.warmup": (recipe.schedule.warmup, low, 1.0),
+        "loop.batch_size": (recipe.loop.batch_size, 2, 2**20),
+        "loop.epochs": (recipe.loop.epochs, 1, high),
+        "loop.steps": (recipe.loop.steps, 1, high),
+        "loop.accumulate": (recipe.loop.accumulate, 1, high),
+        "loop.gradient_clip": (recipe.loop.gradient_clip, low, 1e9),
+        "loop.devices": (recipe.loop.devices, 1, 1024),
+        "loop.workers": (recipe.loop.workers, 0, 1024),
+        "loop.seed": (recipe.loop.seed, 0, 2**63 - 1),
+        "selection.per_epoch": (recipe.selection.per_epoch, 1, high),
+        "selection.every_steps": (recipe.selection.every_steps, 1, high),
+        "selection.patience": (recipe.selection.patience, 1, high),
+        "selection.start_share": (recipe.selection.start_share, low, 1.0),
+        "records.every_steps": (recipe.records.every_steps, 1, high),
+        "records.save_every_steps": (recipe.records.save_every_steps, 1, high),
+        "backbone.max_words": (recipe.backbone.max_words if recipe.backbone else None, 3, 2**16),
+        "trim.margin": (recipe.trim.margin if recipe.trim else None, low, 1e9),
+        "trim.least": (recipe.trim.least if recipe.trim else None, 1, high),
+        "members.count": (recipe.members.count if recipe.members else None, 2, 1024),
+        "members.only": (recipe.members.only if recipe.members else None, 1, 1024),
+        "members.at_once": (recipe.members.at_once if recipe.members else None, 1, 1024),
+    }
+    for place, (value, least, most) in limits.items():
+        if value is not None and not least <= value <= most:  # so that NaN is refused too
+            yield f"{place} is {value}; it must be {least:,.10g} to {most:,.10g}."

@@ -1,0 +1,252 @@
+"""Counterfactual captions: counted by slow loops, written out by hand, and held to what is true of all."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenreel.adaptation.titan.counterfactuals import (
+    Counterfactual,
+    CounterfactualSettings,
+    OverAttended,
+    counterfactuals,
+    over_attended,
+)
+from evenreel.errors import UsageError
+from evenreel.language import load_tagger
+from evenreel.language.tokens import Tagged, Token
+
+TAGGER = load_tagger("pattern")
+
+LEXICON = {
+    "man": ("man", "NN"), "men": ("man", "NNS"), "dog": ("dog", "NN"), "dogs": ("dog", "NNS"), "cat": ("cat", "NN"),
+    "owls": ("owl", "NNS"), "red": ("red", "JJ"), "old": ("old", "JJ"), "runs": ("run", "VBZ"), "ran": ("run", "VBD"),
+    "sings": ("sing", "VBZ"), "is": ("be", "VBZ"), "thing": ("thing", "NN"), "the": ("the", "DT"), "on": ("on", "IN"),
+}  # fmt: skip
+"""Words that mean the same wherever they stand, so that what is left of a query can be tagged again."""
+
+TEXTS = [
+    "A red dog runs",  # these match clip 3
+    "red dogs are red",
+    "the dog",
+    "a red man sings",
+    "a red cat",  # clip 5
+    "the red cat sleeps",
+    "an old owl sleeps",  # clip 0
+    "a small boat",  # none
+]
+MATCHES = np.array([3, 3, 3, 3, 5, 5, 0, -1])
+
+queries = st.lists(st.lists(st.sampled_from(sorted(LEXICON)), min_size=1, max_size=6), min_size=1, max_size=12)
+limits = st.one_of(st.integers(1, 4), st.floats(0, 0.99))
+
+
+def test_what_is_over_attended_by_hand() -> None:
+    """More than one query match 3 and 5; `dog` and `red` stand in 3 of the 4 of clip 3, `red` and `cat` in 2 of 2."""
+    found = over_attended(TAGGER.tag(TEXTS), MATCHES, CounterfactualSettings(beta=1, theta=0.5))
+    assert found == (
+        OverAttended(3, "dog", 3, 4),
+        OverAttended(3, "red", 3, 4),
+        OverAttended(5, "cat", 2, 2),
+        OverAttended(5, "red", 2, 2),
+    )
+    assert [one.share for one in found] == [0.75, 0.75, 1.0, 1.0]
+
+
+def test_counterfactuals_by_hand() -> None:
+    """A query with two such words gives two; `the dog`, which has nothing else, gives none."""
+    made = made_of(beta=1, theta=0.5)
+    assert [(one.query, one.video, one.word, one.text) for one in made] == [
+        (0, 3, "red", "A dog runs"),
+        (0, 3, "dog", "A red runs"),
+        (1, 3, "red", "dogs are"),
+        (1, 3, "dog", "red are red"),
+        (3, 3, "red", "a man sings"),
+        (4, 5, "red", "a cat"),
+        (4, 5, "cat", "a red"),
+        (5, 5, "red", "the cat sleeps"),
+        (5, 5, "cat", "the red sleeps"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"beta": 2}, {(3, "dog"), (3, "red")}),
+        ({"beta": 4}, set()),
+        ({"beta": 0.25}, {(3, "dog"), (3, "red")}),  # of 8 queries, the one without a clip among them: more than 2
+        ({"theta": 3}, set()),
+        ({"theta": 2}, {(3, "dog"), (3, "red")}),
+        ({"theta": 0.75}, {(5, "cat"), (5, "red")}),
+        ({"parts": ("noun",)}, {(3, "dog"), (5, "cat")}),
+        ({"parts": ("adjective",)}, {(3, "red"), (5, "red")}),
+        ({"parts": ("verb",), "theta": 0.25}, {(5, "sleep")}),  # `are` helps and says nothing
+    ],
+)
+def test_every_setting_chooses(changed: dict[str, Any], words: set[tuple[int, str]]) -> None:
+    settings = CounterfactualSettings(**{"beta": 1, **changed})
+    assert {(one.video, one.word) for one in over_attended(TAGGER.tag(TEXTS), MATCHES, settings)} == words
+
+
+def test_a_share_is_no_sum_of_rounded_parts() -> None:
+    """29 of 100 are not more than 0.29 of them, which 0.29 * 100 would make them."""
+    tagged = [told(["dog"] if row < 29 else ["cat"]) for row in range(100)]
+    settings = CounterfactualSettings(beta=1, theta=0.29)
+    assert [one.word for one in over_attended(tagged, np.zeros(100, np.int64), settings)] == ["cat"]
+
+
+def test_masked_words_say_nothing() -> None:
+    texts = ["a man is playing a guitar", "the man sings", "a man"]
+    made = counterfactuals(texts, TAGGER.tag(texts), np.zeros(3, np.int64), CounterfactualSettings(2, mask="masked"))
+    assert [one.text for one in made] == ["something is playing a guitar", "something sings"]
+
+
+def test_a_word_is_replaced_by_a_rarer_one_of_its_form() -> None:
+    """For `dogs` there are `cats` (1 query) and `owls` (1), not `men` (as many as `dog`) nor what the query has."""
+    texts = ["the dogs run", "a dog sleeps", "two dogs and cats", "men", "a man", "an old man", "owls", "a boat"]
+    tagged, matches = TAGGER.tag(texts), np.array([1, 1, 1, 2, 3, 4, 5, 6])
+    drawn = [
+        tuple(one.text for one in counterfactuals(texts, tagged, matches, settings))
+        for settings in (CounterfactualSettings(2, mask="replaced", seed=seed) for seed in range(30))
+    ]
+    first, second, third = zip(*drawn, strict=True)
+    assert set(first) == {"the cats run", "the owls run"}
+    assert set(second) == {"a boat sleeps"}  # in the singular there is one rarer word
+    assert set(third) == {"two owls and cats"}
+    assert drawn[0] == tuple(
+        one.text for one in counterfactuals(texts, tagged, matches, CounterfactualSettings(2, mask="replaced", seed=0))
+    )
+
+
+def test_no_rarer_word_gives_no_counterfactual() -> None:
+    texts = ["a dog runs", "a dog sits"]
+    made = counterfactuals(texts, TAGGER.tag(texts), np.zeros(2, np.int64), CounterfactualSettings(1, mask="replaced"))
+    assert made == ()
+
+
+@given(queries, limits, limits, st.data())
+def test_counts_are_those_of_slow_loops(
+    sentences: list[list[str]], beta: float, theta: float, data: st.DataObject
+) -> None:
+    matches = drawn_matches(data, len(sentences))
+    found = over_attended([told(words) for words in sentences], matches, CounterfactualSettings(beta, theta))
+    assert {(one.video, one.word): (one.count, one.matched) for one in found} == slowly(sentences, matches, beta, theta)
+
+
+@given(queries, st.data())
+def test_a_counterfactual_has_its_word_no_more_and_each_count_is_met(
+    sentences: list[list[str]], data: st.DataObject
+) -> None:
+    matches = drawn_matches(data, len(sentences))
+    texts, settings = [" ".join(words) for words in sentences], CounterfactualSettings(beta=1, theta=0.3)
+    tagged = [told(words) for words in sentences]
+    made = counterfactuals(texts, tagged, matches, settings)
+    for one in made:
+        left = told(one.text.split())
+        assert one.video == matches[one.query]
+        assert one.word not in [token.lemma for token in left]
+        assert [t for t in left if t.part and t.lemma not in ("be", "thing")]
+    silent = sum(
+        content(words) == {one.word}
+        for one in over_attended(tagged, matches, settings)
+        for words, video in zip(sentences, matches, strict=True)
+        if video == one.video
+    )
+    assert len(made) + silent == sum(one.count for one in over_attended(tagged, matches, settings))
+    assert [(one.query, texts[one.query]) for one in made] == sorted((one.query, texts[one.query]) for one in made)
+
+
+@given(queries, st.integers(1, 4), st.integers(0, 3), st.data())
+def test_a_larger_beta_means_fewer_clips(sentences: list[list[str]], beta: int, more: int, data: st.DataObject) -> None:
+    """The other way round than the paper's section 4.4.1 has it; beta is a threshold."""
+    matches, tagged = drawn_matches(data, len(sentences)), [told(words) for words in sentences]
+    few, many = (over_attended(tagged, matches, CounterfactualSettings(one)) for one in (beta + more, beta))
+    assert set(few) <= set(many)
+
+
+@given(queries, st.integers(0, 5), st.data())
+def test_the_order_of_the_queries_changes_nothing_but_the_order(
+    sentences: list[list[str]], seed: int, data: st.DataObject
+) -> None:
+    matches, settings = drawn_matches(data, len(sentences)), CounterfactualSettings(beta=1, theta=0.2)
+    order = np.random.default_rng(seed).permutation(len(sentences))
+    texts = [" ".join(words) for words in sentences]
+    tagged = [told(words) for words in sentences]
+    made = counterfactuals(texts, tagged, matches, settings)
+    moved = counterfactuals([texts[n] for n in order], [tagged[n] for n in order], matches[order], settings)
+    assert sorted(map(key, made)) == sorted((int(order[one.query]), *key(one)[1:]) for one in moved)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"beta": -1}, "The beta of counterfactual captions is -1; it must be a number of queries"),
+        ({"theta": float("nan")}, "The theta of counterfactual captions is nan"),
+        ({"theta": "half"}, "The theta of counterfactual captions is 'half'"),
+        ({"beta": float("inf")}, "The beta of counterfactual captions is inf"),
+        ({"parts": ()}, "name one or more of noun, verb, adjective"),
+        ({"parts": ("adverb",)}, "name one or more of noun, verb, adjective"),
+        ({"mask": "deleted"}, "must be one of removed, masked, replaced"),
+        ({"seed": -1}, "must be a whole number from 0"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(changed: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        CounterfactualSettings(**changed)
+
+
+def test_matches_of_other_queries_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"Matches of the shape \(7,\) are not of 8 queries"):
+        counterfactuals(TEXTS, TAGGER.tag(TEXTS), MATCHES[1:], CounterfactualSettings())
+    with pytest.raises(UsageError, match="8 queries came with the tokens of 7"):
+        counterfactuals(TEXTS, TAGGER.tag(TEXTS[1:]), MATCHES, CounterfactualSettings())
+
+
+def test_torch_is_not_needed() -> None:
+    code = "import sys, evenreel.adaptation.titan.counterfactuals; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def made_of(**changed: Any) -> tuple[Counterfactual, ...]:
+    return counterfactuals(TEXTS, TAGGER.tag(TEXTS), MATCHES, CounterfactualSettings(**changed))
+
+
+def key(one: Counterfactual) -> tuple[int, int, str, str]:
+    return one.query, one.video, one.word, one.text
+
+
+def told(words: list[str]) -> Tagged:
+    return tuple(Token(word, *LEXICON[word]) for word in words)
+
+
+def content(words: list[str]) -> set[str]:
+    """Base forms of what a query says."""
+    return {LEXICON[word][0] for word in words} - {"be", "thing", "the", "on"}
+
+
+def drawn_matches(data: st.DataObject, count: int) -> Any:
+    drawn = data.draw(st.lists(st.integers(-1, 3), min_size=count, max_size=count))
+    return np.array(drawn, np.int64)
+
+
+def slowly(
+    sentences: list[list[str]], matches: Any, beta: float, theta: float
+) -> dict[tuple[int, str], tuple[int, int]]:
+    """Equation 6 as it is read."""
+    found = {}
+    for video in range(4):
+        matched = [words for words, match in zip(sentences, matches, strict=True) if match == video]
+        if not len(matched) > beta if beta >= 1 else not matched or not len(matched) / len(sentences) > beta:
+            continue
+        for word in ("man", "dog", "cat", "owl", "red", "old", "run", "sing"):
+            count = sum(word in content(words) for words in matched)
+            if count and (count > theta if theta >= 1 else count / len(matched) > theta):
+                found[video, word] = (count, len(matched))
+    return found

@@ -1,0 +1,383 @@
+"""`evenreel audit` as a person types it: one system, several, a library, and what is wrong in a sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel import library as library_module
+from evenreel.audits import AUDITS, AuditSettings, AuditTable, audit_source
+from evenreel.cli.app import app
+from evenreel.cli.audit.command import Watched
+from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
+from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
+from evenreel.evaluation import save_scores
+from evenreel.types import Corpus, ScoreBlocks, Scores
+from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
+from tests.cli.test_library_commands import evenreel, here
+
+PAIRS = 40
+REAL = [f"v{number}" for number in range(PAIRS)]
+MADE = [f"g{number}" for number in range(PAIRS)]
+CAPTIONS = [f"c{number}" for number in range(PAIRS)]
+GENERATOR = "[red]sora[/red]"
+
+
+def values(seed: int, favour: float) -> np.ndarray[Any, Any]:
+    """Similarities in which a generated clip gets so much more than a real one."""
+    own = 2 * np.tile(np.eye(PAIRS), 2)
+    return np.random.default_rng(seed).normal(size=own.shape) + own + favour * (np.arange(2 * PAIRS) >= PAIRS)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a mirror of every clip, a clip of another split, and the scores of two systems."""
+    place = tmp_path_factory.mktemp("audit")
+    clips = pl.DataFrame(
+        {
+            "clip_id": [*REAL, *MADE, "other"],
+            "source": ["camera"] * PAIRS + [GENERATOR] * PAIRS + ["camera"],
+            "pair_id": [*[None] * PAIRS, *REAL, None],
+            "split": ["test"] * 2 * PAIRS + ["train"],
+        }
+    )
+    captions = {"caption_id": CAPTIONS, "clip_id": REAL, "text": [f"text {number}" for number in range(PAIRS)]}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), place / "corpus")
+    for name, favour in (("fair.npz", 0.0), ("unfair.npz", 3.0)):
+        save_scores(Scores(values(1, favour), CAPTIONS, [*REAL, *MADE]), place / name)
+    np.save(place / "unfair.npy", values(1, 3.0))
+    (place / "bad.npz").write_bytes(b"no zip file")
+    (place / "q.txt").write_text("\ufeff# what people ask\n\n  a red bus \na dog\n", encoding="utf-8")
+    (place / "empty.txt").write_text("# nothing\n\n", encoding="utf-8")
+    (place / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    return place
+
+
+def audit(place: Path, *words: str | Path) -> Result:
+    """The command in this process, on the test split."""
+    named = [place / one if isinstance(one, str) and (place / one).exists() else one for one in words]
+    return CliRunner().invoke(app, ["audit", *map(str, named)])
+
+
+def of_scores(place: Path, *words: str | Path) -> Result:
+    done = audit(place, "source", *words, "--corpus", place / "corpus", "--split", "test", "--resamples", "50")
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_sentence_the_effect_the_tables_and_the_page(place: Path, tmp_path: Path) -> None:
+    words = ("--corpus", place / "corpus", "--split", "test", "--report", tmp_path / "new" / "r.html", "--seed", "3")
+    done = evenreel("audit", "source", "--scores", place / "unfair.npz", *words, COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "unfair.npz: Are real or generated clips favoured?"
+    assert lines[1].startswith("The ranking favours generated clips: Normalized")
+    assert lines[2].startswith(f"Normalized Δ MixR ({GENERATOR}): -")
+    assert lines[2].endswith(": below 0")
+    assert f"Real and generated clips: {GENERATOR}" in lines
+    assert lines[-1] == f"The page with figures and how it was calculated: {tmp_path}/new/r.html"
+    page = (tmp_path / "new" / "r.html").read_text(encoding="utf-8")
+    assert page.index(lines[1]) < page.index('class="chart"') < page.index("<table>") < page.index("How it was calcul")
+
+
+def test_tables_are_not_broken_in_a_narrow_terminal(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = AuditTable("Wide", ("group", "what", *("figure " * 3 for _ in range(6))), (("a", "b", *[1.5] * 6),))
+    tall = replace(wide, title="Tall", rows=tuple((f"w{number}", *[1.5] * 7) for number in range(12)))
+    long = AuditTable("Long", ("clip", "n"), tuple((f"v{number}", number) for number in range(45)), "A note.")
+    result = audit_source(Scores(values(1, 0.0), CAPTIONS, [*REAL, *MADE]), load_corpus(place / "corpus"))
+    changed = replace(result, tables=(wide, long, tall))
+    monkeypatch.setitem(AUDITS, "source", lambda *_: changed)
+    printed = of_scores(place, "--scores", "fair.npz").output
+    assert printed.partition("Tall\n")[0].count("1.50") == 6
+    assert "w9" in printed and "w10" not in printed and "  and 2 more rows" in printed
+    assert all(len(line) <= 80 for line in printed.partition("Wide\n")[2].splitlines())
+    assert "\na\n  b\n    figure figure figure   1.50\n" in printed
+    assert "v39" in printed and "v40" not in printed
+    assert "  and 5 more rows (--json lists them all)\nA note.\n" in printed
+
+
+def test_json_has_every_system_and_audit(place: Path, tmp_path: Path) -> None:
+    out = ("--scores", "fair.npz", "--scores", "unfair.npz", "--json", "--report", tmp_path / "r.html")
+    found = json.loads(of_scores(place, *out).stdout)
+    assert [(one["name"], one["system"]) for one in found["audits"]] == [
+        ("source", "fair.npz"),
+        ("source", "unfair.npz"),
+    ]
+    assert found["report"] == str(tmp_path / "r.html")
+    fair, unfair = (one["effect"] for one in found["audits"])
+    assert unfair["high"] < min(0, fair["value"])
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "In short" in page
+    assert "[red]sora[/red]" in page
+
+
+def test_the_figures_are_those_of_the_library_call(place: Path) -> None:
+    (found,) = json.loads(of_scores(place, "--scores", "unfair.npz", "--json", "--confidence", "0.8").stdout)["audits"]
+    corpus = select(load_corpus(place / "corpus"), split="test")
+    settings = AuditSettings(resamples=50, confidence=0.8)
+    expected = audit_source(Scores(values(1, 3.0), CAPTIONS, [*REAL, *MADE]), corpus, settings).to_json()
+    assert found == expected | {"system": "unfair.npz"}
+
+
+def test_what_was_noticed_while_reading_is_in_the_report(place: Path) -> None:
+    (found,) = json.loads(of_scores(place, "--scores", "unfair.npy", "--json").stdout)["audits"]
+    assert "names no ids" in found["notices"][0]
+
+
+def test_scores_tell_how_far_they_are_read_and_what_they_use() -> None:
+    told: list[float] = []
+    inner = Scores(values(0, 0.0), CAPTIONS, [*REAL, *MADE], ("other queries",))
+    watched = Watched(inner, told.append)
+    np.testing.assert_array_equal(watched.block(slice(0, 10), slice(0, 5)), inner.values[:10, :5])
+    assert told == [0.25]
+    assert (watched.caption_ids, watched.video_ids, watched.uses) == (CAPTIONS, [*REAL, *MADE], ("other queries",))
+
+
+class Opened:
+    """A library that scores two queries."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus, self.asked, self.neutral = corpus, [""], False
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def audit_inputs(self, queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
+        assert not every_clip
+        self.asked, self.neutral = queries, neutral_source
+        return self.corpus, Scores(values(0, 1.0)[:2], ["q1", "q2"], [*REAL, *MADE])
+
+
+def test_a_library_is_asked_the_sentences_of_the_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clips = load_corpus(place / "corpus").clips
+    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+    opened = Opened(make_corpus(clips, captions))
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "source", "--library", "lib", "--queries", "q.txt", "--neutral-source")
+    assert done.exit_code == 0, done.output
+    assert (opened.asked, opened.neutral) == (["a red bus", "a dog"], True)
+    assert done.stdout.startswith("Are real or generated clips favoured?\n")
+    assert "2 queries, 40 real and 40 generated clips" in done.stdout
+
+
+def test_an_audit_that_the_corpus_does_not_allow_leaves_the_others_their_results(place: Path, tmp_path: Path) -> None:
+    words = ("confounds", "source", "--corpus", place / "corpus", "--resamples", "20", "--report", tmp_path / "r.html")
+    done = audit(place, *words, "--scores", "fair.npz", "--scores", "unfair.npz", "--json")
+    assert done.exit_code == 3, done.output
+    found = json.loads(done.stdout)
+    assert [one["name"] for one in found["audits"]] == ["source", "source"]
+    assert len(found["not_made"]) == 2
+    assert found["not_made"][0].startswith("fair.npz: The audit confounds was not made. The corpus says nothing of")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "unfair.npz: The audit confounds was not made." in page
+    plain = audit(place, *words, "--scores", "fair.npz")
+    assert plain.exit_code == 3
+    assert plain.stdout.startswith("The audit confounds was not made. The corpus says nothing of")
+    assert "Are real or generated clips favoured?" in plain.stdout
+
+
+def test_scores_of_all_splits_are_cut_to_the_one_that_is_asked_for(place: Path, tmp_path: Path) -> None:
+    every = np.pad(values(1, 3.0), ((1, 0), (0, 1)), constant_values=9.0)
+    save_scores(Scores(every, ["stray", *CAPTIONS], [*REAL, *MADE, "other"]), tmp_path / "all.npz")
+    refused = audit(place, "source", "--scores", tmp_path / "all.npz", "--corpus", place / "corpus", "--split", "test")
+    assert "names 'stray', which is no caption of the corpus" in str(refused.exception)
+    save_scores(Scores(every[1:], CAPTIONS, [*REAL, *MADE, "other"]), tmp_path / "all.npz")
+    cut = json.loads(of_scores(place, "--scores", tmp_path / "all.npz", "--json").stdout)["audits"][0]
+    own = json.loads(of_scores(place, "--scores", "unfair.npz", "--json").stdout)["audits"][0]
+    assert cut["effect"] == own["effect"]
+    assert "The file also has scores of 1 clip of other parts of the corpus, which are left out." in cut["notices"]
+
+
+def test_scores_of_another_split_are_refused_by_its_name(place: Path) -> None:
+    words = ("source", "--scores", "fair.npz", "--corpus", place / "corpus", "--split", "train")
+    assert "its captions are of 'test'; choose that, or score this part" in str(audit(place, *words).exception)
+
+
+def test_a_notice_of_several_results_is_printed_once(place: Path) -> None:
+    named = ("--scores", "unfair.npz", "--scores", "unfair.npy", "--corpus", place / "corpus", "--split", "test")
+    printed = audit(place, "source", "hubness", *named, "--resamples", "50").output
+    assert printed.count("names no ids") == 1
+    assert "unfair.npy: The file names no ids" in printed
+
+
+def test_it_fails_where_no_audit_can_be_made(place: Path) -> None:
+    done = audit(place, "confounds", "--corpus", place / "corpus", "--scores", "fair.npz")
+    assert isinstance(done.exception, CorpusError)
+    assert "The corpus says nothing of its clips' codec" in str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a training part, and scores that lean towards its lengths."""
+    place = tmp_path_factory.mktemp("lengths")
+    (train, _), (test, _) = training_clips(), ranked_clips()
+    both = (pl.concat([getattr(train, name), getattr(test, name)]) for name in ("clips", "captions"))
+    save_corpus(make_corpus(*both), place / "corpus")
+    save_scores(ranking(0.4), place / "lean.npz")
+    (place / "tail.csv").write_text("verb\n0\n1\n")
+    return place
+
+
+def test_lengths_are_held_against_those_of_the_training_part(lengths: Path, tmp_path: Path) -> None:
+    words = ("--scores", lengths / "lean.npz", "--corpus", lengths / "corpus", "--split", "test", "--resamples", "50")
+    more = ("--tail-classes", lengths / "tail.csv", "--report", tmp_path / "r.html")
+    done = here("audit", "length", *words, *more, COLUMNS="120")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "lean.npz: Does the ranking go by the length of clips?"
+    assert lines[1].startswith("The ranking leans towards the lengths that classes had in training: rank correlation")
+    assert "Verbs of the tail: 2; nouns: 0; as tail.csv lists them. Some captions are left in any ranking." in lines
+    assert "Classes, the most affected first" in lines
+    assert "How relevant the first 50 are" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    named = audit(lengths, "length", *words, "--train-split", "train", "--json")
+    (found,) = json.loads(named.stdout)["audits"]
+    assert found["effect"]["low"] > 0
+    assert len([table for table in found["tables"] if "uses test statistics" in json.dumps(table)]) == 4
+
+
+def test_a_library_is_asked_for_every_clip_where_sources_do_not_matter(
+    lengths: Path, monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    corpus, _ = ranked_clips()
+    asked: list[bool] = []
+
+    def inputs(queries: list[str], *, neutral_source: bool, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
+        asked.append(every_clip)
+        if not every_clip:
+            raise CorpusError("No clip has a source.")
+        found = ranking(0.0, 0.5)
+        return Corpus(corpus.clips, corpus.captions.clear()), Scores(found.values[:2], ["q1", "q2"], found.video_ids)
+
+    opened = Opened(corpus)
+    monkeypatch.setattr(opened, "audit_inputs", inputs)
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "length", "--library", "lib", "--queries", "q.txt")
+    assert done.exit_code == 0, done.output
+    assert asked == [True]
+    assert "What was seen leans towards long clips" in done.stdout
+    assert "times as long as clips of their own classes" in done.stdout
+    assert "--train-split" not in done.stdout
+    both = audit(place, "source", "length", "--library", "lib", "--queries", "q.txt")
+    assert both.exit_code == 3, both.output
+    assert both.stdout.startswith("The audit source was not made. No clip has a source.\n")
+    assert done.stdout in both.stdout
+
+
+def run(*words: str | Path) -> Result:
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_real_clips_from_their_table_to_a_report_that_says_they_are_too_few(real_clips: Path, tmp_path: Path) -> None:
+    corpus, features, scores = tmp_path / "corpus", tmp_path / "features", tmp_path / "zero.npz"
+    run("corpus", "import", "table", real_clips / "manifest.csv", "--out", corpus)
+    how = ("--model", "builtin", "--frames", "1", "--no-ocr", "--videos", real_clips, "--device", "cpu")
+    run("features", corpus, *how, "--out", features)
+    run("score", "mean_pool", corpus, "--features", features, "--device", "cpu", "--out", scores)
+    report = tmp_path / "r.html"
+    done = run("audit", "source", "--scores", scores, "--corpus", corpus, "--report", report, "--json")
+    (found,) = json.loads(done.stdout)["audits"]
+    few = "Too few clips to conclude: 8 real and 2 generated."
+    assert found["sentence"].startswith(few)
+    assert few in report.read_text(encoding="utf-8").partition('<p class="lead">')[2][:100]
+
+
+WRONG = [
+    ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds"),
+    ("--scores fair.npz --corpus corpus", UsageError, "there are: source, confounds, length, hubness, visual, textual"),
+    ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
+    ("source", UsageError, "Give either --scores FILE"),
+    ("source --scores fair.npz --library lib", UsageError, "Give either --scores FILE"),
+    ("source --scores fair.npz", UsageError, "--scores goes with --corpus; give both"),
+    ("source --library lib", UsageError, "--library goes with --queries; give both"),
+    ("source --library lib --queries q.txt --corpus corpus", UsageError, "leave them out"),
+    ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "go with --library; leave them out"),
+    ("source --library lib --queries none.txt", UsageError, "none.txt cannot be read (no such file"),
+    ("source --library lib --queries empty.txt", UsageError, "empty.txt holds no sentence"),
+    ("source --library lib --queries latin.txt", UsageError, "latin.txt is no UTF-8 text (byte 3)"),
+    ("source --scores fair.npz --scores fair.npz --corpus corpus", UsageError, "is named twice"),
+    ("source --scores none.npz --corpus nothing", ScoresError, "There is no file none.npz."),
+    ("source --scores bad.npz --corpus corpus", ScoresError, "is no zip file"),
+    ("source --scores fair.npz --corpus corpus --split tset", CorpusError, "No clip is left"),
+    ("source --scores fair.npz --corpus corpus --train-split train", UsageError, "go with the audit length"),
+    ("length --scores fair.npz --corpus corpus --split a --train-split a", UsageError, "both name 'a'"),
+    ("length --scores fair.npz --corpus corpus --tail-classes q.txt", UsageError, "it needs verb, noun, or both"),
+    ("length --scores fair.npz --corpus corpus --split test", CorpusError, "says of no clip how long it is"),
+    ("source --scores fair.npz --corpus corpus --confidence 95", UsageError, "must be a number between 0 and 1"),
+    ("source --scores fair.npz --corpus corpus --report fair.npz/r.html", ScoresError, "cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("words", "error", "sentence"), WRONG, ids=[words for words, *_ in WRONG])
+def test_what_is_wrong_is_said_in_a_sentence(
+    place: Path, words: str, error: type[EvenreelError], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    done = CliRunner().invoke(app, ["audit", *words.split()])
+    assert isinstance(done.exception, error)
+    assert sentence in str(done.exception)
+
+
+def test_the_tables_are_printed_before_a_page_that_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ScoresError("The disk is full.")
+
+    monkeypatch.setattr("evenreel.cli.audit.command._write", fail)
+    done = audit(place, "source", "--scores", "fair.npz", "--corpus", "corpus", "--report", place / "r.html")
+    assert isinstance(done.exception, ScoresError)
+    assert "How often the real clip stands above its mirror" in done.stdout
+
+
+def test_hubs_are_found_in_scores_and_in_a_library(
+    place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = values(1, 0.0)
+    found[:, 5] += 9
+    save_scores(Scores(found, CAPTIONS, [*REAL, *MADE]), tmp_path / "hub.npz")
+    words = ("--scores", tmp_path / "hub.npz", "--corpus", place / "corpus", "--split", "test")
+    done = audit(place, "hubness", *words, "--json", "--report", tmp_path / "r.html")
+    (told,) = json.loads(done.stdout)["audits"]
+    assert told["sentence"].startswith("A few clips crowd the rankings: the skewness of how often a clip is")
+    assert "'v5' is there for 40 of 40 queries" in told["sentence"]
+    assert told["effect"]["low"] > told["effect"]["neutral"]
+    assert "Who holds the places" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+    corpus, asked = load_corpus(place / "corpus"), [f"q{row}" for row in range(PAIRS)]
+    found[::2, 6:8] += 9
+    scores = Scores(found, asked, [*REAL, *MADE])
+    texts = {one: f"a {('dog', 'horse')[row % 2]} in a field" for row, one in enumerate(asked)}
+    files = {"v6": "/v/tram ride.mp4", "v0": "/v/boat.mp4"}
+    known = SimpleNamespace(caption_ids=asked, video_ids=REAL + MADE, block=scores.block, texts=texts, names=files)
+    opened = Opened(Corpus(corpus.clips, corpus.captions.clear()))
+    monkeypatch.setattr(opened, "audit_inputs", lambda queries, **_: (opened.corpus, known))
+    monkeypatch.setattr(library_module, "open_library", lambda path: opened)
+    done = audit(place, "hubness", "--library", "lib", "--queries", "q.txt")
+    assert done.exit_code == 0, done.output
+    assert "Queries with 'dog' have more hubs among their first clips than others." in done.stdout
+    assert "Nobody says which clip answers which query" in done.stdout
+    assert "'v5' is there for 40 of 40 queries" in done.stdout  # no file has it any more
+    assert "/v/tram ride.mp4 " in done.stdout and "v6" not in done.stdout
+
+
+def test_scores_that_are_infinite_are_told_of(place: Path, tmp_path: Path) -> None:
+    table = values(1, 0.0)
+    table[3, 5] = np.inf
+    save_scores(Scores(table, CAPTIONS, [*REAL, *MADE]), tmp_path / "overflown.npz")
+    words = ["audit", "source", "--scores", tmp_path / "overflown.npz", "--corpus", place / "corpus", "--split", "test"]
+    done = CliRunner().invoke(app, [*map(str, words), "--json"])
+    (found,) = json.loads(done.stdout)["audits"]
+    assert found["notices"][0].startswith("The score of caption 'c3' and video 'v5' is plus infinity")

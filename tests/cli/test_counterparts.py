@@ -1,0 +1,190 @@
+"""`evenreel corpus pair`, `prompts` and `mix` as a person types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, load_texts, make_corpus, save_corpus, save_texts
+from evenreel.corpus.annotation import CLASS_NAMES, save_class_names
+from evenreel.corpus.counterparts import counterparts
+from evenreel.corpus.on_screen import make_texts
+from evenreel.errors import EvenreelError, UsageError
+from evenreel.planted import sample_scene, write_scene
+from tests.cli.test_library_commands import forked
+
+COUNT = 14
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a video in it, and a folder in which all clips but the last of the test split have a mirror."""
+    import numpy as np
+
+    place = tmp_path_factory.mktemp("pairs")
+    (place / "corpus" / "real").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    scene = sample_scene(rng)
+    write_scene(place / "corpus" / "real" / "c.mp4", scene)
+    names = [f"c{number}" for number in range(COUNT)]
+    clips = pl.DataFrame(
+        {"clip_id": names, "path": "real/c.mp4", "split": ["train"] * (COUNT - 3) + ["test"] * 3, "end_s": 1.0}
+    )
+    captions = pl.DataFrame({"caption_id": names, "clip_id": names, "text": ["a ball [red]", "=1+1"] * (COUNT // 2)})
+    save_corpus(make_corpus(clips, captions), place / "corpus")
+    save_texts(make_texts([{"clip_id": name, "text": "SALE"} for name in ("c0", "c13")]), place / "corpus")
+    save_class_names(place / "corpus", ["run"], ["dog"], "tagger")
+    for name in [*names[-3:-1], "[stranger]"]:
+        (place / "made" / "deep").mkdir(parents=True, exist_ok=True)
+        shutil.copy(place / "corpus" / "real" / "c.mp4", place / "made" / "deep" / f"{name}.mp4")
+    return place
+
+
+@pytest.fixture(scope="module")
+def paired(place: Path) -> Path:
+    """The corpus with these mirrors."""
+    made = here("pair", place / "corpus", "--generated", place / "made", "--source", "sora", "--out", place / "paired")
+    assert made.exit_code == 3
+    return place / "paired"
+
+
+def here(*arguments: object) -> Result:
+    """The command in this process, which has its imports behind it."""
+    return CliRunner().invoke(app, ["corpus", *map(str, arguments)], env={"COLUMNS": "400"})
+
+
+def said(result: Result) -> EvenreelError:
+    assert isinstance(result.exception, EvenreelError)
+    return result.exception
+
+
+def test_pair_says_who_has_a_mirror_and_what_fits_nothing(place: Path, tmp_path: Path) -> None:
+    asked = ("corpus", "pair", place / "corpus", "--generated", place / "made", "--source", "sora", "--setting", "text")
+    done = forked(*asked, "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.splitlines() == [
+        f"Wrote {tmp_path / 'out'}: 16 clips, 14 captions",
+        "  sora text, test: 2 of 3 real clips mirrored",
+        "    has no counterpart: c13",
+        f"  fits no real clip: {place / 'made' / 'deep' / '[stranger].mp4'}",
+        f"  note: the paths of the clips begin in {place / 'corpus'}; name it with --videos",
+    ]
+    corpus = load_corpus(tmp_path / "out")
+    assert counterparts(corpus).rows() == [
+        ("c11", "c11@sora-text", "sora text"),
+        ("c12", "c12@sora-text", "sora text"),
+    ]
+    assert corpus.clips["path"].to_list()[-1] == str(place / "made" / "deep" / "c12.mp4")
+    assert (tmp_path / "out" / CLASS_NAMES).is_file()
+    texts = load_texts(tmp_path / "out")
+    assert texts is not None
+    assert texts["clip_id"].to_list() == ["c0", "c13"]
+
+
+def test_pair_as_json_adds_a_second_group_in_place(paired: Path, place: Path, tmp_path: Path) -> None:
+    shutil.copytree(paired, tmp_path / "corpus")
+    table = tmp_path / "made.csv"
+    table.write_text(f"clip_id,path,setting\nc13,{place / 'made' / 'deep' / 'c11.mp4'},image\nc12,gone.mp4,\n")
+    asked = ("pair", tmp_path / "corpus", "--generated", table, "--source", "open")
+    taken = here(*asked, "--out", tmp_path / "corpus", "--json")
+    assert "is the video of the clip 'c11@sora' already" in str(said(taken))
+
+    shutil.copytree(place / "made", tmp_path / "again")
+    table.write_text("clip_id,path,setting\nc13,again/deep/c11.mp4,image\nc12,gone.mp4,\n")
+    done = here(*asked, "--out", tmp_path / "corpus", "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout) == {
+        "corpus": str(tmp_path / "corpus"),
+        "clips": 17,
+        "generated": 1,
+        "groups": {"open image": {"test": {"real": 3, "paired": 1, "without": ["c11", "c12"]}}},
+        "strangers": [],
+        "missing": ["gone.mp4 (made.csv, line 3: c12)"],
+    }
+    assert counterparts(load_corpus(tmp_path / "corpus"))["group"].to_list() == ["sora", "sora", "open image"]
+
+
+def test_pair_that_finds_nothing_says_how_videos_are_called(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    asked = ("pair", place / "corpus", "--generated", tmp_path / "made", "--out", tmp_path / "out")
+    assert "--source NAME" in str(said(here(*asked)))
+    table = ("pair", place / "corpus", "--generated", tmp_path / "made.csv", "--out", tmp_path / "out")
+    assert "--setting goes with --source" in str(said(here(*table, "--setting", "text")))
+    assert "a video is called after its clip, such as c0.mp4" in str(said(here(*asked, "--source", "sora")))
+    shutil.copy(place / "corpus" / "real" / "c.mp4", tmp_path / "made" / "x.mp4")
+    error = said(here(*asked, "--source", "sora"))
+    assert isinstance(error, UsageError)
+    assert str(tmp_path / "made" / "x.mp4") in str(error)
+    assert not (tmp_path / "out").exists()
+
+
+def test_prompts_with_keyframes(place: Path, tmp_path: Path) -> None:
+    asked = ("corpus", "prompts", place / "corpus", "--setting", "image", "--split", "test", "--workers", "1")
+    done = forked(*asked, "--out", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Wrote {tmp_path / 'prompts.csv'}: 3 prompts, each with a keyframe\n"
+    with (tmp_path / "prompts.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["clip_id"] for row in rows] == ["c11", "c12", "c13"]
+    assert rows[1]["prompt"] == "A ball [red]."
+    assert rows[0]["prompt"] == "1+1."
+    assert all((tmp_path / row["keyframe"]).is_file() for row in rows)
+
+
+def test_prompts_that_cannot_be_made_are_listed(paired: Path, tmp_path: Path) -> None:
+    """The videos of this corpus lie elsewhere."""
+    asked = ("prompts", paired, "--setting", "video", "--split", "test", "--out", tmp_path, "--workers", 1)
+    done = here(*asked)
+    assert done.exit_code == 3
+    assert "Set aside: 3 clips" in done.stdout
+    assert "c11 (real/c.mp4): it cannot be opened" in done.stdout
+    listed = json.loads(here(*asked[:3], "text", *asked[4:], "--json").stdout)
+    assert (listed["requests"], listed["set_aside"]) == (3, [])
+    assert "there are: text, image, video" in str(said(here("prompts", paired, "--setting", "x", "--out", tmp_path)))
+
+
+def test_mix(paired: Path, tmp_path: Path) -> None:
+    done = forked(
+        "corpus", "mix", paired, "--share", "1", "--split", "test", "--paired-only", "--out", tmp_path / "mixed"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"Wrote {tmp_path / 'mixed'}: 13 clips, 13 captions",
+        "  test: 2 clips, 2 of sora",
+        f"  note: the paths of the clips begin where those of {paired} do; name that folder with --videos",
+    ]
+    mixed = load_corpus(tmp_path / "mixed")
+    assert mixed.clips["clip_id"].to_list()[-2:] == mixed.captions["clip_id"].to_list()[-2:] == ["c11@sora", "c12@sora"]
+    texts = load_texts(tmp_path / "mixed")
+    assert texts is not None
+    assert texts["clip_id"].to_list() == ["c0"]
+
+
+def test_mix_over_another_corpus_and_as_json(paired: Path, tmp_path: Path) -> None:
+    asked = ("mix", paired, "--share", 0, "--out", tmp_path / "mixed")
+    assert here(*asked).stdout.splitlines()[1] == "  all splits: 14 clips, none generated"
+    done = here("mix", paired, "--share", 0.34, "--split", "test", "--seed", 7, "--out", tmp_path / "mixed")
+    assert "is replaced: captions.parquet, classes.parquet, clips.parquet, texts.parquet" in done.stdout
+    assert "  test: 3 clips, 1 of sora" in done.stdout
+    assert json.loads(here(*asked, "--json").stdout) == {
+        "corpus": str(tmp_path / "mixed"),
+        "share": 0.0,
+        "seed": 0,
+        "split": None,
+        "clips": 14,
+        "generated": {},
+    }
+
+
+def test_mix_refuses_what_it_cannot_do(paired: Path, tmp_path: Path) -> None:
+    assert "only 2 have a counterpart" in str(said(here("mix", paired, "--share", 0.5, "--out", tmp_path)))
+    assert "there are: sora." in str(said(here("mix", paired, "--share", 0, "--group", "sorra", "--out", tmp_path)))
+    assert "name another folder" in str(said(here("mix", paired, "--share", 0, "--out", paired)))
+    assert list(tmp_path.iterdir()) == []

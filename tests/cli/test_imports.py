@@ -1,0 +1,93 @@
+"""What each command imports: nobody waits for packages that a command has no use for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenreel.config import IndexSettings
+from evenreel.corpus import make_corpus, save_corpus
+from evenreel.evaluation import save_scores
+from evenreel.library import index_folders
+from evenreel.types import Scores
+from tests.library.videos import write_folder
+
+COMMAND = """
+import atexit, json, sys
+from pathlib import Path
+place = Path(sys.argv.pop(1))
+atexit.register(lambda: place.write_text(json.dumps(sorted(sys.modules))))
+from evenreel.cli import main
+main()
+"""
+MODELS = {"torch", "transformers", "lightning", "sentencepiece", "tokenizers"}
+TABLES = {"polars", "scipy", "sklearn", "pandas", "plotly"}
+READERS = {"av", "cv2", "onnxruntime", "rapidocr", "PIL"}
+WORDS = {"nltk", "textblob", "spacy", "lemminflect"}
+RESEARCH = {"evenreel.papers", "evenreel.audits", "evenreel.adaptation", "evenreel.planted", "evenreel.training"}
+CORPUS = {"evenreel.corpus"}
+PRODUCT = {"evenreel.library", "evenreel.server", "fastapi", "uvicorn"}
+MEASURING = {"evenreel.evaluation", "evenreel.report"}
+LEAN = MODELS | TABLES | READERS | WORDS | RESEARCH | CORPUS | MEASURING
+
+NOT_IMPORTED: dict[str, tuple[list[str], int, set[str]]] = {
+    "help": (["--help"], 0, LEAN | PRODUCT | {"numpy", "pydantic", "yaml", "sqlite3", "evenreel.matchers"}),
+    "help of search": (["search", "--help"], 0, LEAN | PRODUCT | {"numpy"}),
+    "info": (["info", "-l", "library"], 0, LEAN),
+    "search without vision": (["search", "tram", "--no-vision", "-l", "library"], 0, LEAN),
+    "search": (["search", "a tram", "-l", "library"], 0, LEAN - {"torch", "tokenizers"} | {"sympy"}),
+    "index, nothing new": (["index", "videos", "-l", "library", "--no-ocr"], 0, LEAN),
+    "serve, refused": (["serve", "-l", "nothing"], 1, LEAN),
+    "evaluate": (
+        ["evaluate", "s.npz", "--corpus", "corpus"],
+        0,
+        MODELS | READERS | WORDS | RESEARCH | PRODUCT | {"plotly"},
+    ),
+    "audit length": (
+        ["audit", "length", "--scores", "s.npz", "--corpus", "corpus"],
+        0,
+        MODELS | READERS | WORDS | PRODUCT | RESEARCH - {"evenreel.audits", "evenreel.adaptation"} | {"plotly"},
+    ),
+    "train, refused by its recipe": (
+        ["train", "msrvtt-9k/mean_pool", "--set", "loop.batch_size=0"],
+        2,
+        PRODUCT | MEASURING | READERS | {"transformers", "lightning", "polars", "evenreel.papers", "evenreel.audits"},
+    ),
+    "train, refused by its device": (
+        ["train", "msrvtt-9k/mean_pool", "--set", "loop.device=nowhere", "--out", "run"],
+        2,
+        PRODUCT | WORDS | {"evenreel.papers", "evenreel.audits", "evenreel.planted", "plotly.graph_objects"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a library, a corpus and scores of it."""
+    place = tmp_path_factory.mktemp("imports")
+    write_folder(place / "videos", 1)
+    index_folders(place / "videos", place / "library", IndexSettings(model="builtin", read_text=False, workers=1))
+    clips, captions = (pl.Series([f"{letter}{number}" for number in range(40)]) for letter in "vc")
+    lengths = {"start_s": [0.0] * 40, "end_s": np.linspace(1, 9, 40)}
+    texts = {"caption_id": captions, "clip_id": clips, "text": ["a ball"] * 40}
+    save_corpus(make_corpus(pl.DataFrame({"clip_id": clips, **lengths}), pl.DataFrame(texts)), place / "corpus")
+    save_scores(Scores(np.random.default_rng(0).normal(size=(40, 40)), list(captions), list(clips)), place / "s.npz")
+    return place
+
+
+@pytest.mark.parametrize("name", NOT_IMPORTED)
+def test_a_command_imports_what_it_needs(name: str, place: Path, tmp_path: Path) -> None:
+    words, status, unwanted = NOT_IMPORTED[name]
+    command = [sys.executable, "-c", COMMAND, str(tmp_path / "modules.json"), *words]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert "evenreel.cli.app" in modules
+    found = sorted(one for one in modules if any(one == name or one.startswith(f"{name}.") for name in unwanted))
+    assert not found, found[:10]

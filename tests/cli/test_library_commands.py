@@ -1,0 +1,586 @@
+"""What a person types, in a real process where that matters: output, exit status, and quiet failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from evenreel.cli import INTERRUPTED
+from evenreel.errors import EvenreelError, LibraryError, UsageError
+from evenreel.types import Hit, SearchResult, TextHit
+from tests.forked import run_cli
+from tests.in_process import run_here
+from tests.library.videos import write_folder, write_video
+from tests.media_files import Film, gop, remux, steady, write_film
+
+UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of characters that can steer a terminal or forge a line."""
+
+ASCII_LOCALE = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+OUTSIDE = {"COLUMNS": "200", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1"}
+ENVIRONMENT = {**os.environ, **OUTSIDE}
+
+
+def evenreel(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenreel", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**ENVIRONMENT, **environment}, encoding="utf-8"
+    )
+
+
+def forked(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The same where nothing depends on how Python starts."""
+    return run_cli(*arguments, environment=ENVIRONMENT)
+
+
+def here(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same where nothing depends on being a process: the fastest."""
+    return run_here(*arguments, environment={**OUTSIDE, **environment})
+
+
+def printed_json(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three small videos and one that is broken, and its library."""
+    place = tmp_path_factory.mktemp("cli")
+    write_folder(place / "videos", 3)
+    (place / "videos" / "broken.mp4").write_bytes(b"not a video at all" * 100)
+    (place / "videos" / "metadata.csv").write_text(
+        "path,source,stars,caption\nclip_00.mp4,camera,1,a red tram\nclip_01.mp4,generator,2,a green tram\n"
+    )
+    done = evenreel("index", place / "videos", "--library", place / "library", "--model", "builtin", "--no-ocr")
+    assert done.returncode == 3, done.stderr
+    return place
+
+
+def index(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return forked("index", place / "videos", "--library", place / "library", "--no-ocr", *arguments)
+
+
+def search(place: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return here("search", *arguments, "--library", place / "library")
+
+
+def seen(place: Path, *arguments: str | Path) -> Any:
+    """What a search that looks at frames prints, in this process, which has the model's imports behind it."""
+    code, output, _ = invoke("search", *arguments, "--library", place / "library", "--json")
+    assert code == 0
+    return json.loads(output)
+
+
+def test_a_second_run_says_that_there_is_nothing_to_do(place: Path) -> None:
+    done = index(place)
+    assert done.returncode == 3
+    assert done.stdout == (
+        f"Nothing to do: 3 files unchanged in {place}/library.\n"
+        "  passed over: 1 other file\n"
+        "Set aside: 1 file (tried again when changed, or with --retry)\n"
+        f"  {place}/videos/broken.mp4: {done.stdout.splitlines()[-1].partition('broken.mp4: ')[2]}\n"
+    )
+    assert done.stdout.endswith("(not_media)\n")
+    assert done.stderr == ""
+
+
+def test_the_report_as_json(place: Path) -> None:
+    report = printed_json(index(place, "--json"))
+    assert (report["indexed"], report["unchanged"], report["set_aside"][0]["reason"]) == (0, 3, "not_media")
+
+
+def test_search_prints_clips_with_their_moment(place: Path) -> None:
+    done = search(place, "tram", "--no-vision")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 clips fit."
+    assert lines[1].startswith(f" 1. {place}/videos/clip_00.mp4  at 0:0")
+    assert any(line.startswith(f" 2. {place}/videos/clip_01.mp4") for line in lines)
+
+
+ANSWER, OTHER = "clip_00.mp4", "clip_01.mp4"
+"""Clips of `place` with captions: 'a red tram' and 'a green tram'."""
+
+
+@pytest.mark.parametrize(
+    ("query", "first_line", "shown", "left"),
+    [
+        ("red tram", "1 clip fits.", [ANSWER], "1 nearest other, left out (--all shows them)"),
+        ("tram", "2 clips fit.", [ANSWER, OTHER], None),
+        ("zebra tram yoghurt", "Nothing fits.", [], "2 nearest clips, left out (--all shows them)"),
+    ],
+)
+def test_what_answers_is_told_from_what_is_only_near(
+    place: Path, query: str, first_line: str, shown: list[str], left: str | None
+) -> None:
+    done = search(place, query, "--no-vision")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == first_line
+    assert [name for name in (ANSWER, OTHER) if any(name in line for line in lines)] == shown
+    assert (lines[-1] if "left out" in lines[-1] else None) == left
+    assert "%" not in done.stdout and "confidence" not in done.stdout
+    everything = search(place, query, "--no-vision", "--all").stdout
+    assert ANSWER in everything and OTHER in everything
+    assert "left out" not in everything
+
+
+def test_the_states_are_the_same_in_every_form(place: Path) -> None:
+    """What the terminal says is what `--json` says, with the numbers under their own names."""
+    result = printed_json(search(place, "red tram", "--no-vision", "--json"))
+    assert (result["state"], result["fit"], result["may_fit"], result["answering"]) == ("fits", 1, 0, 1)
+    assert [hit["state"] for hit in result["hits"]] == ["fits", "nothing"]
+    assert [hit["above_nonsense"] for hit in result["hits"]] == [None, None]
+    assert result["hits"][0]["written"] == 1.0 > result["hits"][1]["written"] > 0
+    looked = seen(place, "a tram on a viaduct")
+    assert all(0 <= hit["above_nonsense"] <= 1 for hit in looked["hits"])
+    assert "confidence" not in looked["hits"][0]
+
+
+def test_search_as_json_with_filter_and_limit(place: Path) -> None:
+    result = seen(place, "tram", "--where", "source = 'camera' and duration_s < 60")
+    assert [Path(hit["path"]).name for hit in result["hits"]] == ["clip_00.mp4"]
+    assert result["hits"][0]["metadata"]["stars"] == 1
+    assert set(result["hits"][0]["scores"]) <= {"seen", "on_screen", "about"}
+    assert len(seen(place, "a tram", "-k", "2")["hits"]) == 2
+
+
+def test_zero_hits_is_no_failure(place: Path) -> None:
+    done = search(place, "xylophone", "--no-vision")
+    assert (done.returncode, done.stdout) == (0, "No clip matches.\n")
+
+
+def test_search_by_picture_finds_the_video_it_is_from(place: Path, tmp_path: Path) -> None:
+    from evenreel.media import open_video, parse_rule
+
+    with open_video(place / "videos" / "clip_02.mp4") as video:
+        frame = next(iter(video.frames(parse_rule("every 1 s"))))
+    Image.fromarray(frame.pixels).save(tmp_path / "still.png")
+    result = printed_json(search(place, "--image", tmp_path / "still.png", "--json"))
+    assert Path(result["hits"][0]["path"]).name == "clip_02.mp4"
+    assert result["hits"][0]["scores"]["seen"] > 0.99
+
+
+USAGE_ERRORS = [
+    ((), "Give either a sentence or a picture"),
+    (("",), "query is empty"),
+    (("  \t ",), "query is empty"),
+    (("tram", "--image", "x.png"), "Give either a sentence or a picture"),
+    (("tram", "-k", "0"), "ask for 1 to 1,000,000"),
+    (("tram", "-k", "-1"), "ask for 1 to 1,000,000"),
+    (("tram", "-k", "1000000000"), "ask for 1 to 1,000,000"),
+    (("tram", "--where", "stars >"), "filter"),
+    (("tram", "--where", "colour = 'red'"), "stars"),
+    (("--image", "http://169.254.169.254/x.png"), "nothing is fetched"),
+    (("--image", "nowhere.png"), "does not exist"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), USAGE_ERRORS)
+def test_wrong_usage_is_one_sentence_and_status_2(place: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    """Hazards 47, 49, 50."""
+    done = search(place, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("evenreel: ")
+    assert done.stderr.count("\n") == 1
+    assert sentence in done.stderr
+
+
+def test_a_very_large_k_is_fine(place: Path) -> None:
+    """Hazard 49."""
+    assert len(seen(place, "tram", "-k", "1000000")["hits"]) == 3
+
+
+@pytest.mark.parametrize("query", ["a\0b tram", "tram\x1b[31m", "🚋 tram", "трамвай tram", "tram " * 200, "x" * 90_000])
+def test_odd_queries_are_answered(place: Path, query: str) -> None:
+    """Hazard 47. No process can be given a NUL, so there it goes through the library."""
+    if "\0" in query:
+        from evenreel import open_library
+
+        with open_library(place / "library", vision=False) as library:
+            assert library.search(query).notices
+        return
+    done = search(place, query, "--no-vision")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_there_is_no_library(tmp_path: Path) -> None:
+    done = here("search", "tram", "--library", tmp_path / "none")
+    assert done.returncode == 1
+    assert done.stderr.startswith("evenreel: There is no library at")
+    assert "evenreel index FOLDER" in done.stderr
+
+
+def test_the_library_comes_from_the_environment(place: Path) -> None:
+    done = here("search", "tram", "--no-vision", EVENREEL_LIBRARY=str(place / "library"))
+    assert done.returncode == 0
+    assert "clip_00.mp4" in done.stdout
+
+
+def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(place: Path, tmp_path: Path) -> None:
+    """Hazard 44: the default model, offline, with an empty cache."""
+    done = evenreel(
+        "index",
+        place / "videos",
+        "--library",
+        tmp_path / "library",
+        HF_HOME=str(tmp_path / "empty"),
+        HF_HUB_OFFLINE="1",
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    for words in ("openai/clip-vit-base-patch32", "--model builtin", "--no-vision"):
+        assert words in done.stderr
+    assert not (tmp_path / "library").exists()
+    searched = here("search", "tram", "--library", tmp_path / "library")
+    assert (searched.returncode, "There is no library at" in searched.stderr) == (1, True)
+
+
+def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
+    """Hazard 40."""
+    from tests.tiny_checkpoints import tiny_clip
+
+    other = tmp_path / "other"
+    tiny_clip(other)
+    done = index(place, "--model", str(other))
+    assert done.returncode == 1
+    assert "was made with the model builtin" in done.stderr
+
+
+def test_info_verify_and_repair(place: Path) -> None:
+    stats = printed_json(forked("info", "--library", place / "library", "--json"))
+    assert (stats["files"], stats["model"], stats["metadata"]) == (3, "builtin", ["caption", "source", "stars"])
+    assert stats["set_aside"][0]["reason"] == "not_media"
+    whole = forked("verify", "--library", place / "library")
+    assert (whole.returncode, "is whole" in whole.stdout) == (0, True)
+    assert forked("repair", "--library", place / "library").returncode == 0
+    assert printed_json(forked("verify", "--library", place / "library", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"LC_ALL": "C"},
+        ASCII_LOCALE,
+        {"LC_ALL": "tr_TR.UTF-8"},
+        {"PYTHONWARNINGS": "error"},
+    ],
+    ids=["C", "ascii", "turkish", "warnings are errors"],
+)
+def test_the_output_does_not_depend_on_the_environment(place: Path, environment: dict[str, str]) -> None:
+    """Hazard 62."""
+    usual = search(place, "TRAM I", "--no-vision")
+    odd = evenreel("search", "TRAM I", "--no-vision", "--library", place / "library", **environment)
+    assert (odd.returncode, odd.stdout, odd.stderr) == (0, usual.stdout, "")
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_index_goes_on_afterwards(tmp_path: Path, sent: signal.Signals) -> None:
+    """Hazard 33."""
+    for number in range(30):
+        write_video(tmp_path / "videos" / f"{number}.mp4", number, seconds=4)
+    command = ["index", str(tmp_path / "videos"), "--library", str(tmp_path / "library"), "--no-vision", "--no-ocr"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenreel", *command, "--workers", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while len(list((tmp_path / "library").glob("shards/*/*.safetensors"))) < 3:  # so two are in the catalog
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sent)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == f"evenreel: {INTERRUPTED}\n"
+    report = printed_json(forked(*command, "--json"))
+    assert 0 < report["indexed"] < 30
+    assert report["indexed"] + report["unchanged"] + report["recognised"] == 30
+
+
+def test_bad_pictures_are_refused(place: Path, tmp_path: Path) -> None:
+    """Hazard 50: a bomb, a drawing that is a program, a polyglot cut short."""
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "small.png")
+    bomb = bytearray((tmp_path / "small.png").read_bytes())
+    bomb[16:24] = (60_000).to_bytes(4, "big") * 2
+    import zlib
+
+    bomb[29:33] = zlib.crc32(bytes(bomb[12:29])).to_bytes(4, "big")
+    (tmp_path / "bomb.png").write_bytes(bomb)
+    (tmp_path / "drawing.png").write_text("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "small.png").read_bytes()[:40])
+    with (tmp_path / "huge.png").open("wb") as file:
+        file.truncate(500 * 2**20)
+    expected = {
+        "bomb": "40,000,000 in all are decoded",
+        "drawing": "in no format that can be read",
+        "cut": "picture",
+        "huge": "50 MiB",
+    }
+    for name, words in expected.items():
+        done = search(place, "--image", tmp_path / f"{name}.png")
+        assert (done.returncode, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+
+
+def test_the_command_line_says_what_it_can() -> None:
+    done = evenreel("--help")
+    for command in ("index", "search", "info", "verify", "repair", "demo"):
+        assert command in done.stdout
+        assert here(command, "--help").returncode == 0
+    assert "[default: EVENREEL_LIBRARY or your" in " ".join(here("search", "--help").stdout.replace("│", " ").split())
+    assert here("--version").stdout.startswith("evenreel 0.")
+    assert here("nonsense").returncode == 2
+
+
+def test_a_new_broken_file_is_news(place: Path, tmp_path: Path) -> None:
+    write_folder(tmp_path / "videos", 1)
+    assert index(tmp_path, "--no-vision").returncode == 0
+    (tmp_path / "videos" / "torn.mp4").write_bytes(b"no video" * 100)
+    first, second = index(tmp_path), index(tmp_path)
+    assert (first.returncode, second.returncode) == (3, 3)
+    assert "Nothing to do" not in first.stdout
+    assert "torn.mp4" in first.stdout
+    assert second.stdout.startswith("Nothing to do: 1 file unchanged")
+
+
+def test_new_metadata_is_news(tmp_path: Path) -> None:
+    write_folder(tmp_path / "videos", 2)
+    assert index(tmp_path, "--no-vision").returncode == 0
+    (tmp_path / "videos" / "metadata.csv").write_text("path,stars\nclip_00.mp4,3\nclip_01.mp4,4\n")
+    first, second = index(tmp_path), index(tmp_path)
+    assert "Nothing to do" not in first.stdout
+    assert "  metadata of 2 files updated\n" in first.stdout
+    assert second.stdout.startswith("Nothing to do: 2 files unchanged")
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str, BaseException | None]:
+    """Run a command in this process, where parts of the system can be replaced."""
+    from typer.testing import CliRunner
+
+    from evenreel.cli.app import app
+
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    return done.exit_code, done.stdout, done.exception
+
+
+def close_folder(monkeypatch: pytest.MonkeyPatch, closed: Path) -> None:
+    """As if a folder might not be opened; permissions would not keep the superuser out."""
+    scandir = os.scandir
+
+    def guarded(path: str) -> Any:
+        if os.fspath(path) == str(closed):
+            raise PermissionError(13, "Permission denied", str(closed))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+
+
+def test_a_folder_that_cannot_be_opened_is_an_input_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path / "videos", 1)
+    (tmp_path / "videos" / "closed").mkdir()
+    close_folder(monkeypatch, tmp_path / "videos" / "closed")
+    code, output, _ = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision", "--no-ocr")
+    assert code == 3
+    assert f"cannot be opened: {tmp_path}/videos/closed\n" in output
+
+
+def test_a_root_that_cannot_be_opened_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "videos").mkdir()
+    close_folder(monkeypatch, tmp_path / "videos")
+    _, _, error = invoke("index", tmp_path / "videos", "-l", tmp_path / "library", "--no-vision")
+    assert isinstance(error, LibraryError)
+    assert str(error) == (f"{tmp_path}/videos cannot be opened (permission denied); make it readable, or leave it out.")
+    assert not (tmp_path / "library").exists()
+
+
+@pytest.mark.parametrize("target", ["nowhere.mp4", "link.mp4"], ids=["dangling", "circular"])
+def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
+    (tmp_path / "link.mp4").symlink_to(tmp_path / target)
+    done = forked("index", tmp_path / "link.mp4", "--library", tmp_path / "library", "--no-vision")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"evenreel: {tmp_path}/link.mp4 cannot be opened (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_demo_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = forked("demo", "--folder", tmp_path / "file" / "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"evenreel: The demo cannot be written to {tmp_path}/file/x (not a directory); "
+        "name another place with --folder.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["./typo", "../typo", "~/typo", "/typo", "org/a--b"])
+def test_a_mistyped_model_is_one_sentence(place: Path, tmp_path: Path, name: str) -> None:
+    _, _, error = invoke("index", place / "videos", "--library", tmp_path / "library", "--model", name)
+    assert isinstance(error, EvenreelError) and not isinstance(error, UsageError)
+    assert "is neither 'builtin', nor a folder that exists, nor a hub id" in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_picture_needs_vision(place: Path, tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "still.png")
+    done = search(place, "--image", tmp_path / "still.png", "--no-vision")
+    assert (done.returncode, done.stderr) == (2, "evenreel: --image needs vision; leave --no-vision out.\n")
+
+
+CLOSED = [(words, "true") for words in ("search tram --no-vision", "search tram --no-vision --json", "info", "--help")]
+
+
+@pytest.mark.parametrize(("command", "reader"), [*CLOSED, ("--help", "head -c 1")])
+def test_a_closed_pipe_is_quiet(place: Path, command: str, reader: str) -> None:
+    """Hazard 62: `evenreel ... | head -1`."""
+    line = f"{sys.executable} -m evenreel {command} | {reader} >/dev/null; exit ${{PIPESTATUS[0]}}"
+    environment = {**ENVIRONMENT, "EVENREEL_LIBRARY": str(place / "library")}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_pipe_keeps_the_exit_status(place: Path) -> None:
+    command = f"{sys.executable} -m evenreel index {place}/videos -l {place}/library --no-ocr"
+    line = f"{command} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_output_to_a_full_disk_is_one_sentence(place: Path, form: str) -> None:
+    line = f"{sys.executable} -m evenreel info -l {place}/library {form} > /dev/full"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    sentence = "evenreel: The output cannot be written (no space left on device); send it elsewhere.\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+
+
+def test_closed_output_is_no_failure(place: Path) -> None:
+    line = f"{sys.executable} -m evenreel search tram --no-vision -l {place}/library >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONIOENCODING": "ascii"}, ASCII_LOCALE])
+def test_a_query_and_a_name_in_cyrillic(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Hazard 62: what the terminal cannot show is escaped, what the locale cannot read is read as UTF-8."""
+    write_video(tmp_path / "videos" / "трамвай.mp4", 0)
+    write_video(tmp_path / "videos" / "tram.mp4", 1)
+    (tmp_path / "videos" / "metadata.csv").write_text("path,place\nтрамвай.mp4,Київ\n", encoding="utf-8")
+    assert index(tmp_path, "--no-vision").returncode == 0
+    place = tmp_path / "library"
+    done = evenreel("search", "трамвай", "--where", "place = 'Київ'", "--library", place, **environment)
+    name = "трамвай" if not environment else "трамвай".encode("ascii", "backslashreplace").decode()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"/videos/{name}.mp4  at 0:0" in done.stdout
+
+
+ODD_NAMES = {
+    "tram\x1b[2J": r"tram\x1b[2J",
+    "tram\n 1. best": r"tram\n 1. best",
+    "tram\x9b2J": r"tram\x9b2J",
+    "tram\u202egpm": r"tram\u202egpm",
+    "tram\u2028next": r"tram\u2028next",
+    "tram\udcff": r"tram\udcff",
+    "tram[red]": "tram[red]",
+}
+"""Names of files, and how they are shown."""
+
+
+def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """A name may hold any byte but a slash; printed as it is, it could clear the screen or forge a result."""
+    for odd in ODD_NAMES:
+        write_video(tmp_path / "videos" / f"{odd}.mp4", 0)
+        (tmp_path / "videos" / f"{odd}3.mp4").write_bytes(b"no video" * 100)
+        (tmp_path / "videos" / f"{odd}4").mkdir()
+    library = tmp_path / "library"
+    indexed = forked("-v", "index", tmp_path / "videos", "--library", library, "--no-vision", "--no-ocr")
+    assert indexed.returncode == 3
+    outputs = [
+        indexed.stdout,
+        indexed.stderr,
+        search(tmp_path, "tram").stdout,
+        forked("info", "--library", library).stdout,
+    ]
+    for odd, shown in ODD_NAMES.items():
+        missing = here("index", tmp_path / f"{odd}.mp4", "--library", library).stderr
+        for output in (*outputs, missing, here("search", "tram", "--library", tmp_path / odd).stderr):
+            assert shown in output
+            assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE], output
+            assert "\n 1. best" not in output
+
+
+def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from evenreel.cli.show_library import show_problems, show_report, show_result
+    from evenreel.library import IndexReport, Problem, SetAside
+
+    evil = "a\x1b[2J\n\u202eb"
+    text = TextHit(evil, (), 0.0, 1.0, 1.0)
+    hit = Hit("id", evil, 0.5, "fits", 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
+    show_result(SearchResult("q", (hit,), "fits", 1, 0, (evil,)), as_json=False)
+    show_report(IndexReport(set_aside=[SetAside(evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
+    show_problems([Problem(evil, evil, evil)], Path(evil), False)
+    output = capsys.readouterr().out
+    assert output.count(r"a\x1b[2J\n\u202eb") == 12
+    assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE]
+
+
+def write_half_damaged(path: Path) -> None:
+    """A film whose packets past its middle are not packets."""
+
+    def damage(packet: av.Packet) -> av.Packet:  # type: ignore[type-arg]
+        if packet.pts is None or packet.pts < 2_000:
+            return packet
+        broken = av.Packet(b"\xff" * packet.size)
+        broken.pts, broken.dts, broken.time_base = packet.pts, packet.dts, packet.time_base
+        broken.is_keyframe = packet.is_keyframe
+        return broken
+
+    whole = write_film(path.with_name(".whole.mkv"), Film(steady(100), options=gop(10)))
+    remux(whole, path, damage)
+
+
+def test_how_much_damage_is_accepted_can_be_chosen(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    write_half_damaged(tmp_path / "videos" / "torn.mkv")
+    first = index(tmp_path, "--no-vision")
+    assert first.returncode == 3
+    assert "at most 25% is accepted (--retry --max-damage SHARE)" in first.stdout
+    second = index(tmp_path, "--retry", "--max-damage", "0.8")
+    assert (second.returncode, second.stdout.splitlines()[0].startswith("Indexed 1 file ")) == (0, True)
+    assert index(tmp_path, "--max-damage", "1.1").returncode == 2
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """`nohup evenreel index` goes on when the terminal is closed."""
+    for number in range(8):
+        write_video(tmp_path / "videos" / f"{number}.mp4", number)
+    command = ["index", tmp_path / "videos", "--library", tmp_path / "library", "--no-vision", "--no-ocr"]
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "evenreel", *map(str, command), "--workers", "1"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while not list((tmp_path / "library").glob("shards/*/*.safetensors")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert output.startswith("Indexed 8 files")

@@ -1,0 +1,133 @@
+"""`evenreel perturb` as it is typed: captions change, ids and clips do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.errors import CorpusError, EvenreelError, UsageError
+from tests.cli.test_library_commands import evenreel
+
+TEXTS = ["In this video we see a man who runs.", "a dog jumps, as one can see", "a video."]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("perturb")
+    ids = ["a", "b", "c"]
+    clips = pl.DataFrame({"clip_id": ids, "path": [f"{one}.mp4" for one in ids], "split": ["test", "test", "val"]})
+    captions = {"caption_id": ["0", "1", "2"], "clip_id": ids, "text": TEXTS, "writer": ["x", "y", "z"]}
+    save_corpus(make_corpus(clips, pl.DataFrame(captions)), place / "corpus")
+    (place / "words.csv").write_text('caption_id,paraphrase\n1,"a hound leaps, high"\n')
+    (place / "bare.csv").write_text("caption_id,words\n1,x\n")
+    (place / "twice.csv").write_text("caption_id,paraphrase\n1,x\n1,y\n")
+    (place / "other.csv").write_text("caption_id,paraphrase\n9,x\n")
+    (place / "empty.csv").write_text("caption_id,paraphrase\n0,x\n1, \n")
+    return place
+
+
+def perturbed(place: Path, out: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["perturb", str(place / "corpus"), "--out", str(out), *words])
+
+
+def texts(folder: Path) -> list[str]:
+    return load_corpus(folder).captions["text"].to_list()
+
+
+def test_style_is_removed_and_everything_else_stays(place: Path, tmp_path: Path) -> None:
+    done = evenreel("perturb", place / "corpus", "--edit", "style-removed", "--out", tmp_path / "new", COLUMNS="200")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"Wrote {tmp_path}/new: 2 captions, 2 of them changed."
+    assert lines[1:3] == [f"  {TEXTS[0]}", "  became a man who runs"]
+    assert "In 1 caption nothing is to be changed beyond capital and full stop, or no paraphrase is" in done.stdout
+    clean, after = load_corpus(place / "corpus"), load_corpus(tmp_path / "new")
+    assert after.clips.equals(clean.clips)
+    assert after.captions.drop("text").equals(clean.captions.drop("text")[:2])
+    assert after.captions["text"].to_list() == ["a man who runs", "a dog jumps"]
+
+
+def test_captions_that_stay_as_they_were_are_kept_on_request(place: Path, tmp_path: Path) -> None:
+    asked = ("--edit", "style-removed", "--json")
+    kept = perturbed(place, tmp_path / "all", *asked, "--keep-unchanged")
+    expected = {"corpus": str(tmp_path / "all"), "captions": 3, "changed": 2, "left_out": 0}
+    assert json.loads(kept.stdout) == expected
+    assert texts(tmp_path / "all") == ["a man who runs", "a dog jumps", TEXTS[2]]
+    none = perturbed(place, tmp_path / "none", *asked, "--split", "val")
+    assert isinstance(none.exception, CorpusError)
+    assert "In none of the 1 captions" in str(none.exception)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_capital_and_a_full_stop_are_no_style_to_take_away(tmp_path: Path) -> None:
+    """The control turns them too, so an effect over such captions would be that of the control."""
+    clips = pl.DataFrame({"clip_id": ["a", "b", "c"], "path": ["a.mp4", "b.mp4", "c.mp4"]})
+    written = ["A man runs.", "A dog jumps .", "In this video we see a cat."]
+    captions = pl.DataFrame({"caption_id": ["0", "1", "2"], "clip_id": ["a", "b", "c"], "text": written})
+    save_corpus(make_corpus(clips, captions), tmp_path / "corpus")
+    for out, kept, expected in (
+        ("some", (), ["a cat"]),
+        ("all", ("--keep-unchanged",), ["a man runs", "a dog jumps", "a cat"]),
+    ):
+        done = perturbed(tmp_path, tmp_path / out, "--edit", "style-removed", "--json", *kept)
+        assert json.loads(done.stdout)["changed"] == 1
+        assert texts(tmp_path / out) == expected
+    assert perturbed(tmp_path, tmp_path / "control", "--edit", "control").exit_code == 0
+    assert len(texts(tmp_path / "control")) == 3
+
+
+def test_other_edits_and_one_split(place: Path, tmp_path: Path) -> None:
+    for edit, expected in {
+        "content-removed": ["In this video we see something.", "something, as one can see"],
+        "style-swapped": ["a man who runs, as one can see", "In this video we see a dog jumps."],
+        "control": ["in this video we see a man who runs", "A dog jumps, as one can see."],
+    }.items():
+        done = perturbed(place, tmp_path / edit, "--edit", edit, "--split", "test", "--json")
+        counts = {"corpus": str(tmp_path / edit), "captions": 2, "changed": 2, "left_out": 0}
+        assert json.loads(done.stdout) == counts
+        assert texts(tmp_path / edit) == expected
+
+
+def test_paraphrases_come_from_a_table_or_from_patterns(place: Path, tmp_path: Path) -> None:
+    asked = ("--edit", "paraphrased")
+    assert perturbed(place, tmp_path / "a", *asked, "--paraphrases", str(place / "words.csv")).exit_code == 0
+    assert texts(tmp_path / "a") == ["a hound leaps, high"]
+    assert perturbed(place, tmp_path / "b", *asked, "--pattern", "so: {caption}").exit_code == 0
+    assert texts(tmp_path / "b") == [f"so: i{TEXTS[0][1:]}", f"so: {TEXTS[1]}", f"so: {TEXTS[2]}"]
+
+
+WRONG = [
+    ("--edit style", UsageError, "'style' is no edit of captions; there are: style-removed, style-swapped"),
+    ("--edit paraphrased", UsageError, "goes with either --pattern or --paraphrases; give one of the two"),
+    ("--edit control --pattern {caption}", UsageError, "go with --edit paraphrased; leave them out"),
+    ("--edit paraphrased --pattern x", UsageError, "has {caption} 0 times; write it once"),
+    ("--edit style-removed --tagger nltk", UsageError, "There is no tagger 'nltk'"),
+    ("--edit paraphrased --paraphrases none.csv", CorpusError, "none.csv"),
+    ("--edit paraphrased --paraphrases bare.csv", CorpusError, "bare.csv has no column 'paraphrase'"),
+    ("--edit paraphrased --paraphrases twice.csv", CorpusError, "names captions twice (1); give each one row"),
+    ("--edit paraphrased --paraphrases other.csv", CorpusError, "names captions that are not in the corpus (9)"),
+    ("--edit paraphrased --paraphrases empty.csv", CorpusError, "Row 2 of empty.csv lacks caption_id or paraphrase"),
+]
+
+
+@pytest.mark.parametrize(("words", "error", "sentence"), WRONG, ids=[words for words, *_ in WRONG])
+def test_what_is_wrong_is_said_in_a_sentence(
+    place: Path, words: str, error: type[EvenreelError], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(place)
+    done = perturbed(place, tmp_path / "new", *words.split())
+    assert isinstance(done.exception, error)
+    assert sentence in str(done.exception)
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_corpus_is_written_over(place: Path) -> None:
+    done = perturbed(place, place / "corpus", "--edit", "control")
+    assert isinstance(done.exception, CorpusError)
+    assert "is the corpus itself; give --out another folder" in str(done.exception)

@@ -1,0 +1,171 @@
+"""`evenreel score bm25` as it is typed, on planted clips whose captions differ in nothing but words on screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, load_texts, save_corpus
+from evenreel.errors import FeaturesError, UsageError
+from evenreel.evaluation import load_scores
+from evenreel.features import FeatureSettings, compute_features
+from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
+from evenreel.types import Corpus, Scores
+from tests.cli.test_library_commands import here
+from tests.features.pixel_encoder import PixelEncoder
+
+SCENES = SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48)
+CLIPS = 10
+
+
+class Place(NamedTuple):
+    """A planted corpus, its features with the words of the corpus, and some without any words."""
+
+    corpus: Path
+    features: Path
+    wordless: Path
+
+    def command(self, *words: str | Path) -> list[str]:
+        return list(map(str, ["score", "bm25", self.corpus, "--features", self.features, *words]))
+
+    def score(self, *words: str | Path) -> Result:
+        """The command in this process, which has its imports behind it."""
+        return CliRunner().invoke(app, self.command(*words))
+
+    def loaded(self) -> Corpus:
+        return load_corpus(self.corpus)
+
+    def read(self, path: Path) -> Scores:
+        scores = load_scores(path, self.loaded(), partial=True)
+        assert isinstance(scores, Scores)
+        return scores
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("words")
+    plan = plan_corpus("scene_text", 1.0, CLIPS, settings=PlantSettings(SCENES, val_share=0.2, group=2))
+    write_corpus(plan, folder / "corpus", workers=1)
+    corpus, texts = load_corpus(folder / "corpus"), load_texts(folder / "corpus")
+    for name, read_text, words in (("features", True, texts), ("wordless", False, None)):
+        settings = FeatureSettings("2 midpoints", read_text, words, videos=folder / "corpus", workers=1)
+        compute_features(corpus, folder / name, PixelEncoder(), settings)
+    return Place(folder / "corpus", folder / "features", folder / "wordless")
+
+
+def told_apart(scores: Scores, corpus: Corpus) -> list[bool]:
+    """Whether no other clip scores higher with a caption than its own."""
+    owner = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
+    columns = {clip: place for place, clip in enumerate(scores.video_ids)}
+    own = np.array([columns[owner[caption]] for caption in scores.caption_ids])
+    right = scores.values[np.arange(len(own)), own]
+    return list(right == scores.values.max(axis=1))
+
+
+def test_the_words_on_screen_find_the_clips_that_captions_name(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "bm25.npz"
+    done = here(*place.command("--out", out, "--words", "corpus"))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    corpus = place.loaded()
+    assert lines[0] == f"Scored {corpus.captions.height} captions with {CLIPS} clips each into {out}."
+    assert lines[1] == "  words are weighed by word counts of the gallery: its scores say so, wherever they are shown"
+    scores = place.read(out)
+    assert scores.uses == ("word counts of the gallery",)
+    texts = load_texts(place.corpus)
+    assert texts is not None
+    signs = {clip: text.casefold() for clip, text in texts.select("clip_id", "text").iter_rows()}
+    shown = np.array(
+        [
+            [bool(set(text.split()) & set(signs.get(clip, "").split())) for clip in scores.video_ids]
+            for text in corpus.captions["text"].str.to_lowercase().str.replace_all(r"[^\w ]", "")
+        ]
+    )
+    assert shown.any(axis=1).sum() >= CLIPS  # captions do name signs
+    assert np.array_equal(scores.values > 0, shown)
+    assert all(told_apart(scores, corpus))
+
+
+def test_its_scores_are_evaluated_and_say_what_they_use(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "bm25.npz"
+    assert place.score("--out", out, "--by", "trigrams", "--split", "test").exit_code == 0
+    asked = ["evaluate", str(out), "--corpus", str(place.corpus), "--split", "test", "--resamples", "0", "--json"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "word counts of the gallery" in shown.stdout
+
+
+def test_captions_that_share_nothing_with_any_screen_are_counted(place: Place, tmp_path: Path) -> None:
+    corpus = place.loaded()
+    nowhere = pl.when(pl.int_range(pl.len()) < 2).then(pl.lit("qwxyz")).otherwise(pl.col("text"))
+    changed = Corpus(corpus.clips, corpus.captions.with_columns(nowhere.alias("text")))
+    save_corpus(changed, tmp_path / "corpus")
+    words = ["score", "bm25", tmp_path / "corpus", "--features", place.features, "--out", tmp_path / "s.npz", "--json"]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["uses"] == ["word counts of the gallery"]
+    # a clip's words are looked for as they are in the folder of features, whatever its captions say
+    assert any(notice.endswith("they score 0 with all clips, whose order is left open") for notice in said["notices"])
+    scores = load_scores(tmp_path / "s.npz", changed)
+    assert not scores.block(slice(0, 2), slice(0, CLIPS)).any()
+
+
+def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) -> None:
+    """What is left of the words is what scores, and is said wherever they are shown."""
+    plain, gone, misread, pieces = (tmp_path / f"{name}.npz" for name in ("plain", "gone", "misread", "pieces"))
+    assert place.score("--out", plain).exit_code == 0
+    assert place.score("--out", gone, "--ocr-ratio", "0").exit_code == 0
+    assert not place.read(gone).values.any()
+    assert place.read(gone).uses == ("word counts of the gallery", "no on-screen words")
+    rates = ("--char-errors", "0.4", "--words-seed", "1")
+    assert place.score("--out", misread, *rates).exit_code == 0
+    assert place.score("--out", pieces, *rates, "--by", "trigrams").exit_code == 0
+    matched = {path: int((place.read(path).values > 0).sum()) for path in (plain, misread, pieces)}
+    assert matched[misread] < matched[plain]
+    assert matched[misread] < matched[pieces]
+    assert place.read(misread).uses[1] == "on-screen words with 40 % of their characters misread (seed 1)"
+    refused = place.score("--out", tmp_path / "no.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
+    assert "bm25 reads the words of whole clips and knows no windows" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        (("--out", "s.npy"), UsageError, "BM25 uses word counts of the gallery, which an .npy cannot say"),
+        (("--out", "s.txt"), UsageError, "s.txt ends neither in .npz nor in .npy"),
+        (("--out", "s.npz", "--words", "both"), UsageError, "--words is 'both'; it must be corpus or ocr."),
+        (("--out", "s.npz", "--by", "letters"), UsageError, "--by is 'letters'; it must be words or trigrams."),
+        (("--out", "s.npz", "--single-frame", "first"), UsageError, "bm25 reads the words on screen and no frame"),
+        (("--out", "s.npz", "--seen", "there"), UsageError, "bm25 reads the words on screen and no frame"),
+        (("--out", "s.npz", "--seed", "7"), UsageError, "--words-seed says which words are kept or misread"),
+        (("--out", "s.npz", "--ocr-ratio", "0.5", "--seed", "7"), UsageError, "--seed draws frames"),
+        (("--out", "s.npz", "--device", "cuda"), UsageError, "no model that could run on a device"),
+        (("--out", "s.npz", "--words", "ocr"), FeaturesError, "holds features by '2 midpoints, words of the corpus'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    place: Place, tmp_path: Path, words: tuple[str, ...], error: type[Exception], sentence: str
+) -> None:
+    named = [tmp_path / word if word.startswith("s.") else word for word in words]
+    refused = place.score(*named)
+    assert isinstance(refused.exception, error), refused.output
+    assert sentence in str(refused.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_features_without_words_and_matchers_with_options_of_words_are_refused(place: Place, tmp_path: Path) -> None:
+    wordless = place._replace(features=place.wordless).score("--out", tmp_path / "s.npz")
+    assert isinstance(wordless.exception, FeaturesError)
+    assert "run `evenreel features` without --no-ocr." in str(wordless.exception)
+    command = place.command("--out", tmp_path / "s.npz", "--by", "trigrams")
+    matcher = CliRunner().invoke(app, ["score", "mean_pool", *command[2:]])
+    assert isinstance(matcher.exception, UsageError)
+    assert str(matcher.exception) == "--words and --by are for bm25; a matcher reads what it was trained on."

@@ -1,0 +1,213 @@
+"""`evenreel train` as it is typed: a recipe in, a run folder with everything in it out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from evenreel.checkpoint import load_matcher
+from evenreel.checkpoint.architecture import module
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, make_corpus, save_corpus
+from evenreel.encoders import load_encoder
+from evenreel.errors import CorpusError, UsageError
+from evenreel.features import FeatureSettings, compute_features
+from evenreel.training.data import clip_check, material
+from evenreel.training.loop.metrics_file import MetricsFile
+from evenreel.training.loop.milestones import best_weights
+from evenreel.training.loop.run_folder import DATA, METRICS, RunFolderError, claim
+from evenreel.training.recipe.files import load_recipe
+from tests.training.conftest import BROKEN, clip_folder, corpus_folder
+
+__all__ = ["clip_folder", "corpus_folder"]
+
+
+def here(*words: str | Path) -> Result:
+    """The command in this process, which has its imports behind it."""
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.fixture(scope="module")
+def recipe_file(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recipe")
+    settings = FeatureSettings(rule="3 midpoints", read_text=False, videos=corpus_folder, workers=1)
+    encoder = load_encoder(str(clip_folder), device="cpu")
+    compute_features(load_corpus(corpus_folder), folder / "features", encoder, settings)
+    values: dict[str, Any] = {
+        "name": "tests/small",
+        "about": "Written for a test.",
+        "data": {"corpus": str(corpus_folder), "features": str(folder / "features")},
+        "matcher": {"name": "wti"},
+        "adapter": {"kind": "linear"},
+        "optimiser": {"lr": 0.001},
+        "loop": {"batch_size": 4, "epochs": 2, "device": "cpu"},
+        "selection": {"metric": "MRR"},
+        "records": {"every_steps": 1, "tensorboard": False},
+    }
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def test_a_run_from_its_recipe_to_its_checkpoint(recipe_file: Path, tmp_path: Path, clip_folder: Path) -> None:
+    done = here("train", recipe_file, "--set", "loop.epochs=3", "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 3, done.output  # one clip was set aside
+    assert done.stderr == ""
+    result = json.loads(done.stdout)
+    assert [(one["clip_id"], one["reason"]) for one in result["set_aside"]] == [(BROKEN, "not_media")]
+    assert 0 < result["validation"]["MRR"] <= 100
+    pretrained = load_matcher(str(tmp_path / "run" / "checkpoint"))
+    assert pretrained.about.encoder.weights_hash == load_encoder(str(clip_folder), device="cpu").weights_hash
+    assert pretrained.about.corpus
+    assert pretrained.about.inputs.frames == 3
+    assert pretrained.about.inputs.words is not None
+    assert "epochs: 3" in pretrained.about.recipe
+    data = json.loads((tmp_path / "run" / DATA).read_text())
+    assert (data["weights_hash"], data["rule"]) == (pretrained.about.encoder.weights_hash, "3 midpoints")
+    page = (tmp_path / "run" / "curves.html").read_text()
+    assert "Training of tests/small" in page
+    assert BROKEN in (tmp_path / "run" / "set_aside.csv").read_text()
+
+
+def test_a_run_is_not_begun_twice_but_resumed(recipe_file: Path, tmp_path: Path) -> None:
+    first = here("train", recipe_file, "--out", tmp_path / "run")
+    assert first.exit_code == 3, first.output
+    assert "Trained in" in first.stdout
+    assert "best on validation" in first.stdout
+    again = here("train", recipe_file, "--out", tmp_path / "run")
+    assert isinstance(again.exception, UsageError)
+    assert "add --resume" in str(again.exception)
+    resumed = here("train", recipe_file, "--out", tmp_path / "run", "--resume")
+    assert (resumed.exit_code, resumed.stdout) == (3, first.stdout)
+
+
+def test_a_run_that_is_not_there_is_not_resumed(recipe_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "rnu", tmp_path / "empty"):
+        refused = here("train", recipe_file, "--out", place, "--resume")
+        assert isinstance(refused.exception, UsageError)
+        assert f"There is no run in {place} to go on with" in str(refused.exception)
+        assert "without --resume" in str(refused.exception)
+    assert not (tmp_path / "rnu").exists() and not list((tmp_path / "empty").iterdir())
+
+
+def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
+    recipe_file: Path, tmp_path: Path
+) -> None:
+    claim(tmp_path / "run", load_recipe(recipe_file), resume=False)
+    assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
+
+
+def test_weights_that_are_mixed_are_told(recipe_file: Path, tmp_path: Path) -> None:
+    ran = here("train", recipe_file, "--set", "selection.start_share=0.5", "--out", tmp_path / "run")
+    mixed = "mixed with 50% of those that training began with"
+    assert mixed in " ".join(ran.stdout.split())
+    assert mixed in (tmp_path / "run" / "curves.html").read_text()
+
+
+def test_a_run_with_other_data_is_not_resumed(
+    recipe_file: Path, tmp_path: Path, corpus_folder: Path, clip_folder: Path
+) -> None:
+    """Neither with other texts of the same captions, nor with features of the same clips that were read otherwise."""
+    corpus = load_corpus(corpus_folder)
+    save_corpus(corpus, tmp_path / "corpus")
+    shutil.copytree(recipe_file.parent / "features", tmp_path / "features")
+    places = f"data={{corpus: {tmp_path / 'corpus'}, features: {tmp_path / 'features'}}}"
+    words = ("train", recipe_file, "--set", places, "--set", "loop.epochs=1", "--out", tmp_path / "run", "--resume")
+    assert here(*words[:-1]).exit_code == 3
+    texts = corpus.captions["text"].to_list()
+    texts[:2] = texts[1::-1]
+    other = make_corpus(corpus.clips, corpus.captions.with_columns(text=pl.Series(texts)))
+    save_corpus(other, tmp_path / "corpus")
+    refused = here(*words)
+    assert isinstance(refused.exception, CorpusError)
+    assert " caption_texts was " in str(refused.exception)
+    save_corpus(corpus, tmp_path / "corpus")
+    settings = FeatureSettings(rule="2 midpoints", read_text=False, videos=corpus_folder, workers=1)
+    compute_features(corpus, tmp_path / "features", load_encoder(str(clip_folder), device="cpu"), settings)
+    refused = here(*words)
+    assert isinstance(refused.exception, CorpusError)
+    assert "rule was 3 midpoints and is 2 midpoints" in str(refused.exception)
+
+
+def test_a_folder_is_looked_at_before_any_clip(
+    recipe_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(material, "load_material", lambda *given: pytest.fail("it was not looked at"))
+    (tmp_path / "letter.txt").touch()
+    assert "holds other things than a run" in str(here("train", recipe_file, "--out", tmp_path).exception)
+
+
+def test_a_disk_that_refuses_the_results(recipe_file: Path, tmp_path: Path) -> None:
+    words = ("train", recipe_file, "--out", tmp_path / "run")
+    assert here(*words).exit_code == 3
+    (tmp_path / "run" / "set_aside.csv").unlink()
+    (tmp_path / "run" / "set_aside.csv").mkdir()
+    assert isinstance(here(*words, "--resume").exception, RunFolderError)
+
+
+def test_the_lowest_rank_is_the_best(recipe_file: Path, tmp_path: Path) -> None:
+    changes = ("--set", "selection.metric=MeanR", "--set", "optimiser.lr=0.5", "--set", "loop.epochs=4")
+    assert here("train", recipe_file, *changes, "--out", tmp_path).exit_code == 3
+    ranks = MetricsFile(tmp_path / METRICS).curves()["validation/MeanR"]
+    assert len({rank for _, rank in ranks}) > 1
+    best_step, _ = min(ranks, key=lambda point: point[1])
+    assert best_weights(tmp_path, int(best_step)).exists()
+
+
+def test_trained_towers_go_into_the_checkpoint(
+    recipe_file: Path, tmp_path: Path, clip_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone = f"backbone={{model: {clip_folder}, rule: 3 midpoints}}"
+    changes = [backbone, "data.features=null", "optimiser.backbone_lr=0.001"]
+    words = [word for change in changes for word in ("--set", change)]
+    done = here("train", recipe_file, *words, "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 3, done.output
+    monkeypatch.setattr(clip_check, "Worker", lambda *given: pytest.fail("a clip was read again"))
+    assert here("train", recipe_file, *words, "--out", tmp_path / "run", "--json", "--resume").stdout == done.stdout
+    trained = load_encoder(str(tmp_path / "run" / "checkpoint" / "encoder"), device="cpu")
+    before = load_encoder(str(clip_folder), device="cpu")
+    assert not torch.equal(
+        torch.from_numpy(trained.encode_text(["a dog"]).sentence),
+        torch.from_numpy(before.encode_text(["a dog"]).sentence),
+    )
+    pretrained = load_matcher(str(tmp_path / "run" / "checkpoint"))
+    assert pretrained.about.encoder.weights_hash == trained.weights_hash
+
+
+def test_a_run_begins_with_a_checkpoint_of_its_own_encoder(recipe_file: Path, tmp_path: Path) -> None:
+    assert here("train", recipe_file, "--out", tmp_path / "first").exit_code == 3
+    start = f"start={tmp_path / 'first' / 'checkpoint'}"
+    still = ("--set", "optimiser.lr=0", "--set", "loop.epochs=1")
+    assert here("train", recipe_file, "--set", start, *still, "--out", tmp_path / "second").exit_code == 3
+    first, second = (module(load_matcher(tmp_path / name / "checkpoint").matcher) for name in ("first", "second"))
+    assert all(torch.equal(tensor, second.state_dict()[name]) for name, tensor in first.state_dict().items())
+    backbone = ("--set", "data.features=null", "--set", "backbone={model: builtin, rule: 3 midpoints}")
+    other = here("train", recipe_file, "--set", start, *backbone, "--out", tmp_path / "third")
+    assert isinstance(other.exception, UsageError)
+    assert "takes features of" in str(other.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["no/such/recipe"], "There is no recipe 'no/such/recipe', neither a file nor one of the package: "),
+        (["RECIPE", "--set", "optimiser.rate=1"], "There is no setting optimiser.rate; there are lr, "),
+        (["RECIPE", "--set", "selection.metric=best"], "'best'"),
+        (["RECIPE", "--set", "selection.relevance=classes"], "classes"),
+    ],
+)
+def test_wrong_usage_is_said_in_a_sentence(recipe_file: Path, tmp_path: Path, words: list[str], sentence: str) -> None:
+    words = [str(recipe_file) if word == "RECIPE" else word for word in words]
+    done = here("train", *words, "--out", tmp_path / "run")
+    assert isinstance(done.exception, (UsageError, CorpusError))
+    assert sentence in str(done.exception)

@@ -1,0 +1,164 @@
+"""The first index of a library: what fails leaves none behind, and one without videos says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+import evenreel
+from evenreel import encoders
+from evenreel.config import IndexSettings
+from evenreel.errors import EncoderError, LibraryError
+from evenreel.library import index_folders, verify
+from evenreel.library.store.catalog import CATALOG, open_for_writing, set_meta, transaction
+from evenreel.library.store.lock import library_lock
+from tests.in_process import run_here
+from tests.library.videos import write_folder
+
+WORDS_ONLY = IndexSettings(model=None, read_text=False, workers=1)
+SEEN = IndexSettings(model="builtin", read_text=False, workers=1)
+
+
+def refuses(error: BaseException) -> Callable[..., NoReturn]:
+    """A way to load a model that fails."""
+
+    def load(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return load
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    """A folder with two videos."""
+    write_folder(tmp_path / "videos", 2)
+    return tmp_path / "videos"
+
+
+@pytest.mark.parametrize("error", [EncoderError("The model cannot be had."), KeyboardInterrupt()], ids=type)
+@pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
+def test_no_library_is_left_where_the_model_cannot_be_had(
+    tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, there: bool
+) -> None:
+    library = tmp_path / "library"
+    if there:
+        library.mkdir()
+    monkeypatch.setattr(encoders, "load_encoder", refuses(error))
+    with pytest.raises(type(error)):
+        index_folders([videos], library, SEEN)
+    assert (list(library.iterdir()) if there else library.exists()) == ([] if there else False)
+    with pytest.raises(LibraryError, match="There is no library at"):
+        evenreel.open_library(library)
+    monkeypatch.undo()
+    assert index_folders([videos], library, SEEN).indexed == 2
+    assert verify(library) == []
+
+
+def test_what_was_there_before_stays(tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that was empty before the run is somebody's; other files in the folder are, too."""
+    library, other = tmp_path / "library", tmp_path / "other"
+    open_for_writing(library).close()
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    monkeypatch.setattr(encoders, "load_encoder", refuses(EncoderError("The model cannot be had.")))
+    for place in (library, other):
+        with pytest.raises(EncoderError):
+            index_folders([videos], place, SEEN)
+    assert (library / CATALOG).exists()
+    assert [path.name for path in other.iterdir()] == ["notes.txt"]
+
+
+def test_a_second_indexer_takes_nothing_of_the_first_back(tmp_path: Path, videos: Path) -> None:
+    """It comes while the first has made no catalog yet."""
+    library = tmp_path / "library"
+    with library_lock(library):
+        with pytest.raises(LibraryError, match="is being written by"):
+            index_folders([videos], library, WORDS_ONLY)
+        assert sorted(path.name for path in library.iterdir()) == ["index.holder", "index.lock"]
+
+
+def test_what_a_broken_off_first_run_has_indexed_stays(
+    tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenreel.library.index import ingest
+
+    monkeypatch.setattr(ingest.IndexJob, "_update_null_scores", refuses(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        index_folders([videos], tmp_path / "library", SEEN)
+    monkeypatch.undo()
+    assert index_folders([videos], tmp_path / "library", SEEN).unchanged == 2
+
+
+def test_a_folder_without_a_video_makes_no_library_and_loads_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoders, "load_encoder", refuses(AssertionError("a model was loaded")))
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("no video")
+    with pytest.raises(LibraryError, match="There is no video in .*texts .1 other file was passed over"):
+        index_folders([folder], tmp_path / "library", SEEN)
+    assert not (tmp_path / "library").exists()
+
+
+def test_broken_videos_alone_load_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default is a download of 600 MB, for nothing here."""
+    loaded: list[object] = []
+    monkeypatch.setattr(encoders, "load_encoder", lambda *names, **_: loaded.extend(names))
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "broken.mp4").write_bytes(b"not a video at all" * 100)
+    report = index_folders([folder], tmp_path / "library", SEEN)
+    assert [aside.reason for aside in report.set_aside] == ["not_media"]
+    assert loaded == []
+
+
+def test_a_folder_without_a_video_is_no_news_to_a_library_that_is_there(tmp_path: Path, videos: Path) -> None:
+    index_folders([videos], tmp_path / "library", WORDS_ONLY)
+    (tmp_path / "texts").mkdir()
+    assert index_folders([tmp_path / "texts"], tmp_path / "library", WORDS_ONLY).did_nothing
+
+
+def search(library: Path, *form: str) -> str:
+    """What the command says where it fails."""
+    done = run_here("search", "a tram", "--library", library, *form, environment={})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    return done.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--no-vision",)])
+def test_an_empty_library_says_so(tmp_path: Path, form: tuple[str, ...]) -> None:
+    library = tmp_path / "library"
+    open_for_writing(library).close()  # what a first run leaves that is killed at once
+    assert search(library, *form) == (
+        f"evenreel: The library {library} is empty: no video has been indexed into it yet; run evenreel index FOLDER "
+        f"--library {library}.\n"
+    )
+
+
+def test_a_library_of_broken_files_says_so_and_loads_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "library"
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "broken.mp4").write_bytes(b"not a video at all" * 100)
+    index_folders([tmp_path / "broken"], library, WORDS_ONLY)
+    with closing(open_for_writing(library)) as connection, transaction(connection):
+        set_meta(connection, {"model": "builtin", "weights_hash": "none", "dimension": "8"})
+    monkeypatch.setattr(encoders, "load_encoder", refuses(AssertionError("a model was loaded")))
+    assert f"is empty: 1 file was set aside; evenreel info --library {library} says which and why." in search(library)
+    with evenreel.open_library(library) as opened:
+        found = opened.search("a tram")
+    assert (found.hits, found.state) == ((), "nothing")
+    assert found.notices[0].startswith("The library is empty: ")
+
+
+def test_a_library_whose_files_are_all_gone_says_so(tmp_path: Path, videos: Path) -> None:
+    index_folders([videos], tmp_path / "library", WORDS_ONLY)
+    for video in videos.iterdir():
+        video.unlink()
+    index_folders([videos], tmp_path / "library", replace(WORDS_ONLY, accept_missing=True))
+    assert "is empty: 2 files are missing; " in search(tmp_path / "library")

@@ -1,0 +1,29 @@
+"""Hazard 33: kill -9 at random points, then go on; the end state is that of an undisturbed run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def killed(*arguments: str) -> str:
+    """What the script prints, after it has found nothing wrong."""
+    command = [sys.executable, "-m", "tests.library.killed_rounds", "--clips", "4", *arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 0 in another state" in done.stdout
+    return done.stdout
+
+
+def test_killing_the_indexer_at_twenty_random_points_changes_nothing() -> None:
+    assert int(killed("--rounds", "20").split()[0]) >= 20
+
+
+def test_killing_it_at_every_step_changes_nothing_though_the_folder_changes_again() -> None:
+    """Files are edited, renamed, copied and added; it is killed; all is as it was before, and it goes on."""
+    story, _, counted = killed("--steps", "--story", "edited and back").partition(": ")
+    assert story == "edited and back"
+    assert int(counted.split()[0]) >= 15

@@ -1,0 +1,178 @@
+"""Clips that look like a clip, and pictures as queries; the first needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import evenreel
+from evenreel.config import MediaLimits
+from evenreel.encoders import loading
+from evenreel.errors import MediaError, NotFoundError, UsageError
+from evenreel.library import Library
+from evenreel.library.search.image import MAX_BYTES, read_image
+from evenreel.media.image_file import ImageReader
+from evenreel.types import FloatArray, Pixels
+from tests.library.fakes import WordsEncoder, encode, on_disk, paths
+
+CLIPS = {
+    "tram": ["red tram", "red tram", "old bridge"],
+    "tram again": ["red tram", "night sky"],
+    "bridge": ["old bridge", "river"],
+    "sea": ["blue sea", "blue sea"],
+}
+
+
+class SeesOneThing(WordsEncoder):
+    """To which every picture is a red tram."""
+
+    def encode_frames(self, pixels: Pixels) -> FloatArray:
+        assert pixels.shape[:2] == (1, 3)
+        return encode("red tram")[None]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    made = on_disk(folder)
+    for clip_id, seen in CLIPS.items():
+        made.add_clip(clip_id, seen)
+        made.add_file(f"/v/{clip_id}.mp4", clip_id, {"kind": clip_id[:4]})
+    made.add_clip("words only")
+    made.add_file("/v/words.mp4", "words only")
+    made.connection.close()
+    return folder
+
+
+@pytest.fixture
+def library(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """Opened without an encoder; to load one fails."""
+    monkeypatch.setattr(loading, "load_encoder", None)
+    monkeypatch.setattr("evenreel.encoders.load_encoder", None)
+    with evenreel.open_library(place) as opened:
+        yield opened
+
+
+def test_the_stored_frame_nearest_to_the_time_is_the_query(library: Library) -> None:
+    assert paths(library.similar("tram", 0.2, k=1)) == ["/v/tram again.mp4"]
+    assert paths(library.similar("tram", 2.6, k=1)) == ["/v/bridge.mp4"]
+    assert paths(library.similar("tram", 1e9, k=1)) == ["/v/bridge.mp4"]
+
+
+def test_without_a_time_the_mean_of_the_frames_is_the_query(library: Library) -> None:
+    mean = np.mean([encode(caption) for caption in CLIPS["tram"]], axis=0)
+    mean /= np.linalg.norm(mean)
+    hits = library.similar("tram").hits
+    for hit in hits:
+        best = max(float(mean @ encode(caption)) for caption in CLIPS[hit.clip_id])
+        assert hit.scores["seen"] == pytest.approx(best, abs=2e-3)
+    assert len(hits) == 3
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 10])
+def test_the_clip_itself_takes_no_place(library: Library, k: int) -> None:
+    found = library.similar("tram", 0.0, k=k)
+    assert len(found.hits) == min(k, 3)
+    assert "tram" not in {hit.clip_id for hit in found.hits}
+    assert found.hits == library.similar("tram", 0.0).hits[:k]
+
+
+def test_a_filter_may_leave_the_clip_itself_out(library: Library) -> None:
+    assert paths(library.similar("tram", 0.0, k=1, where="kind = 'sea'")) == ["/v/sea.mp4"]
+    alone = library.similar("sea", where="kind = 'sea'")
+    assert (alone.hits, alone.state) == ((), "nothing")
+
+
+@pytest.mark.parametrize(
+    ("clip_id", "options", "error", "words"),
+    [
+        ("nowhere", {}, NotFoundError, "has no clip 'nowhere'"),
+        ("words only", {}, UsageError, "were not encoded"),
+        ("tram", {"k": 0}, UsageError, "number of results is 0"),
+        ("tram", {"where": "colour = 'red'"}, UsageError, "no column 'colour'"),
+    ],
+)
+def test_what_cannot_be_found(
+    library: Library, clip_id: str, options: dict[str, int | str], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        library.similar(clip_id, **options)  # type: ignore[arg-type]
+
+
+def test_a_library_without_vision_has_nothing_that_looks_alike(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.connection.execute("DELETE FROM meta WHERE key = 'dimension'")
+    made.add_clip("tram")
+    made.connection.close()
+    with evenreel.open_library(tmp_path) as library, pytest.raises(UsageError, match="were not encoded"):
+        library.similar("tram")
+
+
+def png(shape: tuple[int, int] = (8, 6), form: str = "PNG") -> bytes:
+    file = BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (*shape, 3), np.uint8)).save(file, form)
+    return file.getvalue()
+
+
+def test_a_picture_is_given_as_a_file_as_bytes_or_as_pixels(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "still.png").write_bytes(png())
+    with evenreel.open_library(place, encoder=SeesOneThing()) as library:
+        as_bytes = library.search_image(png(), k=2)
+        assert library.search_image(tmp_path / "still.png", k=2) == as_bytes
+        assert library.search_pixels(read_image(png()), k=2) == as_bytes
+        assert {hit.clip_id for hit in as_bytes.hits} == {"tram", "tram again"}
+
+
+NO_FORMAT = "The picture cannot be read: it is in no format that can be read; these can be: PNG, JPEG, WEBP, GIF, BMP."
+
+
+@pytest.mark.parametrize(
+    ("picture", "sentence"),
+    [
+        (b"", NO_FORMAT),
+        (b"<svg/>", NO_FORMAT),
+        (bytes(MAX_BYTES + 2**20), "The picture has 51 MiB, the limit is 50 MiB."),
+        (
+            png((100, 101)),
+            "The picture cannot be read: it has 101 x 100 pixels, at most 16,384 a side and 10,000 in all are decoded; "
+            "make it smaller.",
+        ),
+    ],
+    ids=["empty", "drawing", "large", "many pixels"],
+)
+def test_bytes_are_refused_as_files_are(picture: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(picture)
+    for given_as, name in ((picture, "The picture"), (tmp_path / "picture", f"The picture {tmp_path / 'picture'}")):
+        with pytest.raises(UsageError) as caught:
+            read_image(given_as, MediaLimits(max_pixels=10_000))
+        assert str(caught.value) == sentence.replace("The picture", name)
+
+
+@settings(max_examples=200)
+@given(
+    form=st.sampled_from(["PNG", "JPEG", "WEBP", "GIF", "BMP"]),
+    changes=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 255)), max_size=6),
+    kept=st.integers(0, 2_000),
+)
+def test_damaged_pictures_are_read_or_refused_in_a_sentence(
+    form: str, changes: list[tuple[int, int]], kept: int
+) -> None:
+    damaged = bytearray(png(form=form))
+    for place, value in changes:
+        damaged[place % len(damaged)] = value
+    reader = ImageReader(asdict(MediaLimits()))
+    try:
+        ((_, pixels),) = reader({"array": np.frombuffer(bytes(damaged[:kept]), np.uint8)})
+    except MediaError as error:
+        assert error.reason in {"not_media", "too_large", "damaged"}
+    else:
+        assert pixels is not None
+        assert pixels.shape[2] == 3

@@ -1,0 +1,249 @@
+"""Words that are typed in another way than they are written: what is found all the same, and what must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
+
+from evenreel.library.search.highlights import marks
+from evenreel.library.search.query import Query, Typed
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.search.spellings import ON_SIGNS, spellings
+from evenreel.library.store.fulltext import padded, rebuild_full_text
+from evenreel.types import SearchResult
+from tests.library.fakes import Library, empty_catalog
+
+SIGNS = {
+    "hyundai": "HYUNDAI", "misread": "HYUNDRI", "cup": "WINTER CUP 2024", "joined": "WINTERCUP",
+    "pool": "SWIMMING POOL", "harbour": "HARBOUR", "pharmacy": "PHARMACY", "cat": "CAT", "car": "CAR",
+    "police": "POLICE", "policy": "POLICY",
+    "wifi": "FREE WI-FI", "japan": "JAPANNETHERLANDS", "left": "LEFT", "men": "MEN", "even": "EVEN", "carpet": "CARPET",
+    "new": "NEW", "tea": "TEA ROOMS", "wed": "WED 12", "exit": "EXIT", "universe": "UNIVERSE",
+}  # fmt: skip
+"""What is written on the screen of each clip."""
+
+NAMES = {
+    "beach": ("holidaybeach_01.mp4", ""), "party": ("birthday-party.mp4", ""), "dog": ("a.mp4", "two dogs in snow"),
+    "train": ("b.mp4", "a train in the rainforest"), "black": ("c.mp4", "a black bag"), "block": ("d.mp4", "a block"),
+    "swim": ("e.mp4", "she swims across the swimming pools"), "bmw": ("bmw_x5.mp4", ""),
+    "news": ("f.mp4", "evening news"),
+    "goal": ("wintercup_final.mp4", "the goal of the match"), "city": ("g.mp4", "cities at night"),
+    "colour": ("h.mp4", "a colour film"), "mouse": ("i.mp4", "a mouse eats"), "leaf": ("j.mp4", "a leaf falls"),
+}  # fmt: skip
+"""Name and caption of the file of each clip."""
+
+
+def searched(folder: Path, query: str, *, typing: bool = False) -> SearchResult:
+    """A search by words in a library of `SIGNS` and `NAMES`; the clips are named by their keys."""
+    return search(folder, query, SIGNS, NAMES, typing=typing)
+
+
+def search(
+    folder: Path, query: str, signs: Mapping[str, str], names: Mapping[str, tuple[str, str]], *, typing: bool = False
+) -> SearchResult:
+    """A search by words in a library of some signs, and of some names with captions."""
+    library = Library(folder)
+    for clip_id, sign in signs.items():
+        library.add_clip(f"sign {clip_id}")
+        library.add_track(f"sign {clip_id}", sign)
+        library.add_file(f"/{clip_id}/x.mp4", f"sign {clip_id}")
+    for clip_id, (name, caption) in names.items():
+        library.add_clip(f"name {clip_id}")
+        library.add_file(f"/{clip_id}/{name}", f"name {clip_id}", {"caption": caption})
+    rebuild_full_text(library.connection)
+    return Searcher(library.connection, lambda _: None, lambda: None).search(
+        Query(Typed(query) if typing else query, k=100)
+    )
+
+
+HOSTILE = [
+    # swapped, wrong, missing and superfluous letters
+    ("hyundia", [], ["sign hyundai"], "letters that have changed places"),
+    ("hyundai", ["sign hyundai"], ["sign misread"], "exact before misread"),
+    ("pharmasy", [], ["sign pharmacy"], "a wrong letter"),
+    ("pharamcy", [], ["sign pharmacy"], "swapped in the middle"),
+    ("harobur", [], ["sign harbour"], "swapped in the middle"),
+    ("birhtday party", [], ["name party"], "one word of two is misspelt"),
+    ("blakc", [], ["name black"], "not the block, which is two letters off"),
+    # split and joined
+    ("wintercup", ["sign cup", "sign joined", "name goal"], [], "one word for two"),
+    ("winter cup", ["sign cup", "sign joined", "name goal"], [], "two words for one"),
+    ("wi fi", ["sign wifi"], [], "a hyphen is a space"),
+    ("wifi", ["sign wifi"], [], "and none is"),
+    ("holiday beach", ["name beach"], [], "a name without spaces"),
+    ("birthdayparty", ["name party"], [], "a name with a hyphen"),
+    ("tearooms", ["sign tea"], [], "a compound that is written apart"),
+    ("japan netherlands", ["sign japan"], [], "a line that lost its space"),
+    # the same word in another form
+    ("swimming pools", ["sign pool", "name swim"], [], "plural"),
+    ("swimming pool", ["sign pool", "name swim"], [], "singular"),
+    ("harbours", ["sign harbour"], [], "plural"),
+    ("harbors", [], ["sign harbour"], "plural and another spelling"),
+    ("color", [], ["name colour"], "another spelling"),
+    ("dog", ["name dog"], [], "singular of a caption's plural"),
+    ("city", ["name city"], [], "a plural that changes a letter"),
+    ("mice", ["name mouse"], [], "a plural that keeps none"),
+    ("man", ["sign men"], [], "the same"),
+    ("leaves", ["name leaf"], [], "not the sign LEFT, though that is a form of leave"),
+    ("exits", ["sign exit"], [], "a short word has forms too"),
+    # what must not be found, or not above what is exact
+    ("cat", ["sign cat"], [], "short words are not guessed: neither CAR nor CARPET"),
+    ("cats", ["sign cat"], [], "nor are their forms"),
+    ("car", ["sign car"], [], "not CAT, not CARPET"),
+    ("black", ["name black"], [], "where the word is written in names, others are not guessed"),
+    ("rain", [], [], "a train is none, and in a rainforest it is part of a longer word of a caption"),
+    ("new", ["sign new"], [], "not the news"),
+    ("news", ["name news"], [], "not NEW"),
+    ("wedding", [], ["sign wed"], "a noun of doing is hardly the form of a verb"),
+    ("evening", ["name news"], ["sign even"], "the same"),
+    ("university", [], [], "no form of universe"),
+    ("police", ["sign police"], ["sign policy"], "on signs a letter may be misread, in the second place"),
+    ("bmw x6", [], [], "numbers are not guessed: the rarer half of it is not there"),
+    ("quarterly", [], [], "nothing at all"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "fits", "may_fit", "why"), HOSTILE, ids=[query for query, *_ in HOSTILE])
+def test_words_are_found_as_people_type_them(
+    tmp_path: Path, query: str, fits: list[str], may_fit: list[str], why: str
+) -> None:
+    result = searched(tmp_path, query)
+    states = {hit.clip_id: hit.state for hit in result.hits}
+    assert sorted(clip_id for clip_id, state in states.items() if state == "fits") == sorted(fits), why
+    assert sorted(clip_id for clip_id, state in states.items() if state == "may_fit") == sorted(may_fit), why
+    assert list(states)[: len(fits)] == sorted(fits, key=list(states).index), "what fits stands first"
+
+
+TYPED = [
+    ("pha", ["sign pharmacy"]),
+    ("pharm", ["sign pharmacy"]),
+    ("winter cu", ["name goal", "sign cup", "sign joined"]),
+    ("birthday par", ["name party"]),
+    ("hol", ["name beach"]),
+    ("po", ["name swim", "sign police", "sign policy", "sign pool"]),
+    ("p", []),
+]
+"""What is typed so far, and what the last word may become."""
+
+
+@pytest.mark.parametrize(("typed", "found"), TYPED)
+def test_the_last_word_may_be_the_beginning_of_one_while_it_is_typed(
+    tmp_path: Path, typed: str, found: list[str]
+) -> None:
+    result = searched(tmp_path, typed, typing=True)
+    assert sorted(hit.clip_id for hit in result.hits if hit.state != "nothing") == found
+
+
+def test_only_while_it_is_typed_and_only_the_last_one(tmp_path: Path) -> None:
+    assert searched(tmp_path / "a", "pha").hits == ()
+    assert searched(tmp_path / "b", "pha ", typing=True).hits == (), "a space ends a word"
+    found = {hit.clip_id: hit.state for hit in searched(tmp_path / "c", "win final", typing=True).hits}
+    assert found == {"name goal": "nothing"}, "only 'final' is there"
+    exact = searched(tmp_path / "d", "car", typing=True)
+    assert [(hit.clip_id, hit.state) for hit in exact.hits] == [("sign car", "fits"), ("sign carpet", "may_fit")]
+
+
+def test_a_query_of_the_library_s_own_words_finds_them_first(tmp_path: Path) -> None:
+    """Precision: however tolerant, a word that is written finds itself at the top, alone or beside other forms."""
+    for clip_id, sign in SIGNS.items():
+        first = searched(tmp_path / clip_id, sign).hits[0]
+        assert (first.written, first.state) == (1.0, "fits")
+
+
+@pytest.mark.parametrize(
+    ("query", "clip_id", "marked"),
+    [
+        ("hyundia", "sign hyundai", ["HYUNDAI"]),
+        ("wintercup", "sign cup", ["WINTER CUP"]),
+        ("winter cup", "sign joined", ["WINTERCUP"]),
+        ("swimming pools", "sign pool", ["SWIMMING", "POOL"]),
+        ("japan", "sign japan", ["JAPAN"]),
+        ("harbors", "sign harbour", ["HARBOUR"]),
+        ("exits", "sign exit", ["EXIT"]),
+    ],
+)
+def test_what_was_found_is_marked(tmp_path: Path, query: str, clip_id: str, marked: list[str]) -> None:
+    (hit,) = (hit for hit in searched(tmp_path, query).hits if hit.clip_id == clip_id)
+    (sign,) = hit.on_screen
+    assert [sign.text[start:end] for start, end in marks(sign.text, sign.matched, sign.found)] == marked
+
+
+def test_what_is_typed_so_far_is_marked(tmp_path: Path) -> None:
+    (hit,) = searched(tmp_path, "pha", typing=True).hits
+    (sign,) = hit.on_screen
+    assert marks(sign.text, sign.matched, sign.found) == ((0, 3),)
+
+
+SERIES = [
+    *(f"basketball game {letter}" for letter in ("alpha", "beta", "gamma", "delta", "omega", "sigma")),
+    *(f"gate {number}" for number in (1, 2, 3, 4)), *(f"lecture part {number}" for number in (1, 2, 3)),
+    "a dog sleeps", "skateboarding", "telecommunicationstowe", "boat", "INVOICE 10452", "PLATFORM57",
+]  # fmt: skip
+"""Texts that are written on one clip each."""
+
+RUNS = [
+    ("basketball dog", ["a dog sleeps"], "the run 'basketballdog' is not BASKETBALL misread: there is no dog"),
+    ("dog basketball", ["a dog sleeps"], "the same"),
+    ("skateboarding bird", [], "half of it is not there, and the rarer half"),
+    ("skateboarding birds", [], "no base form of a run makes it shorter"),
+    ("gate 7", [], "numbers are not guessed"),
+    ("gate 2", ["gate 2", "lecture part 2"], "nor where the number is there; the other has the rarer half"),
+    ("lecture part 9", [], "nor in three words"),
+    ("gate7", [], "nor as one word"),
+    ("invoice 10453", [], "however long"),
+    ("platform 5", [], "a number is not the beginning of another one"),
+    ("platform 57", ["PLATFORM57"], "a lost space"),
+    ("telecommunications tower", ["telecommunicationstowe"], "each word long enough for a misread letter"),
+    ("boat red boat", [], "'boatred' has no base form, and 'boatr' would be boat"),
+]
+"""What is asked for, which texts answer it, and why no other does."""
+
+
+@pytest.mark.parametrize("source", ["signs", "names"])
+@pytest.mark.parametrize(("query", "answering", "why"), RUNS, ids=[query for query, *_ in RUNS])
+def test_a_word_alone_is_not_the_run_of_two(
+    tmp_path: Path, source: str, query: str, answering: list[str], why: str
+) -> None:
+    texts = {text: text for text in SERIES}
+    result = (
+        search(tmp_path, query, texts, {})
+        if source == "signs"
+        else search(tmp_path, query, {}, {text: ("x.mp4", text) for text in texts})
+    )
+    states = {hit.clip_id.partition(" ")[2]: hit.state for hit in result.hits}
+    assert {text for text, state in states.items() if state != "nothing"} == set(answering), why
+
+
+def test_a_sign_with_one_word_of_two_matches_that_word_alone(tmp_path: Path) -> None:
+    (hit,) = search(tmp_path, "basketball dog", {"": "BASKETBALL"}, {}).hits
+    assert [(sign.matched, sign.found) for sign in hit.on_screen] == [(("basketball",), ("basketball",))]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.text("ab1", min_size=1, max_size=18), min_size=2, max_size=3), st.data())
+def test_what_stands_for_a_run_has_each_of_its_words(run: list[str], data: st.DataObject) -> None:
+    """Derived another way: some cut of the spelling gives every word of the run with its own allowed errors."""
+    joined = "".join(run)
+    cut = data.draw(st.integers(0, len(joined)))
+    written = {*run, joined[:cut], joined[cut:], joined[:cut] + joined[cut + 1 :], joined[:cut] + "b" + joined[cut:]}
+    connection = empty_catalog()
+    for word in written - {""}:
+        connection.execute("INSERT INTO vocabulary VALUES (?, 1)", (word,))
+        connection.execute("INSERT INTO vocabulary_trigrams VALUES (?)", (padded(word),))
+    for spelt in spellings(connection, run, ON_SIGNS):
+        assert joined in spelt or pieces_are_near(spelt, run)
+
+
+def pieces_are_near(spelt: str, run: list[str]) -> bool:
+    """Whether a text can be cut into the words of a run, each with its allowed errors at most."""
+    if not run:
+        return not spelt
+    return any(
+        OSA.distance(run[0], spelt[:cut]) <= (len(run[0]) - 1) // 4 and pieces_are_near(spelt[cut:], run[1:])
+        for cut in range(len(spelt) + 1)
+    )

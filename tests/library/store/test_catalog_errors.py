@@ -1,0 +1,115 @@
+"""What an error of SQLite says about a catalog, on every Python; a catalog that loses its seals while it is open."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evenreel.config import IndexSettings
+from evenreel.errors import LibraryError
+from evenreel.library import index_folders, open_library
+from evenreel.library.store.catalog import is_damage
+from tests.features.pixel_encoder import PixelEncoder
+from tests.library.damage import change, without_models
+from tests.library.videos import write_folder
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Path]:
+    write_folder(tmp_path / "videos", 1)
+    with without_models():
+        index_folders([tmp_path / "videos"], tmp_path / "library", IndexSettings(model="org/pixels", workers=1))
+        yield tmp_path / "library"
+
+
+@pytest.mark.parametrize("damage", ["DROP TABLE seals", "DELETE FROM seals"])
+def test_a_library_that_is_open_notices_that_its_seals_are_gone(library: Path, damage: str) -> None:
+    with open_library(library, encoder=PixelEncoder()) as opened:
+        (hit,) = opened.search("a red square").hits
+        change(library, damage)
+        for ask in (
+            lambda: opened.search("a red square"),
+            lambda: opened.search("harbour"),
+            lambda: opened.clip(hit.clip_id),
+            lambda: opened.locate(hit.clip_id),
+        ):
+            with pytest.raises(LibraryError, match=r"seals are gone.*evenreel repair"):
+                ask()
+
+
+def locked(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with closing(sqlite3.connect(path, timeout=0)) as connection:
+            connection.execute("SELECT * FROM t")
+
+
+def readonly(path: Path) -> None:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("INSERT INTO t VALUES (1)")
+
+
+def not_there(path: Path) -> None:
+    sqlite3.connect(f"{(path.parent / 'none').as_uri()}?mode=ro", uri=True)
+
+
+def full(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA max_page_count = 3")
+        connection.execute("INSERT INTO t VALUES (zeroblob(99999))")
+
+
+def interrupted(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.set_progress_handler(lambda: 1, 1)
+        connection.execute("SELECT * FROM t AS a, t AS b, t AS c").fetchall()
+
+
+def in_use(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        rows = connection.execute("SELECT * FROM t")
+        next(rows)
+        connection.execute("DROP TABLE t")
+
+
+def no_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM gone")
+
+
+def no_column(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT gone FROM t")
+
+
+def no_json(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM json_each('{')").fetchall()
+
+
+def no_text(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT CAST(x'ff' AS TEXT)").fetchall()
+
+
+PASSING = (locked, readonly, not_there, full, interrupted, in_use)
+OF_DATA = (no_table, no_column, no_json, no_text)
+
+
+@pytest.mark.parametrize("provoke", [*PASSING, *OF_DATA])
+def test_an_error_says_the_same_with_and_without_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provoke: Callable[[Path], None]
+) -> None:
+    """Python 3.10 has neither codes nor names of them."""
+    monkeypatch.delattr(sqlite3, "SQLITE_ERROR", raising=False)
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        provoke(tmp_path / "t.sqlite")
+    without_code = sqlite3.OperationalError(str(raised.value))
+    assert is_damage(raised.value) is is_damage(without_code) is (provoke in OF_DATA)

@@ -1,0 +1,243 @@
+"""Exact search over the flat file against slow loops; crashes, damage, and readers beside a writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenreel.errors import LibraryError
+from evenreel.library.store import vectors as module
+from evenreel.library.store.vectors import HEADER_BYTES, MANY_QUERIES, WIDENED, ExactVectors, widened
+from evenreel.types import FloatArray
+
+D = 8
+
+
+def unit(rows: int, seed: int = 0, dimension: int = D) -> FloatArray:
+    values = np.random.default_rng(seed).standard_normal((rows, dimension)).astype(np.float32)
+    return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+
+def half(vectors: FloatArray) -> FloatArray:
+    return vectors.astype(np.float16).astype(np.float32)
+
+
+def slow_best(queries: FloatArray, stored: FloatArray, first: np.ndarray, counts: np.ndarray) -> list[list[float]]:
+    return [
+        [max(float(np.dot(query, stored[row])) for row in range(f, f + c)) for f, c in zip(first, counts, strict=True)]
+        for query in queries
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ExactVectors:
+    return ExactVectors(tmp_path / "vectors.0.f16", D)
+
+
+@settings(max_examples=60)
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    tile_rows=st.integers(1, 12),
+    order=st.randoms(use_true_random=False),
+    keep=st.data(),
+    queries_at_once=st.sampled_from([3, MANY_QUERIES, MANY_QUERIES + 3]),
+)
+def test_best_per_clip_equals_a_slow_loop_for_any_tiling_order_and_subset(
+    tmp_path_factory: pytest.TempPathFactory,
+    counts: list[int],
+    tile_rows: int,
+    order: object,
+    keep: st.DataObject,
+    queries_at_once: int,
+) -> None:
+    stored, queries = unit(sum(counts)), unit(queries_at_once, seed=1)
+    index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
+    index.append(stored)
+    firsts = np.cumsum(counts) - counts
+    chosen = keep.draw(st.lists(st.sampled_from(range(len(counts))), unique=True))
+    picked = np.array(chosen, np.int64)
+    first_rows, sizes = firsts[picked], np.array(counts)[picked]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TILE_ROWS", tile_rows)
+        best = index.best_per_clip(queries, first_rows, sizes)
+    assert best.shape == (queries_at_once, len(chosen))
+    if chosen:
+        np.testing.assert_allclose(best, slow_best(queries, half(stored), first_rows, sizes), atol=1e-5)
+
+
+@settings(max_examples=40)
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    tile_rows=st.integers(1, 12),
+    skipped=st.sets(st.integers(0, 11)),
+    seed=st.integers(0, 99),
+)
+def test_weighted_sums_of_mean_vectors_equal_a_slow_loop(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], tile_rows: int, skipped: set[int], seed: int
+) -> None:
+    stored = unit(sum(counts), seed)
+    index = ExactVectors(tmp_path_factory.mktemp("v") / "v.f16", D)
+    index.append(stored)
+    sizes = np.array(counts)
+    firsts = np.cumsum(sizes) - sizes
+    weights = np.random.default_rng(seed).standard_normal((2, len(counts))).astype(np.float32)
+    weights[:, [clip for clip in skipped if clip < len(counts)]] = 0
+    expected = np.zeros((2, D))
+    for clip, (first, count) in enumerate(zip(firsts, counts, strict=True)):
+        mean = half(stored)[first : first + count].mean(0)
+        expected += np.outer(weights[:, clip], mean)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TILE_ROWS", tile_rows)
+        found = index.weighted_sum(weights, firsts, sizes)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_every_finite_float16_is_widened_exactly() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)].reshape(-1, 1)
+    np.testing.assert_array_equal(widened(finite) * WIDENED, finite.astype(np.float32))
+
+
+def test_frame_scores_are_the_dot_products_of_one_clip(store: ExactVectors) -> None:
+    stored, query = unit(9), unit(1, 3)[0]
+    store.append(stored)
+    np.testing.assert_allclose(store.frame_scores(query, 4, 3), half(stored)[4:7] @ query, atol=1e-5)
+
+
+def test_rows_beyond_the_catalog_are_written_over(store: ExactVectors) -> None:
+    assert store.append(unit(4)) == 0
+    assert store.append(unit(3, 1)) == 4
+    replacement = unit(2, 2)
+    assert store.append(replacement, at_row=4) == 4
+    np.testing.assert_allclose(store.frame_scores(replacement[0], 4, 2), half(replacement) @ replacement[0], atol=1e-5)
+
+
+def test_half_a_row_left_by_a_crash_is_not_a_row(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(2))
+    with (tmp_path / "vectors.0.f16").open("ab") as file:
+        file.write(b"\x00" * 5)
+    assert store.rows == 2
+    assert store.append(unit(1, 1)) == 2
+    assert store.rows == 3
+
+
+def test_the_first_append_begins_a_file_that_a_power_cut_left_zeroed(store: ExactVectors, tmp_path: Path) -> None:
+    (tmp_path / "vectors.0.f16").write_bytes(b"\x00" * 500)
+    store.append(unit(2), at_row=0)
+    assert store.frame_scores(unit(2)[0], 0, 1)[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_an_old_reader_goes_on_and_sees_new_rows_when_it_asks_for_them(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(2))
+    reader = ExactVectors(tmp_path / "vectors.0.f16", D)
+    before = reader.frame_scores(unit(2)[0], 0, 2)
+    store.append(unit(3, 1))
+    np.testing.assert_array_equal(reader.frame_scores(unit(2)[0], 0, 2), before)
+    assert reader.frame_scores(unit(3, 1)[0], 2, 3)[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_file_cut_short_says_so_and_names_the_remedy(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(4))
+    path = tmp_path / "vectors.0.f16"
+    path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3 * D * 2])
+    with pytest.raises(LibraryError, match=r"holds 3 vectors but the catalog names 4; run `evenreel repair`"):
+        store.best_per_clip(unit(1), np.array([0]), np.array([4]))
+    with pytest.raises(LibraryError, match="evenreel repair"):
+        store.append(unit(1), at_row=4)
+
+
+def test_no_file_is_a_file_without_rows(store: ExactVectors) -> None:
+    assert store.rows == 0
+    with pytest.raises(LibraryError, match="holds 0 vectors"):
+        store.frame_scores(unit(1)[0], 0, 1)
+
+
+def test_another_dimension_is_refused(store: ExactVectors, tmp_path: Path) -> None:
+    store.append(unit(8))
+    wrong = ExactVectors(tmp_path / "vectors.0.f16", D // 2)
+    with pytest.raises(LibraryError, match="does not hold vectors of dimension 4"):
+        wrong.frame_scores(unit(1, dimension=4)[0], 0, 1)
+    with pytest.raises(LibraryError, match="does not hold vectors of dimension 4"):
+        wrong.append(unit(1, dimension=4))
+    with pytest.raises(LibraryError, match="do not fit a library of dimension 8"):
+        store.append(unit(1, dimension=4))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_a_vector_that_is_not_of_unit_length_is_never_stored(store: ExactVectors, value: float) -> None:
+    bad = unit(3)
+    bad[1] = value
+    with pytest.raises(LibraryError, match="not of unit length"):
+        store.append(bad)
+    assert store.rows == 0
+
+
+@pytest.mark.parametrize("damage", [b"\x00\x7e", b"\x00\xfe", b"\x00\x7c", b"\xff\x7b"])  # NaNs, infinite, 65504
+def test_a_damaged_row_never_ranks_in_silence(store: ExactVectors, tmp_path: Path, damage: bytes) -> None:
+    store.append(unit(4))
+    path = tmp_path / "vectors.0.f16"
+    content = bytearray(path.read_bytes())
+    place = HEADER_BYTES + 2 * D * 2  # the first number of row 2
+    content[place : place + 2] = damage
+    path.write_bytes(content)
+    with pytest.raises(LibraryError, match=r"not of unit length; run `evenreel repair`"):
+        store.best_per_clip(unit(1), np.array([0, 2]), np.array([2, 2]))
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_an_append_that_fails_half_way_harms_no_row_and_is_written_over(
+    store: ExactVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Hazard 35: half of the rows are in the file when the disk is full."""
+    if before:
+        store.append(unit(before), at_row=0)
+    path, real_open = tmp_path / "vectors.0.f16", Path.open
+
+    class Filling:
+        def __init__(self, *mode: str) -> None:
+            self.file = real_open(path, *mode, buffering=0)
+
+        def __enter__(self) -> Filling:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def read(self, count: int) -> bytes:
+            return self.file.read(count)
+
+        def seek(self, place: int) -> None:
+            self.file.seek(place)
+
+        def write(self, content: bytes) -> None:
+            if len(content) == HEADER_BYTES:
+                self.file.write(content)
+                return
+            self.file.write(content[: len(content) // 2 + 3])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "open", lambda _, *mode: Filling(*mode))
+        with pytest.raises(OSError, match="No space left"):
+            store.append(unit(5, 1), at_row=before)
+    if before:
+        np.testing.assert_array_equal(store.read(0, before), unit(before).astype(np.float16))
+    assert store.append(unit(5, 1), at_row=before) == before
+    again = ExactVectors(path, D)
+    assert again.rows == before + 5
+    np.testing.assert_array_equal(again.read(before, 5), unit(5, 1).astype(np.float16))
+
+
+def test_appending_makes_the_rows_durable(store: ExactVectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    store.append(unit(1))
+    assert len(synced) == 2, "the new file and its folder"
+    store.append(unit(1))
+    assert len(synced) == 3

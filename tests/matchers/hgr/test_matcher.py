@@ -1,0 +1,283 @@
+"""HGR against loops over captions, words, phrases and frames, and the sizes that are published of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from evenreel.errors import UsageError
+from evenreel.language.role_graphs import ROLES
+from evenreel.losses import ranking_hinge
+from evenreel.matchers import MATCHERS, TextBatch, build_matcher
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.fitting import LearnedFrom
+from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
+from evenreel.matchers.hgr.text import Most, numbered
+from evenreel.types import RoleGraph, RoleNode
+from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
+
+DOG = RoleGraph(
+    ("a", "dog", "throws", "a", "red", "ball", "to", "dog", "and", "sleeps"),
+    (
+        RoleNode("ARG0", (0, 1)),
+        RoleNode("V", (2,)),
+        RoleNode("ARG1", (3, 4, 5)),
+        RoleNode("ARGM-DIR", (7,)),
+        RoleNode("V", (9,)),
+        RoleNode("NOUN", (8,)),
+    ),
+    ((1, 0), (1, 2), (1, 3), (4, 0)),
+)
+"""Two verbs that share a noun, a noun of none, and a word that nobody knows."""
+
+GRAPHS = (DOG, RoleGraph(("red", "ball"), (RoleNode("NOUN", (0, 1)),)), RoleGraph(("unheard",)))
+
+
+def built(dtype: torch.dtype = torch.float64, **settings: Any) -> Any:
+    torch.manual_seed(0)
+    return disturb(build_matcher("hgr", DIMENSION, {**SETTINGS["hgr"], **settings}), 0.3).to(dtype).eval()
+
+
+def texts(*graphs: RoleGraph) -> TextBatch:
+    """Captions that no tower has read: their words have no features."""
+    count = len(graphs)
+    real = torch.ones(count, 1, dtype=torch.bool)
+    return TextBatch(tuple(map(str, range(count))), torch.zeros(count, 1, 0), real, torch.zeros(count, 0), graphs)
+
+
+# The sizes
+
+
+def test_as_many_parameters_as_published() -> None:
+    """The frame-length paper's table 5: 3.15 and 10.25 million, without the vectors of words and roles."""
+    with torch.device("meta"):
+        matcher = Hgr(1024, HgrSettings())
+    counts = {name: parameter.numel() for name, parameter in matcher.named_parameters()}
+    assert sum(count for name, count in counts.items() if name.startswith("videos.")) == 3_149_825
+    of_vectors = counts.pop("texts.words.weight"), counts.pop("texts.roles.weight")
+    assert of_vectors == (300, 16 * 1024)
+    assert sum(count for name, count in counts.items() if name.startswith("texts.")) == 10_248_193
+
+
+# Captions
+
+
+def slow_text(matcher: Any, graph: RoleGraph) -> dict[str, Tensor]:
+    """Sentence and phrases by their place in the graph, one node after the other."""
+    own, known = matcher.texts, {word: place for place, word in enumerate(KNOWN, start=1)}
+    words = own.words.weight[[known.get(word, 0) for word in graph.words]]
+    hidden = sum(own.recurrent(words[None])[0][0].chunk(2, dim=-1)) / 2
+    raised = [math.exp(own.attention(word).item()) for word in hidden]
+    nodes = {"event": sum(weight / sum(raised) * word for weight, word in zip(raised, hidden, strict=True))}
+    for place, node in enumerate(graph.nodes):
+        largest = [max(float(hidden[word][entry]) for word in node.words) for entry in range(hidden.shape[1])]
+        nodes[str(place)] = torch.tensor(largest, dtype=hidden.dtype) * own.roles.weight[ROLES.index(node.role)]
+    seen: dict[str, list[str]] = {name: [] for name in nodes}
+    for place, node in enumerate(graph.nodes):
+        seen[str(place)] += ["event"] if node.is_verb else []
+    for verb, noun in graph.edges:
+        seen[str(verb)].append(str(noun))
+        seen[str(noun)].append(str(verb))
+    return {name: slow_node(own.graph, node, [nodes[other] for other in seen[name]]) for name, node in nodes.items()}
+
+
+def slow_node(layer: Any, node: Tensor, others: list[Tensor]) -> Tensor:
+    query, keys = layer.query(node), [layer.key(other) for other in others]
+    raised = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in keys]
+    taken = sum((weight / sum(raised) * other for weight, other in zip(raised, others, strict=True)), 0 * node)
+    moved = node + layer.context.weight @ taken
+    centred = moved - moved.mean()
+    level = centred / (centred.square().mean() + layer.norm.eps).sqrt() * layer.norm.weight + layer.norm.bias
+    return level / level.norm()
+
+
+@torch.no_grad()
+def test_captions_as_the_formulas_say() -> None:
+    matcher = built()
+    state = matcher.encode_text(texts(*GRAPHS))
+    for row, graph in enumerate(GRAPHS):
+        expected = slow_text(matcher, graph)
+        torch.testing.assert_close(state.sentence[row], expected["event"], atol=1e-12, rtol=0)
+        for level, mask, wanted in ((state.verbs, state.verb_mask, True), (state.nouns, state.noun_mask, False)):
+            own = [expected[str(place)] for place, node in enumerate(graph.nodes) if node.is_verb == wanted]
+            assert int(mask[row].sum()) == len(own)
+            for found, one in zip(level[row][mask[row]], own, strict=True):
+                torch.testing.assert_close(found, one, atol=1e-12, rtol=0)
+            assert not level[row][~mask[row]].any()
+
+
+@torch.no_grad()
+def test_videos_as_the_formulas_say() -> None:
+    matcher, video = built(), videos(dtype=torch.float64)
+    state, own = matcher.encode_video(video), matcher.videos
+    for row in range(len(video.ids)):
+        frames = video.frames[row][video.frame_mask[row]] * math.sqrt(DIMENSION)
+        raised = [math.exp(own.attention(own.event(frame)).item()) for frame in frames]
+        pooled = sum(weight * own.event(frame) for weight, frame in zip(raised, frames, strict=True))
+        torch.testing.assert_close(state.video[row], pooled / pooled.norm(), atol=1e-12, rtol=0)
+        for level, unit, lengths in (
+            (own.verbs, state.verb_frames, state.verb_lengths),
+            (own.nouns, state.noun_frames, state.noun_lengths),
+        ):
+            seen = (unit * lengths[..., None])[row][: len(frames)]
+            torch.testing.assert_close(seen, level(frames), atol=1e-12, rtol=0)
+
+
+def test_the_length_of_features_counts_for_nothing() -> None:
+    matcher, video = built(torch.float32), videos()
+    longer = replace(video, frames=video.frames * torch.arange(1, 6)[:, None, None])
+    torch.testing.assert_close(scores_of(matcher, texts(*GRAPHS), longer), scores_of(matcher, texts(*GRAPHS), video))
+
+
+def test_what_is_past_the_limits_is_cut_off() -> None:
+    """Words, verbs and nouns; a phrase none of whose words is read is left out, and its place given to the next."""
+    matcher = built(torch.float32, max_words=8, max_verbs=1, max_nouns=2)
+    kept = RoleGraph(DOG.words[:8], DOG.nodes[:3], ((1, 0), (1, 2)))
+    for given, expected in zip(matcher.encode_text(texts(DOG)), matcher.encode_text(texts(kept)), strict=True):
+        torch.testing.assert_close(given, expected)
+    late = RoleGraph(DOG.words, (RoleNode("V", (9,)), *DOG.nodes[:3]), ((2, 1), (2, 3)))
+    for given, expected in zip(matcher.encode_text(texts(late)), matcher.encode_text(texts(kept)), strict=True):
+        torch.testing.assert_close(given, expected)
+    partly = replace(kept, nodes=(*DOG.nodes[:2], RoleNode("ARG1", (3, 4, 5, 9))))
+    for given, expected in zip(matcher.encode_text(texts(partly)), matcher.encode_text(texts(kept)), strict=True):
+        torch.testing.assert_close(given, expected)
+
+
+def test_a_role_of_another_set_is_that_of_a_noun() -> None:
+    strange = RoleGraph(("red", "ball"), (RoleNode("ARGM-CAU", (0, 1)),))
+    assert numbered([strange], {}, Most(30, 4, 6)).roles.tolist() == [[ROLES.index("NOUN")]]
+
+
+def test_captions_without_graphs_are_refused() -> None:
+    with pytest.raises(UsageError, match="hgr reads captions as role graphs, and these have none; make them with"):
+        built().encode_text(replace(captions(), graphs=None))
+
+
+def test_vectors_of_captions_can_be_changed_on_the_way() -> None:
+    matcher, video = built(torch.float32), videos()
+
+    def turned(vectors: Tensor, mask: Tensor) -> Tensor:
+        return vectors.flip(-1).masked_fill(~mask[..., None], 0.0)
+
+    plain, changed = (matcher.encode_text(replace(texts(*GRAPHS), vector_map=one)) for one in (None, turned))
+    for before, after in (
+        (plain.sentence, changed.sentence),
+        (plain.verbs, changed.verbs),
+        (plain.nouns, changed.nouns),
+    ):
+        torch.testing.assert_close(after, before.flip(-1))
+    assert not torch.allclose(
+        matcher.score(plain, matcher.encode_video(video)), matcher.score(changed, matcher.encode_video(video))
+    )
+
+
+def test_an_adapter_leaves_captions_alone() -> None:
+    """They have no features that it could map."""
+    adapted = disturb(Adapted(small("hgr"), DIMENSION, AdapterSettings())).eval()
+    state = adapted.encode_text(texts(*GRAPHS))
+    torch.testing.assert_close(state.sentence, adapted.matcher.encode_text(texts(*GRAPHS)).sentence)
+
+
+# Words
+
+
+def test_the_vocabulary_is_that_of_the_captions_by_frequency() -> None:
+    graphs = [DOG, RoleGraph(("dog", "sleeps"))]
+    found = with_vocabulary({"words_at_least": 2}, LearnedFrom(graphs))
+    assert found == {"words_at_least": 2, "vocabulary": ("dog", "a", "sleeps")}
+    assert with_vocabulary(found, LearnedFrom(GRAPHS)) == found
+    assert build_matcher("hgr", DIMENSION, {**found, "size": 4}).texts.words.num_embeddings == 4  # type: ignore[attr-defined]
+
+
+def test_words_that_are_not_in_it_share_a_vector() -> None:
+    matcher = built(torch.float32)
+    one, other = (RoleGraph((word, "dog"), (RoleNode("V", (0,)),)) for word in ("hops", "skips"))
+    state = matcher.encode_text(texts(one, other, RoleGraph(("throws", "dog"), (RoleNode("V", (0,)),))))
+    assert torch.equal(state.verbs[0], state.verbs[1])
+    assert not torch.equal(state.verbs[0], state.verbs[2])
+
+
+def test_word_vectors_of_a_file_are_what_it_begins_with(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("dog 1 2 3 4 5 6\nnobody 0 0 0 0 0 0\nto 7 8 9 10 11 12\n")
+    matcher, fresh = (build_matcher("hgr", DIMENSION, {**SETTINGS["hgr"], "vectors": str(path)}) for _ in range(2))
+    assert isinstance(matcher, Hgr)
+    matcher.load_state_dict(fresh.state_dict())  # type: ignore[attr-defined]
+    before = matcher.texts.words.weight.detach().clone()
+    matcher.read_start()
+    after = matcher.texts.words.weight
+    dog, to = 1 + KNOWN.index("dog"), 1 + KNOWN.index("to")
+    assert after[[dog, to]].tolist() == [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
+    others = [row for row in range(len(after)) if row not in (dog, to)]
+    assert torch.equal(after[others], before[others])
+    assert after.requires_grad
+
+
+def test_word_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("dog 1 2\n")
+    matcher = Hgr(DIMENSION, HgrSettings(size=4, word_size=3, vectors=str(path), vocabulary=("dog",)))
+    with pytest.raises(UsageError, match=r"have 2 numbers, and word_size is 3; set word_size=2\."):
+        matcher.read_start()
+
+
+def test_a_file_without_any_of_the_words_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("Dog 1 2 3\n")
+    matcher = Hgr(DIMENSION, HgrSettings(size=4, word_size=3, vectors=str(path), vocabulary=("dog", "runs")))
+    with pytest.raises(UsageError, match="None of the 2 words of the captions has a vector in .*vectors.txt; give"):
+        matcher.read_start()
+
+
+# Training
+
+
+@pytest.mark.parametrize("mining", ["hardest", "all", "ran", "ranp"])
+def test_the_loss_is_that_of_its_scores(mining: str) -> None:
+    matcher = built(torch.float32, mining=mining, margin=0.5)
+    relevance = torch.rand(5, 5, generator=torch.Generator().manual_seed(0))
+    batch = replace(pairs(captions(), videos()), relevance=relevance)
+    expected = ranking_hinge(scores_of(matcher, batch.text, batch.video), batch.same, matcher.settings, relevance)
+    found = matcher.loss(batch)
+    assert found.keys() == expected.keys()
+    assert sum(found.values()) > 0
+    for name, term in found.items():
+        torch.testing.assert_close(term, expected[name])
+
+
+def test_it_learns_what_captions_say() -> None:
+    """Four captions of two words find their videos, whose frames point one way for each word."""
+    torch.manual_seed(0)
+    graphs = [
+        RoleGraph((verb, noun), (RoleNode("V", (0,)), RoleNode("ARG1", (1,))), ((0, 1),))
+        for verb in ("cut", "take")
+        for noun in ("tomato", "plate")
+    ]
+    directions = torch.eye(DIMENSION)[:4]
+    frames = torch.stack([directions[verb] + directions[2 + noun] for verb in range(2) for noun in range(2)])
+    video = replace(videos((2,) * 4), frames=F.normalize(frames, dim=-1)[:, None].expand(-1, 2, -1))
+    settings = {"size": 16, "word_size": 8, **with_vocabulary({}, LearnedFrom(graphs))}
+    matcher: Any = build_matcher("hgr", DIMENSION, settings)
+    optimiser = torch.optim.Adam(matcher.parameters(), lr=0.02)
+    batch = pairs(texts(*graphs), video)
+    for _ in range(30):
+        optimiser.zero_grad()
+        torch.stack(list(matcher.loss(batch).values())).sum().backward()
+        optimiser.step()
+    scores = scores_of(matcher.eval(), batch.text, batch.video)
+    assert scores.argmax(1).tolist() == scores.argmax(0).tolist() == [0, 1, 2, 3]
+
+
+def test_the_registry_says_who_reads_graphs() -> None:
+    for name, entry in MATCHERS.items():
+        with torch.device("meta"):
+            matcher: Any = build_matcher(name, DIMENSION, SETTINGS.get(name))
+        assert matcher.limits.graphs == entry.graphs
+        assert isinstance(matcher, nn.Module)

@@ -1,0 +1,432 @@
+"""Studies of lengths that train: the whole way once, and every table on matchers that nobody trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from evenreel.audits.length.measures import Failures, LengthMeasures
+from evenreel.audits.length.tail import TailClasses
+from evenreel.checkpoint import MatcherSpec, Pretrained
+from evenreel.checkpoint.architecture import build, fitted
+from evenreel.checkpoint.records import About, EncoderNote
+from evenreel.corpus import select
+from evenreel.corpus.actions import actions_of
+from evenreel.debias.length import Ensemble
+from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation import evaluate, parse_metrics
+from evenreel.evaluation.results import EvaluationSettings
+from evenreel.papers import STUDIES, StudySettings, run_study
+from evenreel.papers.engine.kinds import BASELINE, Kinds
+from evenreel.papers.engine.trainings import splits_of
+from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end
+from evenreel.papers.frame_length.kinds import (
+    BACKDOOR,
+    ENSEMBLE,
+    RMV_ALL,
+    RMV_RAND,
+    controls,
+    fine_tuned_strata,
+    other_matchers,
+)
+from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
+from evenreel.papers.frame_length.samples import compared, drawn
+from evenreel.papers.frame_length.streams import with_streams
+from evenreel.report.result.record import AuditResult, AuditTable
+from evenreel.training.ensemble.runs import seeded_runs
+from evenreel.training.ensemble.strata import Stratum
+from evenreel.training.loop.milestones import Progress
+from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.recipe.recipe import Members, Recipe
+from evenreel.training.specs import learned_from, spec_of
+from tests.papers.class_clips import STREAMS, class_material, quick_settings
+
+TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and study.needs == "training"]
+ROWS = {
+    "t1": [BASELINE, RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR],
+    "t2": ["RAN", "RAN + backdoor", "RANP", "RANP + backdoor"],
+    "t3": ["baseline", "baseline + backdoor", "RAN", "RAN + backdoor", "RANP", "RANP + backdoor"],
+    "t4": [
+        BASELINE,
+        "equal 2",
+        "adjusted 2",
+        "adjusted 3",
+        "adjusted 4",
+        "first of adjusted 2",
+        "second of adjusted 2",
+    ],
+    "t6": [BASELINE, "without seen", "without heard"],
+    "t7": ["wti", "wti + backdoor", "temporal", "temporal + backdoor"],
+    "t10": [BASELINE, ENSEMBLE, BACKDOOR],
+    "failure": [BASELINE, BACKDOOR, "baseline, 2 times as long", "fine-tuned strata"],
+    "controls": [
+        BASELINE,
+        "baseline, 2 times as long",
+        "strata at random",
+        "strata by length",
+        "strata at random, all steps each",
+        "strata by length, all steps each",
+        "fine-tuned strata",
+        ENSEMBLE,
+    ],
+    "shared": [BASELINE, BACKDOOR, "shared encoder"],
+}
+TIMES = {"equal 2": 2, "adjusted 2": 2, "adjusted 3": 3, "adjusted 4": 4, ENSEMBLE: 2, "fine-tuned strata": 2} | {
+    f"strata {how}{more}": 2 for how in ("at random", "by length") for more in ("", ", all steps each")
+}
+"""How often the rows of members encode a clip; every other row without the backdoor adjustment does so once."""
+
+
+def rows_of(table: AuditTable) -> dict[str, Any]:
+    """The rows of a table by their first cell."""
+    return {str(row[0]): row for row in table.rows}
+
+
+def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+    """What `train_recipe` gives, after no step; stratum k has k clips."""
+    torch.manual_seed(recipe.loop.seed)
+    inner, members = fitted(spec_of(recipe), learned_from(material)), recipe.members
+    if members is None:
+        return Trained(build(inner, material.dimension), inner, None, 0, Progress(), {})
+    heads = members.form == "heads"
+    fusion = {"weights": (1 / members.count,) * members.count}
+    spec = MatcherSpec("per_stratum" if heads else "ensemble", fusion, (inner,) * (1 if heads else members.count))
+    matcher = build(spec, material.dimension)
+    alone = () if heads else tuple(cast("Ensemble", matcher).members)
+    return Trained(
+        matcher, spec, None, 0, Progress(), {},
+        members=tuple(Trained(one, inner, None, 0, Progress(), {}) for one in alone),
+        strata=tuple(Stratum(k, k, k, 1.0, 2.0, "frames") for k in range(1, members.count + 1)),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> StudySettings:
+    """Trainings that are none."""
+    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", untrained)
+    return replace(quick_settings(*TRIM), bases=("wti", "temporal"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, StudySettings]:
+    """Table 10 with real trainings of a few steps."""
+    settings = replace(quick_settings("loop.steps=2"), runs=tmp_path_factory.mktemp("runs"))
+    return run_study("length/t10", class_material(), settings), settings
+
+
+def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettings]) -> None:
+    """Each change is the difference of two rows; runs are kept, and read again instead of trained."""
+    found, settings = trained
+    rows = rows_of(found.tables[0])
+    place = found.tables[0].columns.index("nDCG AVG")
+    changes: dict[Any, Any] = {(row[0], row[3]): row[4] for row in found.tables[1].rows}
+    assert changes[BACKDOOR, "nDCG AVG"] == pytest.approx(rows[BACKDOOR][place] - rows[BASELINE][place])
+    assert found.effect.value == changes[BACKDOOR, "nDCG AVG"]
+    assert {name: row[1] for name, row in rows.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
+    assert {row[3] for row in rows.values()} == {96}  # a fifth is held out, and the strata are of all others
+    assert settings.runs is not None
+    assert sorted(one.name for one in settings.runs.iterdir()) == ["backdoor", "baseline", "ensemble"]
+    assert (settings.runs / "backdoor" / "seed-0" / "members" / "2").is_dir()
+    before = {one: one.stat().st_mtime_ns for one in settings.runs.rglob("*.ckpt")}
+    assert run_study("length/t10", class_material(), settings).tables == found.tables
+    assert {one: one.stat().st_mtime_ns for one in settings.runs.rglob("*.ckpt")} == before
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_table_has_its_rows(name: str, quick: StudySettings) -> None:
+    found = run_study(f"length/{name}", class_material(), quick)
+    rows = rows_of(found.tables[0])
+    assert list(rows) == ROWS[name] or set(rows) == set(ROWS[name])
+    times = {row: 2 if row.endswith("backdoor") else TIMES.get(row, 1) for row in rows}
+    assert {row: cells[1] for row, cells in rows.items()} == times
+    assert all("encoded" in part for part in found.sentence.split(". ") if part)
+    assert [figure.draw() for figure in found.figures]
+
+
+@pytest.mark.parametrize(("count", "steps"), [(2, "share"), (3, "full")])
+def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str) -> None:
+    """In times of the baseline's: a share each is one, all steps each as many as there are strata."""
+    settings = quick_settings(f"members.count={count}", f"members.steps={steps}", "loop.steps=6", "loop.epochs=null")
+
+    def spent(name: str, kinds: Kinds) -> float:
+        recipe = kinds[name].recipe
+        assert recipe.loop.steps is not None
+        if recipe.members is None:
+            return recipe.loop.steps / 6
+        each = recipe.members.count if recipe.members.steps == "full" or recipe.members.by == "seed" else 1
+        return each + (recipe.members.begin == "full")
+
+    kinds = controls(class_material(), settings)
+    less = {name: kind.against for name, kind in kinds.items() if kind.against is not None}
+    for name, other in less.items():
+        as_much = other != BASELINE or "random" in name
+        assert (spent(name, kinds) == spent(other, kinds)) == as_much
+    strata = {name: kind.recipe.members for name, kind in kinds.items() if name.startswith("strata")}
+    assert {name: (one.split, one.steps) for name, one in strata.items() if one is not None} == {
+        "strata at random": ("random", "share"), "strata by length": ("equal", "share"),
+        "strata at random, all steps each": ("random", "full"), "strata by length, all steps each": ("equal", "full"),
+    }  # fmt: skip
+    tuned = fine_tuned_strata(class_material(), settings)
+    against = tuned["fine-tuned strata"].against
+    assert against is not None and spent("fine-tuned strata", tuned) == spent(against, tuned) > 1
+
+
+def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettings) -> None:
+    given = replace(quick, recipe=replace(quick.recipe, members=Members(count=3, fraction=0.7, longest_first=True)))
+    kinds = controls(class_material(), given)
+    (by_length, random) = (kinds[f"strata {how}"].recipe.members for how in ("by length", "at random"))
+    assert by_length == Members(count=3, fraction=0.7, longest_first=True)
+    assert random == Members(count=3, fraction=0.7, split="random")
+    assert set(kinds) >= {"baseline, 2 times as long", "baseline, 3 times as long"}
+
+
+def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: list[str] = []
+
+    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+        folders.append(folder.parent.name)
+        return untrained(recipe, material, folder, outside)
+
+    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)
+    found = run_study("length/t4", class_material(), quick)
+    assert folders == ["baseline", "equal-2", "adjusted-2", "adjusted-3", "adjusted-4"]
+    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
+    assert (clips["first of adjusted 2"], clips["second of adjusted 2"], clips["adjusted 2"]) == (1, 2, 3)
+
+
+def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interval over seeds is of independent trainings, and an ensemble takes the seeds that follow its own."""
+    taken: list[set[int]] = []
+
+    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+        if folder.parent.name == "ensemble":
+            assert recipe.members is not None
+            taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
+        return untrained(recipe, material, folder, outside)
+
+    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)
+    run_study("length/t10", class_material(), replace(quick, seeds=2))
+    assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
+
+
+def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
+    found = run_study("length/t6", class_material(), replace(quick, seeds=2))
+    assert not any("one seed" in notice for notice in found.notices)
+    assert "the largest of the changes, picked after all were seen" in found.method[-1]
+    for _, figure, mean, low, high in cast("Any", found.tables[2].rows):
+        assert figure in ("nDCG AVG", "mAP-EPIC AVG", "mAP AVG")
+        assert 0 <= low <= mean <= high <= 100
+    change = rows_of(found.tables[1])["without seen"]
+    assert change[4] == pytest.approx((change[5] + change[6]) / 2)
+
+
+def test_every_study_that_trains_is_tried_here() -> None:
+    others = {"length/t5", "length/t8", "length/samples"}
+    assert {f"length/{name}" for name in ROWS} | others == set(TRAINED)
+
+
+def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> None:
+    found = run_study("length/t1", class_material(), quick)
+    assert "RmvAll: It uses class lengths of the split test." in found.notices
+    assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
+    clips = {name: row[3] for name, row in rows_of(found.tables[0]).items()}
+    assert clips[RMV_ALL] == clips[RMV_RAND] < clips[BASELINE]
+    assert found.notices[0].startswith("Trained with one seed, so nothing says which")
+
+
+def test_trimming_that_leaves_nothing_out_is_said() -> None:
+    """The clips to select on are of the training split, and so as long."""
+    trim = quick_settings("trim.rule=all").recipe
+    assert "So this row learns what the baseline does" in splits_of(trim, class_material()).notices[1]
+
+
+def test_figures_are_those_of_an_evaluation() -> None:
+    material = class_material()
+    scores = material.models[0].part.scores(material.models[0].matcher)
+    found = length_figures(scores, material.test, (*NDCG, *MAP_EPIC, *MAP, *RANKS))
+    metrics = {"nDCG@R": NDCG, "mAP-EPIC": MAP_EPIC, "mAP": MAP}
+    settings = EvaluationSettings(parse_metrics(list(metrics)), resamples=0)
+    graded = evaluate(scores, material.test, settings, relevance="classes-iou")
+    for metric, names in metrics.items():
+        both = [graded.directions[way].summary[metric].value for way in ("v2t", "t2v")]
+        assert [found[name] for name in names] == pytest.approx([*both, sum(both) / 2])
+    assert found["mAP-EPIC AVG"] > found["mAP AVG"]  # whose precision leaves degrees below 1 out
+    own = evaluate(scores, material.test, EvaluationSettings(resamples=0)).directions["t2v"].summary
+    assert {name: found[name] for name in RANKS} == {name: own[name].value for name in RANKS}
+    assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
+
+
+@pytest.mark.parametrize("name", ["t1", "t2", "t4", "t6", "t7", "t10", "failure", "controls", "shared"])
+def test_tables_have_the_paper_s_map_and_the_strict_one(name: str, quick: StudySettings) -> None:
+    found = run_study(f"length/{name}", class_material(), quick)
+    columns = found.tables[0].columns
+    assert columns.index("mAP-EPIC AVG") < columns.index("mAP AVG")
+    assert any("mAP-EPIC is the paper's mAP" in sentence for sentence in found.method)
+
+
+def test_other_matchers_have_places_for_the_longest_clip(quick: StudySettings) -> None:
+    material = class_material()
+    train, test = material.learning()
+    frames = 13 // test.videos.frames.shape[1] + 1
+    videos = replace(
+        test.videos,
+        frames=test.videos.frames.repeat(frames, 1),
+        frame_mask=test.videos.frame_mask.repeat(frames, 1),
+        times_s=test.videos.times_s.repeat(frames, 1),
+    )
+    longer = replace(material, features=replace(test, videos=videos))
+    most = int(videos.frame_mask.sum(1).max())
+    assert most > 12 >= train.videos.frame_mask.sum(1).max()
+    kinds = other_matchers(longer, replace(quick, bases=("x_clip",)))
+    assert {kind.recipe.matcher.settings["max_frames"] for kind in kinds.values()} == {most}
+
+
+def test_streams_that_stay_are_of_unit_length() -> None:
+    part = class_material().learning()[1]
+    left = with_streams(part, STREAMS, ("heard",))
+    assert left.videos.frames.shape[-1] == STREAMS["heard"]
+    expected = part.videos.frames[..., STREAMS["seen"] :] * np.sqrt(2)
+    np.testing.assert_allclose(left.videos.frames, expected, atol=2e-3)
+    assert with_streams(part, STREAMS, ()) is part
+    silent = replace(part.videos, frames=part.videos.frames.copy())
+    silent.frames[3, 1, STREAMS["seen"] :] = 0
+    fewer = with_streams(replace(part, videos=silent), STREAMS, ("heard",))
+    assert set(part.videos.ids) - set(fewer.videos.ids) == {part.videos.ids[3]}
+    assert fewer.corpus.clips["clip_id"].to_list() == list(fewer.videos.ids)
+
+
+def test_the_held_out_part_is_not_learned_from() -> None:
+    splits = splits_of(quick_settings().recipe, class_material())
+    assert splits.selected is not None
+    learned, selected = set(splits.learned.videos.ids), set(splits.selected.videos.ids)
+    assert not learned & selected
+    assert learned | selected == set(class_material().learning()[0].videos.ids)
+    for part in (splits.learned, splits.selected):
+        assert list(part.videos.ids) == part.corpus.clips["clip_id"].to_list()
+        assert list(part.texts.ids) == part.corpus.captions["caption_id"].to_list()
+        assert part.texts.graphs is not None and len(part.texts.graphs) == len(part.texts.ids)
+
+
+def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
+    """As many at one end as at the other; by hand, the clips that are left of the class."""
+    train, test = (part.corpus for part in class_material().learning())
+    chosen = picked_class(train, test, "CUT tomato")
+    assert chosen == picked_class(train, test, "0,0") == picked_class(train, test, None)
+    own = train.clips.filter((pl.col("verb_classes").list.first() == 0) & (pl.col("noun_classes").list.first() == 0))
+    lengths = own["frame_count"].to_numpy()
+    near = replace(chosen, test_mean=float(np.sort(lengths)[4:].mean()))
+    assert chosen.towards == "shortest" and chosen.train_mean == lengths.mean()
+    ends: list[tuple[End, Any]] = [("shortest", np.sort(lengths)[4:]), ("longest", np.sort(lengths)[:-4])]
+    for end, kept in ends:
+        left = without_end(train, near, end)
+        actions = actions_of(left)
+        number = actions.pairs.index((0, 0))
+        assert sorted(actions.lengths[actions.classes == number]) == kept.tolist()
+        assert train.clips.height - left.clips.height == 4
+
+
+def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
+    found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
+    rows = rows_of(found.tables[0])
+    assert list(rows) == ["remove longest", "remove none", "remove shortest"]
+    train = [rows[name][1] for name in rows]
+    assert train == sorted(train)
+    assert found.effect.value == pytest.approx(rows["remove shortest"][4] - rows["remove none"][4])
+    assert "chosen by the mean length of the class in the split that is searched" in found.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"), [("7,7", "No class '7,7' is in both"), ("eat soup", "as captions call")]
+)
+def test_a_class_that_is_nowhere_is_refused(asked: str, sentence: str) -> None:
+    train, test = (part.corpus for part in class_material().learning())
+    with pytest.raises(UsageError, match=sentence):
+        picked_class(train, test, asked)
+    with pytest.raises(UsageError, match="has 10 training clips; name one with --class"):
+        picked_class(select(train, where=pl.col("frame_count") < 110), test, None)
+
+
+def test_a_class_without_clips_to_spare_is_refused() -> None:
+    train = class_material().learning()[0].corpus
+    with pytest.raises(UsageError, match="as long in training as in test, or has a single clip"):
+        without_end(train, OneClass((7, 7), "eat soup", 1.0, 2.0, "frames"), "longest")
+
+
+def _ranked(ranks: list[float], suspected: list[int]) -> LengthMeasures:
+    """Measures of which only ranks and suspects are there."""
+    failures = Failures(
+        len(ranks), 0, (0, 0, 0), np.array(suspected, np.int64), TailClasses(frozenset(), frozenset(), "")
+    )
+    found = object.__new__(LengthMeasures)
+    first = type("First", (), {"rank": np.array(ranks)})()
+    object.__setattr__(found, "first", first)
+    object.__setattr__(found, "failures", failures)
+    return found
+
+
+def test_captions_move_up_and_down() -> None:
+    before, after = _ranked([20, 30, 40, 50, 9], [0, 1, 2, 3]), _ranked([10, 35, 40, 20, 1], [])
+    rows = drawn(before, 0)
+    assert rows.tolist() == [0, 1, 2, 3]
+    assert compared(before, after, rows) == (4, 2, 1, 1, 40.0, 5.0)
+    assert compared(before, after, rows).share == 25.0
+    many = _ranked([20.0] * 100, [*range(100)])
+    assert len(drawn(many, 1)) == 60 and drawn(many, 1).tolist() != drawn(many, 2).tolist()
+    with pytest.raises(CorpusError, match="No caption is suspected"):
+        drawn(_ranked([20], []), 0)
+
+
+def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is suspected among clips this few, so all are."""
+    monkeypatch.setattr("evenreel.papers.frame_length.samples.drawn", lambda before, seed: np.arange(12) + seed)
+    found = run_study("length/samples", class_material(), quick)
+    rows = cast("Any", found.tables[0].rows)
+    assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_RAND, 0)]
+    assert all(row[4] + row[5] + row[6] == row[3] == 12 for row in rows)
+    shares = [100 * (row[4] - row[5]) / 12 for row in rows]
+    assert found.effect.value == pytest.approx(shares[0] - shares[1])
+
+
+def test_what_strata_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.training.timing.STEPS", 2)
+    monkeypatch.setattr("evenreel.training.timing.WARM_UP_STEPS", 1)
+    found = run_study("length/t5", class_material(), quick_settings())
+    cost = rows_of(found.tables[0])
+    assert {name: row[-1] for name, row in cost.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}
+    assert cost[BACKDOOR][2] == 2 * cost[BASELINE][2]
+    assert cost[BACKDOOR][7] == 2 * cost[BASELINE][7]
+    seconds = {name: row[2] for name, row in rows_of(found.tables[1]).items()}
+    strata = [seconds["stratum 1"], seconds["stratum 2"]]
+    assert seconds["strata in sequence"] == pytest.approx(sum(strata))
+    assert seconds["strata in parallel"] == max(strata)
+    captions = [row[1] for row in cast("Any", found.tables[1].rows)]
+    assert captions[1] + captions[2] == captions[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("length/t2", ["matcher.name=wti", "matcher.settings={}"], "wti learns by another; set matcher.name to hgr"),
+        ("length/t10", ["members.by=seed"], "compares strata of length with it"),
+        ("length/t6", ["data.streams=[seen]"], "fewer than two; make features of several"),
+        ("length/t7", [], "No matcher is called 'clip4clip'"),
+    ],
+)
+def test_what_a_recipe_cannot_do_is_said(name: str, changes: list[str], sentence: str) -> None:
+    settings = quick_settings(*changes)
+    with pytest.raises(UsageError, match=sentence):
+        run_study(name, class_material(), replace(settings, bases=("clip4clip",)))
+
+
+def test_several_matchers_do_not_begin_with_one_checkpoint() -> None:
+    matcher, spec = class_material().models[0].matcher, MatcherSpec("mean_pool")
+    start = Pretrained(matcher, spec, About(EncoderNote("encoder", "hash", 16)))
+    with pytest.raises(UsageError, match="trains several matchers, and a checkpoint"):
+        run_study("length/t7", replace(class_material(), start=start), quick_settings())

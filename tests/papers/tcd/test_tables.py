@@ -1,0 +1,357 @@
+"""Tables of TCD on a few clips with signs: the rows, what they switch, which words they see, and what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenreel.corpus import make_corpus
+from evenreel.errors import UsageError
+from evenreel.features.word_changes import WordChanges
+from evenreel.matchers.adapter import AdapterSettings
+from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.papers import STUDIES, StudyMaterial, StudySettings, run_study
+from evenreel.papers.engine.kinds import Kinds
+from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
+from evenreel.papers.engine.trainings import splits_of
+from evenreel.papers.tcd.kinds import (
+    BASES,
+    calibration_weights,
+    calibrations,
+    conditions,
+    fusions,
+    match_subsets,
+    misread_words,
+    modules,
+    readings_of_the_paper,
+    tcd_of,
+    with_windows,
+    without_words,
+    word_ratios,
+    wordless_modules,
+)
+from evenreel.training.recipe.recipe import MatcherChoice
+from evenreel.types import Scores
+from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words
+
+Rows = Callable[[StudyMaterial, StudySettings], Kinds]
+WHOLE = dict(
+    PRINTED,
+    preserve_mean=True,
+    attention_norm=True,
+    co_residual=False,
+    residual=True,
+    intra="self_attention",
+    cycle="softmax",
+)
+EVERY: tuple[Rows, ...] = (
+    with_windows, modules, without_words, word_ratios, wordless_modules, fusions, match_subsets, calibration_weights,
+    conditions, calibrations, readings_of_the_paper, misread_words,
+)  # fmt: skip
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("tcd/") and study.needs == "training"]
+
+
+@pytest.fixture(scope="module")
+def material() -> StudyMaterial:
+    return sign_material()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
+    return replace(quick_settings(), runs=tmp_path_factory.mktemp("runs"))
+
+
+def test_figures_both_ways_are_those_of_a_hand_worked_table() -> None:
+    clips = pl.DataFrame({"clip_id": ["a", "b", "c"]})
+    captions = pl.DataFrame({"caption_id": ["0", "1", "2"], "clip_id": ["a", "b", "c"], "text": ["x", "y", "z"]})
+    values = np.array([[0.9, 0.1, 0.2], [0.5, 0.3, 0.4], [0.4, 0.6, 0.8]])
+    scores = Scores(values, ["0", "1", "2"], ["a", "b", "c"])
+    names = (*named(("R@1", "MedR", "MeanR"), "T2V", "V2T"), BOTH)
+    found = recall_figures(scores, make_corpus(clips, captions), names)
+    assert list(found) == list(names)
+    assert found["R@1 T2V"] == pytest.approx(200 / 3)  # ranks 1, 3, 1
+    assert (found["MedR T2V"], found["MeanR T2V"]) == (1, pytest.approx(5 / 3))
+    assert found["MeanR V2T"] == pytest.approx(4 / 3)  # b finds caption 2 before its own
+    assert found[BOTH] == pytest.approx(2 * (200 / 3 + 200))
+    assert ends_of(names) == {
+        "MedR T2V": (1, np.inf), "MeanR T2V": (1, np.inf), "MedR V2T": (1, np.inf), "MeanR V2T": (1, np.inf),
+        BOTH: (0, 600),
+    }  # fmt: skip
+
+
+def differing(kinds: Kinds, whole: str = "tcd") -> dict[str, dict[str, Any]]:
+    """What settings of the matcher each row has other than the whole."""
+    own = kinds[whole].recipe.matcher.settings
+    return {
+        name: {key: value for key, value in kind.recipe.matcher.settings.items() if value != own[key]}
+        for name, kind in kinds.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            modules,
+            {
+                "baseline": {"fusion": "cross_attention", "co_attention": False, "lambda_hsc": 0},
+                "no co-attention, no calibration": {"co_attention": False, "lambda_hsc": 0},
+                "no calibration": {"lambda_hsc": 0},
+                "no co-attention": {"co_attention": False},
+                "tcd": {},
+            },
+        ),
+        (
+            fusions,
+            {
+                "tcd": {},
+                **{name: {"fusion": name} for name in ("addition", "product", "concat")},
+                "cross attention": {"fusion": "cross_attention"},
+                "video clue": {"fusion": "video_clue"},
+            },
+        ),
+        (
+            match_subsets,
+            {
+                "tcd": {},
+                "match video": {"matches": ("video",)},
+                "match ocr": {"matches": ("ocr",)},
+                "match hybrid": {"matches": ("hybrid",)},
+                "match video + ocr": {"matches": ("video", "ocr")},
+                "match ocr + hybrid": {"matches": ("ocr", "hybrid")},
+                "match video + hybrid": {"matches": ("video", "hybrid")},
+            },
+        ),
+        (
+            calibration_weights,
+            {"tcd": {}, **{f"lambda_hsc {one:g}": {"lambda_hsc": one} for one in (0.01, 0.05, 0.5, 1, 5, 10)}},
+        ),
+        (
+            conditions,
+            {
+                "ocr alone, unconditioned": {"modalities": "ocr", "text_condition": False},
+                "ocr alone": {"modalities": "ocr"},
+                "video alone, unconditioned": {"modalities": "video", "text_condition": False},
+                "video alone": {"modalities": "video"},
+                "tcd, unconditioned": {"text_condition": False},
+                "tcd": {},
+            },
+        ),
+        (
+            calibrations,
+            {"no calibration": {"lambda_hsc": 0}, "contrastive": {"calibration": "contrastive"}, "tcd": {}},
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_rows_differ_in_what_their_names_say(
+    rows: Rows, expected: dict[str, dict[str, Any]], material: StudyMaterial, settings: StudySettings
+) -> None:
+    kinds = rows(material, settings)
+    assert differing(kinds) == expected
+    assert {kind.recipe.data.words for kind in kinds.values()} == {None}
+
+
+def test_other_matchers_stand_with_and_without_windows(material: StudyMaterial, settings: StudySettings) -> None:
+    kinds = with_windows(material, settings)
+    assert list(kinds) == [name for base in BASES for name in (base, f"{base} + windows")] + ["tcd"]
+    for base in BASES:
+        plain, read = kinds[base], kinds[f"{base} + windows"]
+        assert plain.recipe.matcher.name == read.recipe.matcher.name == base and read.against == base
+        assert plain.recipe.adapter is not None and not plain.recipe.adapter.windows
+        assert read.recipe.adapter == replace(plain.recipe.adapter, windows=True)
+    bare = replace(settings, recipe=replace(settings.recipe, adapter=None))
+    read = with_windows(material, bare)["x_pool + windows"]
+    assert read.recipe.adapter == AdapterSettings("none", windows=True)
+
+
+def test_matchers_have_places_for_all_frames_and_windows(material: StudyMaterial, settings: StudySettings) -> None:
+    """As many with windows as without, so that both rows have the same parameters; captions of any length."""
+    train, test = material.learning()
+    longer = replace(
+        test,
+        videos=replace(
+            test.videos,
+            frames=test.videos.frames.repeat(4, 1),
+            frame_mask=test.videos.frame_mask.repeat(4, 1),
+            times_s=test.videos.times_s.repeat(4, 1),
+        ),
+        texts=replace(test.texts, words=test.texts.words.repeat(40, 1), word_mask=test.texts.word_mask.repeat(40, 1)),
+    )
+    kinds = with_windows(replace(material, features=longer), settings)
+    frames, windows = 4 * train.videos.frames.shape[1], 3
+    assert train.videos.windows is not None and train.videos.windows.shape[1] == windows
+    for base in ("x_clip", "t_mass"):
+        plain, read = (kinds[name].recipe.matcher for name in (base, f"{base} + windows"))
+        assert plain == read and plain.settings["max_frames"] == frames + windows
+    assert kinds["x_clip"].recipe.matcher.settings["max_words"] == 40
+    assert kinds["mean_pool"].recipe.matcher.settings == kinds["x_pool"].recipe.matcher.settings == {}
+    assert with_windows(material, settings)["x_clip"].recipe.matcher.settings == {}, "there is room already"
+
+
+def test_rows_that_see_other_words(material: StudyMaterial, settings: StudySettings) -> None:
+    words = {
+        name: kind.recipe.data.words
+        for rows in (without_words, word_ratios, wordless_modules, misread_words)
+        for name, kind in rows(material, settings).items()
+    }
+    gone, said = WordChanges(0.0), WordChanges(0.0, empty="caption")
+    assert words.pop("tcd") is None and words.pop("tcd, by confidence") is None
+    assert words.pop("no words") == gone
+    assert [words.pop(name) for name in list(words) if name.startswith("no words, said so")] == [said] * 5
+    assert [words.pop(f"{share} % of the words") for share in (10, 20, 40, 80)] == [
+        WordChanges(ratio) for ratio in (0.1, 0.2, 0.4, 0.8)
+    ]
+    assert words == {
+        f"{rate} % wrong in {where}{how}": WordChanges(char_errors=rate / 100, splits=splits)  # type: ignore[arg-type]
+        for rate in (10, 30)
+        for where, splits in (("test", "evaluated"), ("both", "all"))
+        for how in ("", ", by confidence")
+    }
+
+
+def test_the_printed_formulas_stand_beside_ours(material: StudyMaterial, settings: StudySettings) -> None:
+    kinds = readings_of_the_paper(material, settings)
+    own = kinds["tcd"].recipe.matcher.settings
+    assert {name: own[name] for name in WHOLE} == WHOLE
+    found = differing(kinds)
+    differ = {name: value for name, value in PRINTED.items() if value != WHOLE[name]}
+    assert found.pop("all as printed") == differ
+    assert found.pop("tcd") == found.pop("empty windows say so") == {}
+    assert all(len(changes) == 1 for changes in found.values())
+    printed = {
+        key: value for changes in found.values() for key, value in changes.items() if changes.items() <= PRINTED.items()
+    }
+    assert printed == differ
+    said = WordChanges(empty="caption")
+    assert {name for name, kind in kinds.items() if kind.recipe.data.words == said} == {
+        "empty windows say so", "all as printed"
+    }  # fmt: skip
+
+
+def test_rows_of_one_name_are_one_training(material: StudyMaterial, settings: StudySettings) -> None:
+    """So all studies may have one folder, and what was trained for one is read by the next."""
+    recipes: dict[str, Any] = {}
+    for rows in EVERY:
+        for name, kind in rows(material, settings).items():
+            assert name == "baseline" or recipes.setdefault(name, kind.recipe) == kind.recipe
+    different = [str(asdict(recipe)) for recipe in recipes.values()]
+    assert len(set(different)) == len(different)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_shows_no_words_is_refused_before_anything_is_trained(
+    name: str, material: StudyMaterial, settings: StudySettings, tmp_path: Path
+) -> None:
+    train, test = material.learning()
+    unread = replace(test, videos=replace(test.videos, windows=None, window_mask=None, window_confidence=None))
+    blank = with_words(train, WordChanges(0.0))
+    elsewhere = replace(settings, runs=tmp_path / "runs")
+    with pytest.raises(
+        UsageError, match="the features have none; give it features that were computed without --no-ocr"
+    ):
+        run_study(name, replace(material, features=unread), elsewhere)
+    with pytest.raises(UsageError, match="no clip of the training split shows any; give it a corpus whose clips have"):
+        run_study(name, replace(material, train=blank), elsewhere)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("rows", [without_words, word_ratios, wordless_modules, readings_of_the_paper, misread_words])
+def test_words_that_nobody_knows_cannot_be_changed(
+    rows: Rows, material: StudyMaterial, settings: StudySettings
+) -> None:
+    train, _ = material.learning()
+    with pytest.raises(UsageError, match="give it a training part that knows them"):
+        rows(replace(material, train=replace(train, on_screen=None)), settings)
+
+
+def test_other_recipes_are_refused(material: StudyMaterial, settings: StudySettings) -> None:
+    for change, sentence in (
+        ({"matcher": MatcherChoice("wti")}, "about the matcher tcd, and the recipe trains wti"),
+        ({"adapter": AdapterSettings(windows=True)}, "adapter.windows puts on-screen windows among the frames"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            tcd_of(material, replace(settings, recipe=replace(settings.recipe, **change)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("splits", "learned_too"), [("all", True), ("evaluated", False)])
+def test_words_are_changed_where_the_recipe_says(
+    splits: Any, learned_too: bool, material: StudyMaterial, settings: StudySettings
+) -> None:
+    """The same clips are learned from and selected on as without, with the windows that these words make."""
+    train, _ = material.learning()
+    changes = WordChanges(0.4, splits=splits)
+    recipe = settings.recipe
+    plain = splits_of(recipe, material)
+    found = splits_of(replace(recipe, data=replace(recipe.data, words=changes)), material)
+    assert plain.selected is not None and found.selected is not None
+    fewer = with_words(train, changes).videos
+    for before, after, changed in (
+        (plain.learned, found.learned, learned_too),
+        (plain.selected, found.selected, True),
+    ):
+        assert after.videos.ids == before.videos.ids
+        rows = [train.videos.ids.index(one) for one in after.videos.ids]
+        expected = fewer if changed else train.videos
+        np.testing.assert_array_equal(after.videos.windows, expected.windows[rows])  # type: ignore[index]
+        np.testing.assert_array_equal(after.videos.window_mask, expected.window_mask[rows])  # type: ignore[index]
+        np.testing.assert_array_equal(after.videos.frames, before.videos.frames)
+    assert len(found.learned.videos.ids) + len(found.selected.videos.ids) == TRAIN
+
+
+def cells(found: Any) -> dict[str, dict[str, Any]]:
+    columns, *_ = (table.columns for table in found.tables)
+    return {row[0]: dict(zip(columns, row, strict=True)) for row in found.tables[0].rows}
+
+
+def test_words_on_screen_are_worth_what_only_they_say(material: StudyMaterial, settings: StudySettings) -> None:
+    """Four clips share a scene: without words a caption finds its clip among them by chance."""
+    found = run_study("tcd/t4", material, settings)
+    rows = cells(found)
+    assert list(rows) == ["tcd", "no words", *(f"{one} % of the words" for one in (10, 20, 40, 80))]
+    assert rows["tcd"]["R@1 T2V"] > 2 * rows["no words"]["R@1 T2V"]
+    assert rows["80 % of the words"]["R@1 T2V"] > rows["10 % of the words"]["R@1 T2V"]
+    assert found.effect.value == pytest.approx(rows["no words"]["R@1 T2V"] - rows["tcd"]["R@1 T2V"])
+    line = found.figures[0].draw().data[0]
+    assert list(line.x) == [0, 0.1, 0.2, 0.4, 0.8, 1]
+    assert (line.y[0], line.y[-1]) == (rows["no words"]["R@1 T2V"], rows["tcd"]["R@1 T2V"])
+    assert settings.runs is not None
+    made = (settings.runs / "no-words" / "seed-0" / "checkpoints" / "last.ckpt").stat().st_mtime_ns
+    other = cells(run_study("tcd/t3", material, settings))  # two of its rows are there
+    assert (settings.runs / "no-words" / "seed-0" / "checkpoints" / "last.ckpt").stat().st_mtime_ns == made
+    assert other["no words"]["R@1 T2V"] == rows["no words"]["R@1 T2V"]
+    assert set(other["no words"]) > {"MeanR T2V"}
+
+
+def test_matchers_that_only_see_gain_by_windows(material: StudyMaterial, settings: StudySettings) -> None:
+    rows = cells(run_study("tcd/t1", material, settings))
+    assert rows["mean_pool + windows"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
+    assert rows["tcd"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
+    assert list(rows["tcd"])[4:] == ["R@1 T2V", "R@5 T2V", "R@10 T2V", "MedR T2V", "MeanR T2V"]
+
+
+def test_the_weight_of_calibration_is_drawn_over_its_logarithm(
+    material: StudyMaterial, settings: StudySettings
+) -> None:
+    found = run_study("tcd/t9", material, settings)
+    sweep = found.figures[0].draw()
+    assert list(sweep.data[0].x) == [0.01, 0.05, 0.1, 0.5, 1, 5, 10] and sweep.layout.xaxis.type == "log"
+    assert max(sweep.data[0].y) <= 600 and found.effect.name.startswith("Change of Rsum both ways: lambda_hsc ")
+
+
+@pytest.mark.parametrize("name", ["t2", "t5", "t6", "t7", "t10", "f3", "readings", "noise"])
+def test_every_table_is_trained_and_measured(name: str, material: StudyMaterial, settings: StudySettings) -> None:
+    found = run_study(f"tcd/{name}", material, settings)
+    rows = cells(found)
+    metric, names = found.effect.name.removeprefix("Change of ").split(": ")
+    lead, less = names.split(" less ")
+    assert found.effect.value == pytest.approx(rows[lead][metric] - rows[less][metric])
+    assert all(row["training clips"] == round(0.8 * TRAIN) for row in rows.values())
+    assert all(len(figure.draw().data) for figure in found.figures)
+    assert len(material.learning()[1].videos.ids) == TEST

@@ -1,0 +1,282 @@
+"""`data.words`: what is learned from and selected on has its words changed, and what comes of it is scored alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from evenreel.checkpoint import load_features_for, load_matcher
+from evenreel.cli.app import app
+from evenreel.corpus import load_corpus, save_texts, select
+from evenreel.encoders import load_encoder
+from evenreel.errors import CorpusError, FeaturesError, UsageError
+from evenreel.evaluation import load_scores
+from evenreel.features import find_clips, load_text_features
+from evenreel.features.word_changes import WordChanges, with_changed_words
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.training import RecipeError, load_recipe, recipe_text
+from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.loop.run import Outside, train
+from evenreel.training.recipe.recipe import Recipe
+from evenreel.types import Corpus, Encoder, Scores, VideoFeatures
+from tests.training.small_material import small_recipe
+from tests.training.small_signs import SIGNS, signs_of
+
+CHANGES = {"ratio": 0.5, "char_errors": 0.3, "seed": 4}
+SAID = "50 % of the on-screen words with 30 % of their characters misread (seed 4)"
+
+
+class Place(NamedTuple):
+    """A corpus with words on screen, and its features."""
+
+    corpus: Path
+    features: Path
+
+    def recipe(self, words: dict[str, Any] | None, **changes: Any) -> Recipe:
+        data = {"corpus": str(self.corpus), "features": str(self.features), "words": words}
+        settings = {"adapter": {"kind": "linear", "windows": True}, "loop": {"batch_size": 4, "epochs": 1}}
+        return small_recipe(data=data | changes.pop("data", {}), **(settings | changes))
+
+    def part(self, split: str) -> Corpus:
+        """Without the clip that is no video."""
+        return select(load_corpus(self.corpus), split=split)
+
+    def stored(self, split: str) -> VideoFeatures:
+        return find_clips(self.features, self.part(split)).load()[0]
+
+    def changed(self, split: str, changes: WordChanges) -> VideoFeatures:
+        """By hand, with sentences that were encoded by the command that is tested."""
+        found = find_clips(self.features, self.part(split))
+
+        def encoder() -> Any:
+            raise AssertionError("all sentences are kept")
+
+        return with_changed_words(found, found.load()[0], changes, encoder)
+
+
+@pytest.fixture(scope="module")
+def place(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    root = tmp_path_factory.mktemp("words")
+    corpus = root / "corpus"
+    corpus.mkdir()
+    for file in corpus_folder.iterdir():
+        (corpus / file.name).symlink_to(file)
+    save_texts(SIGNS, corpus)
+    return Place(corpus, signs_of(corpus, clip_folder, root / "features"))
+
+
+def videos_of(loaded: Loaded) -> tuple[VideoFeatures, VideoFeatures]:
+    """Of the clips to learn from and of those to select on."""
+    learned, selected = loaded.material.examples, loaded.material.validation
+    assert isinstance(learned, FeatureExamples) and isinstance(selected, FeatureExamples)
+    return learned.video_features, selected.video_features
+
+
+def check_windows(found: VideoFeatures, expected: VideoFeatures) -> None:
+    for name in ("frames", "windows", "window_mask", "window_confidence"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
+
+
+# What is learned from ------------------------------------------------------------------------------------------------
+
+
+def test_both_parts_are_changed_and_sentences_are_encoded_once(place: Place) -> None:
+    shares: list[float] = []
+    learned, selected = videos_of(load_material(place.recipe(CHANGES), shares.append))
+    assert shares and shares[-1] == 1.0
+    for videos, split in ((learned, "train"), (selected, "val")):
+        check_windows(videos, place.changed(split, WordChanges(**CHANGES)))
+        assert not np.array_equal(videos.windows, place.stored(split).windows)  # type: ignore[arg-type]
+    again: list[float] = []
+    load_material(place.recipe(CHANGES), again.append)
+    assert not again
+
+
+def test_the_encoder_is_loaded_once_for_both_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def counted(source: str, **settings: Any) -> Encoder:
+        loaded.append(source)
+        return load_encoder(source, **settings)
+
+    monkeypatch.setattr(import_module("evenreel.checkpoint.changed_words"), "load_encoder", counted)
+    load_material(place.recipe({"char_errors": 0.9, "seed": 11}))
+    assert len(loaded) == 1
+
+
+def test_what_is_learned_from_is_spared_where_the_recipe_says_so(place: Place) -> None:
+    words = {"ratio": 0.0, "splits": "evaluated"}
+    learned, selected = videos_of(load_material(place.recipe(words)))
+    check_windows(learned, place.stored("train"))
+    assert selected.window_mask is not None and not selected.window_mask.any()
+    told = {**words, "empty": "caption"}
+    for videos in videos_of(load_material(place.recipe(told))):
+        assert videos.window_mask is not None and videos.window_mask.all()
+
+
+def test_a_table_that_changes_nothing_is_none(place: Place) -> None:
+    plain, none = (load_material(place.recipe(words)) for words in (None, {}))
+    check_windows(videos_of(none)[0], videos_of(plain)[0])
+    assert none.material.source == plain.material.source
+    assert "words_changed" not in plain.material.source
+
+
+def test_a_run_goes_on_with_words_changed_as_they_were(place: Place, tmp_path: Path) -> None:
+    """The recipe says it, and so does what the run remembers of its data."""
+    recipe, outside = place.recipe(CHANGES), Outside(measure=lambda scores: {"R@1": 1.0})
+    material = load_material(recipe).material
+    train(recipe, material, tmp_path / "run", outside)
+    other = load_material(place.recipe({**CHANGES, "seed": 5})).material
+    assert material.source["words_changed"] != other.source["words_changed"]
+    resumed = replace(outside, resume=True)
+    with pytest.raises(CorpusError, match="begun with other data: words_changed was"):
+        train(recipe, other, tmp_path / "run", resumed)
+    with pytest.raises(RecipeError, match="data.words"):
+        train(place.recipe({**CHANGES, "seed": 5}), other, tmp_path / "run", resumed)
+
+
+# What is refused -----------------------------------------------------------------------------------------------------
+
+
+def test_one_setting_is_set_on_the_command_line(place: Place, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(recipe_text(place.recipe(None)))
+    assert load_recipe(path).data.words is None
+    recipe = load_recipe(path, ["data.words.ratio=0.4", "data.words.unit=window"])
+    assert recipe.data.words == WordChanges(0.4, "window")
+    path.write_text(recipe_text(recipe))
+    assert load_recipe(path) == recipe
+    with pytest.raises(RecipeError, match=r"data.words.ratio is 'much'; it must be a number"):
+        load_recipe(path, ["data.words.ratio=much"])
+    with pytest.raises(RecipeError, match=r"There is no setting data.words.share; there are ratio, unit"):
+        load_recipe(path, ["data.words.share=1"])
+    with pytest.raises(RecipeError) as refused:
+        load_recipe(path, ["data.words.ratio=2"])
+    assert str(refused.value) == (
+        f"The recipe {path} cannot be followed:\n"
+        "data.words: The setting ratio of changed words is 2.0; it must be a number from 0 to 1."
+    )
+    with pytest.raises(RecipeError, match=r"a backbone reads those of data.on_screen alone: give that too"):
+        load_recipe(path, ["data.features=null", "backbone.model=builtin", "adapter=null"])
+
+
+def test_a_matcher_that_reads_no_words(place: Place) -> None:
+    with pytest.raises(RecipeError, match=r"data.words changes on-screen words, and the matcher mean_pool reads none"):
+        load_material(place.recipe(CHANGES, adapter={"kind": "linear", "windows": False}))
+
+
+def test_features_without_words(place: Place, tmp_path: Path, clip_folder: Path) -> None:
+    from evenreel.encoders import load_encoder
+    from evenreel.features import FeatureSettings, compute_features
+
+    bare, corpus = tmp_path / "bare", load_corpus(place.corpus)
+    settings = FeatureSettings("2 midpoints", read_text=False, videos=place.corpus, workers=1)
+    compute_features(corpus, bare, load_encoder(str(clip_folder), device="cpu"), settings)
+    with pytest.raises(FeaturesError, match=r"have no on-screen text to change; run `evenreel features` without"):
+        load_material(place.recipe(CHANGES, data={"features": str(bare)}))
+
+
+# What is scored ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that was trained on changed words."""
+    root = tmp_path_factory.mktemp("run")
+    (root / "recipe.yaml").write_text(recipe_text(place.recipe(CHANGES)))
+    done = CliRunner().invoke(app, ["train", str(root / "recipe.yaml"), "--out", str(root / "run")])
+    assert done.exit_code == 3, done.output  # of the clip that is no video
+    return root / "run" / "checkpoint"
+
+
+def score(place: Place, matcher: Path | str, out: Path, *options: str) -> Result:
+    words = ["score", str(matcher), str(place.corpus), "--features", str(place.features), "--split", "val"]
+    return CliRunner().invoke(app, [*words, *options, "--out", str(out)])
+
+
+def read(place: Place, path: Path) -> Scores:
+    scores = load_scores(path, place.part("val"))
+    assert isinstance(scores, Scores)
+    return scores
+
+
+def expected(place: Place, run: Path, changes: WordChanges) -> np.ndarray[Any, Any]:
+    texts = load_text_features(place.features, place.part("val"))
+    return matcher_scores(load_matcher(run).matcher, texts, place.changed("val", changes)).score_all().values
+
+
+def test_a_checkpoint_says_what_was_done_and_is_scored_with_it(place: Place, run: Path, tmp_path: Path) -> None:
+    pretrained = load_matcher(run)
+    assert pretrained.about.inputs.word_changes == WordChanges(**CHANGES)
+    assert {metric.uses for metric in pretrained.about.metrics} == {(SAID,)}
+    assert f"It was trained and is scored with {SAID}." in (run / "README.md").read_text()
+    done = score(place, run, tmp_path / "s.npz", "--json")
+    assert json.loads(done.stdout)["notices"] == [f"scored with {SAID}"]
+    scores = read(place, tmp_path / "s.npz")
+    assert scores.uses == (SAID,)
+    np.testing.assert_array_equal(scores.values, expected(place, run, WordChanges(**CHANGES)))
+    assert load_features_for(pretrained, place.features, place.part("val")).uses == (SAID,)
+    told = CliRunner().invoke(
+        app, ["evaluate", str(tmp_path / "s.npz"), "--corpus", str(place.corpus), "--split", "val", "--resamples", "0"]
+    )
+    assert f"These scores use {SAID}" in " ".join(told.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "notices"),
+    [
+        (["--ocr-ratio", "1", "--char-errors", "0"], WordChanges(seed=4), [f"the matcher was made for {SAID}"]),
+        (
+            ["--ocr-ratio", "0.2", "--words-seed", "0", "--words-unit", "clip", "--char-errors", "0"],
+            WordChanges(0.2, "clip"),
+            ["scored with on-screen words of 20 % of clips (seed 0)", f"the matcher was made for {SAID}"],
+        ),
+        (["--char-errors", "1"], WordChanges(0.5, char_errors=1.0, seed=4), None),
+    ],
+)
+def test_probes_take_the_place_of_what_was_done_in_training(
+    place: Place, run: Path, tmp_path: Path, options: list[str], changes: WordChanges, notices: list[str] | None
+) -> None:
+    done = score(place, run, tmp_path / "s.npz", "--json", *options)
+    assert done.exit_code == 0, done.output
+    assert notices in (None, json.loads(done.stdout)["notices"])
+    scores = read(place, tmp_path / "s.npz")
+    assert scores.uses == changes.uses
+    np.testing.assert_array_equal(scores.values, expected(place, run, changes))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--words-unit", "letter"], "--words-unit is 'letter'; it must be word, window, clip."),
+        (["--ocr-ratio", "1", "--char-errors", "0", "--words-seed", "3"], "--words-seed and --words-unit say which"),
+    ],
+)
+def test_probes_that_make_no_sense(place: Place, run: Path, tmp_path: Path, options: list[str], sentence: str) -> None:
+    done = score(place, run, tmp_path / "s.npz", *options)
+    assert isinstance(done.exception, UsageError) and sentence in str(done.exception)
+
+
+def test_a_file_that_cannot_say_it_and_a_matcher_that_reads_nothing(place: Place, run: Path, tmp_path: Path) -> None:
+    done = score(place, run, tmp_path / "s.npy")
+    assert f"An .npy cannot say that scores are with {SAID}; let --out end in .npz." in str(done.exception)
+    done = score(place, "mean_pool", tmp_path / "s.npz", "--char-errors", "0.1")
+    assert "The matcher reads no words on screen, so there are none to change" in str(done.exception)
+    assert score(place, "mean_pool", tmp_path / "s.npz", "--char-errors", "1.1").exit_code == 2
+
+
+def test_words_of_bm25_are_changed_alike(place: Place, tmp_path: Path) -> None:
+    done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0", "--json")
+    assert json.loads(done.stdout)["notices"][0] == "scored with no on-screen words"
+    none = read(place, tmp_path / "s.npz")
+    assert not none.values.any() and none.uses[-1] == "no on-screen words"
+    done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
+    assert "bm25 reads the words of whole clips and knows no windows" in str(done.exception)
