@@ -84,9 +84,9 @@ from evenreel.papers.bima.parts import told_apart, whole_captions
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.captions import caption
 from evenreel.planted.scenes import sample_scene
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import Material, train
+from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 from evenreel.types import Encoder, Scores, TextFeatures
 

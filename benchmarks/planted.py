@@ -55,9 +55,9 @@ from evenreel.planted import (
     text_features,
     video_features,
 )
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import Material, train
+from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
 from evenreel.types import Corpus, Encoder, Scores, TextFeatures, VideoFeatures
 

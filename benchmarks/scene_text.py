@@ -81,9 +81,9 @@ from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.planted import plan_corpus
 from evenreel.planted.folder import write_corpus
 from evenreel.planted.shots import PlantSettings
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import Material, train
+from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.types import Corpus, ScoreBlocks, Scores
 

@@ -37,10 +37,10 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.data.examples import Draw, Examples, FeatureExamples, PixelBatch, TokenBatch
+from evenreel.training.data.examples import Draw, Examples, FeatureExamples, Material, PixelBatch, TokenBatch
 from evenreel.training.data.pairs import Order, Pairs, Rows, pairs_of
 from evenreel.training.loop.optimiser import parameter_groups, rate_share
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.loop.run import Outside, train
 from evenreel.training.recipe.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
 from evenreel.types import TextFeatures, VideoFeatures
 

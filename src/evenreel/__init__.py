@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from evenreel.version import __version__
+
 if TYPE_CHECKING:
     from evenreel.audits import audit
     from evenreel.checkpoint import load_matcher
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
     from evenreel.evaluation import evaluate, load_scores
     from evenreel.library import index_folders, open_library
 
-__version__ = "0.1.0"
 __all__ = [
     "__version__",
     "audit",

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evenreel import __version__
+from evenreel.version import __version__
 
 _SHOWN = 12
 """Hex digits of a digest that are shown: enough that no two inputs of a person's share them."""

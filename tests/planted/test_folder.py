@@ -25,7 +25,6 @@ from evenreel.planted import (
     Renderer,
     SceneRanges,
     plan_corpus,
-    vocabulary,
     write_corpus,
 )
 from evenreel.planted.folder import _texts
@@ -103,7 +102,7 @@ def test_another_corpus_is_not_written_into_this_one(written: Path) -> None:
 def test_a_planted_corpus_is_another_when_its_vocabulary_or_renderer_changed(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "data_text", lambda: "{}")
+    monkeypatch.setattr("evenreel.planted.folder.data_text", lambda: "{}")
     with pytest.raises(CorpusError, match="holds a planted corpus of another"):
         write_corpus(_plan(), written)
     monkeypatch.undo()

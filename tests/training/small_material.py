@@ -18,9 +18,8 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
-from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch
+from evenreel.training.data.examples import Draw, FeatureExamples, Material, PixelBatch, TokenBatch
 from evenreel.training.data.pairs import Pairs, Rows, pairs_of
-from evenreel.training.loop.run import Material
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
 

@@ -19,10 +19,10 @@ from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.training import recipe_from
 from evenreel.training.data import material as material_module
-from evenreel.training.data.examples import Batches
+from evenreel.training.data.examples import Batches, Material
 from evenreel.training.data.material import EncoderUsed, Loaded
 from evenreel.training.data.pairs import Order
-from evenreel.training.loop.run import Material, Outside, Trained, train
+from evenreel.training.loop.run import Outside, Trained, train
 from evenreel.training.loop.run_folder import METRICS
 from evenreel.training.recipe.recipe import Recipe
 from tests.training.loop.test_run import CutShortError, figures_of

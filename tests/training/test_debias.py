@@ -20,12 +20,12 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe, RecipeError, load_recipe, recipe_from, recipe_text
-from evenreel.training.data.examples import Batches, Draw, FeatureExamples, OtherClips
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, Material, OtherClips
 from evenreel.training.data.material import Loaded, load_material
 from evenreel.training.data.mirrors import mirror_rows, mirrors_of
 from evenreel.training.data.pairs import Order, pairs_of, parts_of
 from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.loop.run import Material, Outside, Trained, train
+from evenreel.training.loop.run import Outside, Trained, train
 from evenreel.training.loop.run_folder import LAST, METRICS
 from evenreel.training.recipe.recipe import Data
 from evenreel.types import Corpus

@@ -21,11 +21,11 @@ from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside
 from evenreel.training import Recipe
-from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, Material, ResumableLoader
 from evenreel.training.data.material import Loaded, load_material
 from evenreel.training.data.pairs import Order, pairs_of
 from evenreel.training.data.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.loop.run import Outside, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
 from tests.training.loop.test_run import figures_of, weights_of

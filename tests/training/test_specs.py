@@ -12,8 +12,8 @@ import torch
 from evenreel.checkpoint import MatcherSpec
 from evenreel.errors import UsageError
 from evenreel.training import Recipe
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.loop.run import Outside, train
 from evenreel.training.specs import fitted_spec, spec_of
 from evenreel.types import RoleGraph, RoleNode
 from tests.training.small_material import DIMENSION, small_examples, small_recipe

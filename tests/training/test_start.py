@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from evenreel.errors import UsageError
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.data.examples import Material
+from evenreel.training.loop.run import Outside, train
 from tests.training.loop.test_run import CutShortError
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 

@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel import __version__
 from evenreel.adaptation.baselines.ttt import SourceStatistics, statistics_of
 from evenreel.adaptation.baselines.ttt_flow import Flow, flow_of
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings, check_length
@@ -29,6 +28,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.types import FloatArray, VideoFeatures
+from evenreel.version import __version__
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from evenreel import __version__
 from evenreel.checkpoint.architecture import Encodings, encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
 from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.encoders.hub import HUB_ID
 from evenreel.features.windows import EMPTY
+from evenreel.version import __version__
 
 _ANSWERS = {
     "clip": "its own clip",

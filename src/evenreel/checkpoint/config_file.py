@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from evenreel import __version__
 from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
 from evenreel.settings_checks import MOST_SIZE
+from evenreel.version import __version__
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""

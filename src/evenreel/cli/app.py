@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenreel import __version__
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
 from evenreel.cli.adapt.command import adapt
 from evenreel.cli.audit.command import audit
@@ -56,6 +55,7 @@ from evenreel.config import (
     default_library,
 )
 from evenreel.errors import LibraryError, UsageError
+from evenreel.version import __version__
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import Pretrained

@@ -7,22 +7,29 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenreel.planted import domain, length, scene_text, source, textual, visual, vocabulary
+from evenreel.planted.domain import draw as draw_domain
+from evenreel.planted.length import ACTIVITIES, LENGTHS
+from evenreel.planted.length import draw as draw_length
+from evenreel.planted.scene_text import draw as draw_scene_text
 from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.source import draw as draw_source
+from evenreel.planted.textual import draw as draw_textual
+from evenreel.planted.visual import draw as draw_visual
+from evenreel.planted.vocabulary import annotators, backgrounds, shapes
 
 BiasName = Literal["visual", "textual", "length", "source", "domain", "scene_text"]
 
 
 def _shapes_and_backgrounds() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return vocabulary.shapes(), tuple(vocabulary.backgrounds())
+    return shapes(), tuple(backgrounds())
 
 
 def _shapes_and_annotators() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return vocabulary.shapes(), tuple(vocabulary.annotators())
+    return shapes(), tuple(annotators())
 
 
 def _activities_and_lengths() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return length.ACTIVITIES, length.LENGTHS
+    return ACTIVITIES, LENGTHS
 
 
 def _nothing() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -38,12 +45,12 @@ class Bias(NamedTuple):
 
 
 BIASES: dict[BiasName, Bias] = {
-    "visual": Bias(visual.draw, _shapes_and_backgrounds),
-    "textual": Bias(textual.draw, _shapes_and_annotators),
-    "length": Bias(length.draw, _activities_and_lengths),
-    "source": Bias(source.draw),
-    "domain": Bias(domain.draw),
-    "scene_text": Bias(scene_text.draw, in_test=True),
+    "visual": Bias(draw_visual, _shapes_and_backgrounds),
+    "textual": Bias(draw_textual, _shapes_and_annotators),
+    "length": Bias(draw_length, _activities_and_lengths),
+    "source": Bias(draw_source),
+    "domain": Bias(draw_domain),
+    "scene_text": Bias(draw_scene_text, in_test=True),
 }
 """`in_test` biases hold in the test split too, see `evenreel.planted.scene_text`."""
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from evenreel.errors import UsageError
-from evenreel.planted import vocabulary
 from evenreel.planted.scenes import Scene
+from evenreel.planted.vocabulary import activities, sentences, unnamed_shapes, words_for
 
 ATTRIBUTES = ("colour", "shape", "size", "activity", "background")
 """All that a caption can name."""
@@ -56,7 +56,7 @@ def caption(
 def _fitting_patterns(names: frozenset[str]) -> tuple[str, ...]:
     """Patterns with a slot for each named part and no other; the subject may stand without attributes."""
     fitting = []
-    for pattern in vocabulary.sentences():
+    for pattern in sentences():
         slots = {name for _, name, _, _ in Formatter().parse(pattern) if name}
         acts = bool(slots & {"does", "doing"})
         if (
@@ -77,7 +77,7 @@ class _Phrases:
     pick: Pick
 
     def of(self, names: Collection[str]) -> dict[str, str]:
-        activity = vocabulary.activities()[self.scene.activity]
+        activity = activities()[self.scene.activity]
         return {
             "subject": self._subject(names),
             "does": self.pick(self.rng, activity.does),
@@ -87,9 +87,9 @@ class _Phrases:
 
     def _subject(self, names: Collection[str]) -> str:
         words = [self._word(part) for part in ("size", "colour") if part in names]
-        words.append(self._word("shape") if "shape" in names else self.pick(self.rng, vocabulary.unnamed_shapes()))
+        words.append(self._word("shape") if "shape" in names else self.pick(self.rng, unnamed_shapes()))
         phrase = " ".join(words)
         return f"an {phrase}" if phrase[0] in "aeiou" else f"a {phrase}"
 
     def _word(self, attribute: str) -> str:
-        return self.pick(self.rng, vocabulary.words_for(attribute, self.scene.attributes[attribute]))
+        return self.pick(self.rng, words_for(attribute, self.scene.attributes[attribute]))

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenreel.planted import vocabulary
 from evenreel.planted.captions import Pick, any_of
 from evenreel.planted.look import PLAIN, Look
 from evenreel.planted.scenes import Scene, sample_scene
 from evenreel.planted.shots import Shot, Streams, World, plain_captions
+from evenreel.planted.vocabulary import backgrounds, shapes
 
 NAMES = ("colour", "shape", "background")
 SOURCE, TARGET = "source", "target"
@@ -40,9 +40,9 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
 def _in_company(scene: Scene, domain: str, rng: np.random.Generator) -> Scene:
     if rng.random() >= COMPANY:
         return scene
-    shapes, places = vocabulary.shapes(), tuple(vocabulary.backgrounds())
-    shift = 0 if domain == SOURCE else len(shapes) // 2
-    shape = shapes[(places.index(scene.background) + shift) % len(shapes)]
+    all_shapes, places = shapes(), tuple(backgrounds())
+    shift = 0 if domain == SOURCE else len(all_shapes) // 2
+    shape = all_shapes[(places.index(scene.background) + shift) % len(all_shapes)]
     return replace(scene, entities=(replace(scene.subject, shape=shape), *scene.entities[1:]))
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from evenreel.corpus.lenders import OVERLAY, OVERLAYS
 from evenreel.errors import UsageError
 from evenreel.language.style import SOMETHING
-from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of
 from evenreel.planted.overlay import marked, overlaid
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Part, Scene
 from evenreel.planted.shots import Sentence
+from evenreel.planted.vocabulary import activities, annotators, backgrounds, colours, shapes
 
 _SEEDS = 2**32
 
@@ -91,19 +91,19 @@ def _another(random: np.random.Generator, names: Sequence[str], own: str) -> str
 
 
 def _swap_background(scene: Scene, random: np.random.Generator) -> Scene:
-    return replace(scene, background=_another(random, tuple(vocabulary.backgrounds()), scene.background))
+    return replace(scene, background=_another(random, tuple(backgrounds()), scene.background))
 
 
 def _swap_entity(scene: Scene, random: np.random.Generator) -> Scene:
     """Another shape in another colour, where it was."""
     subject = scene.subject
-    shape = _another(random, vocabulary.shapes(), subject.shape)
-    colour = _another(random, tuple(vocabulary.colours()), subject.colour)
+    shape = _another(random, shapes(), subject.shape)
+    colour = _another(random, tuple(colours()), subject.colour)
     return replace(scene, entities=(replace(subject, shape=shape, colour=colour), *scene.entities[1:]))
 
 
 def _swap_motion(scene: Scene, random: np.random.Generator) -> Scene:
-    return replace(scene, activity=_another(random, tuple(vocabulary.activities()), scene.activity))
+    return replace(scene, activity=_another(random, tuple(activities()), scene.activity))
 
 
 def _leave_out(scene: Scene, _: np.random.Generator, part: Part) -> Scene:
@@ -116,7 +116,7 @@ def _take_again(scene: Scene, random: np.random.Generator) -> Scene:
 
 def _parts(caption: Sentence) -> tuple[str, str, str]:
     """What stands before the content, the content, and what stands after it."""
-    for habit in vocabulary.annotators()[_annotator(caption)]:
+    for habit in annotators()[_annotator(caption)]:
         before, after = habit.split("{caption}")
         if caption.text.startswith(before) and caption.text.endswith(after):
             return before, caption.text[len(before) : len(caption.text) - len(after)], after
@@ -135,7 +135,7 @@ def _around(caption: Sentence, content: str) -> Sentence:
 def _written(caption: Sentence, random: np.random.Generator, annotator: str) -> Sentence:
     """In another habit, of the same annotator or of another."""
     before, content, after = _parts(caption)
-    habit = _another(random, vocabulary.annotators()[annotator], f"{before}{{caption}}{after}")
+    habit = _another(random, annotators()[annotator], f"{before}{{caption}}{after}")
     return replace(caption, text=habit.format(caption=content), annotator=annotator)
 
 
@@ -144,7 +144,7 @@ def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Se
 
 
 def _swap_style(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
-    return _written(caption, random, _another(random, tuple(vocabulary.annotators()), _annotator(caption)))
+    return _written(caption, random, _another(random, tuple(annotators()), _annotator(caption)))
 
 
 def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:

@@ -24,7 +24,6 @@ from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
 from evenreel.media.encode import clip_bytes
-from evenreel.planted import vocabulary
 from evenreel.planted.biases import BIASES
 from evenreel.planted.draw import draw_clip
 from evenreel.planted.edits import described, edited
@@ -32,6 +31,7 @@ from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import Scene, Sign
 from evenreel.planted.statistics import planted_statistics
 from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
+from evenreel.planted.vocabulary import data_text
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -105,7 +105,7 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": asdict(plan.settings),
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256((repr(plan) + (edit or "") + vocabulary.data_text()).encode()).hexdigest(),
+        "digest": sha256((repr(plan) + (edit or "") + data_text()).encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
 

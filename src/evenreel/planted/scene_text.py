@@ -8,10 +8,10 @@ from math import inf
 
 import numpy as np
 
-from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import FACES, Scene, Sign, sample_scene
 from evenreel.planted.shots import Sentence, Shot, Streams, World, plain_captions
+from evenreel.planted.vocabulary import shapes, sign_sentences, sign_styles
 
 SEEN = ("colour", "background")
 NAMES = (*SEEN, "word")
@@ -32,7 +32,7 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
     named words and captions are those of one sign.
     """
     rng, count = streams.scene, world.settings.group
-    words = [str(word).upper() for word in rng.choice(vocabulary.shapes(), count, replace=False)]
+    words = [str(word).upper() for word in rng.choice(shapes(), count, replace=False)]
     scenes = [replace(sample_scene(rng, world.settings.scenes), signs=(_sign(word, rng),)) for word in words]
     captions = world.settings.captions
     if streams.plant.random() >= world.strength:
@@ -43,7 +43,7 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
         shots = [Shot(scene, _word_captions(scene, streams.words, captions), NAMES, follows=True) for scene in alike]
     if world.settings.signs == 1:
         return tuple(shots)
-    noise = [shape.upper() for shape in vocabulary.shapes() if shape.upper() not in words]
+    noise = [shape.upper() for shape in shapes() if shape.upper() not in words]
     return tuple(_among_others(shot, rng, noise, world.settings.signs - 1) for shot in shots)
 
 
@@ -52,7 +52,7 @@ def _sign(word: str, rng: np.random.Generator) -> Sign:
         text=word,
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.12, 0.16)),
-        style=int(rng.integers(len(vocabulary.sign_styles()))),
+        style=int(rng.integers(len(sign_styles()))),
         face=FACES[int(rng.integers(len(FACES)))],
     )
 
@@ -73,6 +73,4 @@ def _word_captions(scene: Scene, rng: np.random.Generator, count: int) -> tuple[
     """Captions that name the word on the sign too."""
     word = scene.signs[0].text.lower()
     plain = plain_captions(scene, SEEN, rng, count)
-    return tuple(
-        Sentence(any_of(rng, vocabulary.sign_sentences()).format(caption=each.text, word=word), NAMES) for each in plain
-    )
+    return tuple(Sentence(any_of(rng, sign_sentences()).format(caption=each.text, word=word), NAMES) for each in plain)

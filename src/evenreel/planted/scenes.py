@@ -9,8 +9,8 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from evenreel.errors import UsageError
-from evenreel.planted import vocabulary
 from evenreel.planted.look import PLAIN, Look
+from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sign_styles, sign_words, sizes
 
 Item = TypeVar("Item")
 Part = Literal["background", "entity", "motion"]
@@ -111,11 +111,11 @@ class Scene:
         if not self.entities:
             raise UsageError("a scene needs at least one entity, its subject; give `entities` one")
         for entity in self.entities:
-            _check_name("shape", entity.shape, vocabulary.shapes())
-            _check_name("colour", entity.colour, tuple(vocabulary.colours()))
-            _check_name("size", entity.size, tuple(vocabulary.sizes()))
-        _check_name("activity", self.activity, tuple(vocabulary.activities()))
-        _check_name("background", self.background, tuple(vocabulary.backgrounds()))
+            _check_name("shape", entity.shape, shapes())
+            _check_name("colour", entity.colour, tuple(colours()))
+            _check_name("size", entity.size, tuple(sizes()))
+        _check_name("activity", self.activity, tuple(activities()))
+        _check_name("background", self.background, tuple(backgrounds()))
         if self.width < 16 or self.height < 16 or self.width % 2 or self.height % 2:
             raise UsageError(
                 f"a picture of {self.width}x{self.height} pixels cannot be written as 4:2:0 video; "
@@ -181,8 +181,8 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
     duration_s = float(rng.uniform(*ranges.duration_s))
     scene = Scene(
         entities=(_sample_subject(rng),),
-        activity=_choose(rng, tuple(vocabulary.activities())),
-        background=_choose(rng, tuple(vocabulary.backgrounds())),
+        activity=_choose(rng, tuple(activities())),
+        background=_choose(rng, tuple(backgrounds())),
         distractors=int(rng.integers(ranges.distractors + 1)),
         shake=float(rng.uniform(0.005, 0.02)) if rng.random() < ranges.shake_share else 0.0,
         duration_s=duration_s,
@@ -198,9 +198,9 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
 
 def _sample_subject(rng: np.random.Generator) -> Entity:
     return Entity(
-        shape=_choose(rng, vocabulary.shapes()),
-        colour=_choose(rng, tuple(vocabulary.colours())),
-        size=_choose(rng, tuple(vocabulary.sizes())),
+        shape=_choose(rng, shapes()),
+        colour=_choose(rng, tuple(colours())),
+        size=_choose(rng, tuple(sizes())),
         x=float(rng.uniform(-0.5, 0.5)),
         y=float(rng.uniform(-0.5, 0.5)),
         turns=float(rng.uniform(-0.08, 0.08)),
@@ -211,12 +211,12 @@ def _sample_sign(rng: np.random.Generator, duration_s: float) -> Sign:
     """A sign that is up for at least half of the clip, so that sparse sampling sees it."""
     start_s = float(rng.uniform(0, 0.4)) * duration_s
     return Sign(
-        text=_choose(rng, vocabulary.sign_words()),
+        text=_choose(rng, sign_words()),
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.1, 0.15)),
         start_s=start_s,
         end_s=start_s + float(rng.uniform(0.5, 0.6)) * duration_s,
-        style=int(rng.integers(len(vocabulary.sign_styles()))),
+        style=int(rng.integers(len(sign_styles()))),
     )
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from evenreel.errors import UsageError
-from evenreel.planted import vocabulary
 from evenreel.planted.captions import Pick, any_of, caption
 from evenreel.planted.scenes import Scene, SceneRanges
+from evenreel.planted.vocabulary import shapes
 from evenreel.types import CAMERA
 
 PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, height=120)
@@ -53,7 +53,7 @@ class PlantSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be planned; a comparison with NaN is false, so it is refused too."""
-        words = len(vocabulary.shapes())
+        words = len(shapes())
         if not self.captions >= 1:
             raise UsageError(f"a clip needs at least one caption; captions was {self.captions}")
         if not (self.train_share > 0 and self.val_share > 0 and self.train_share + self.val_share < 1):

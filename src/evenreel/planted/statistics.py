@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.planted import length
+from evenreel.planted.length import LENGTHS
 from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split
 from evenreel.types import CAMERA
 
@@ -107,7 +107,7 @@ def _pairs(plan: PlantedCorpus, clip: PlantedClip) -> list[tuple[str, str]]:
         return [(scene.subject.shape, caption.annotator or "") for caption in clip.shot.captions]
     if plan.bias == "length":
         short = scene.duration_s <= plan.settings.short_s[1]
-        return [(scene.activity, length.LENGTHS[0 if short else 1])]
+        return [(scene.activity, LENGTHS[0 if short else 1])]
     return []
 
 

@@ -9,9 +9,9 @@ import polars as pl
 
 from evenreel.corpus import make_corpus
 from evenreel.corpus.lenders import OVERLAY_OF
-from evenreel.planted import vocabulary
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.shots import Sentence
+from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sizes
 from evenreel.types import Corpus
 
 CLIPS_FOLDER = "clips"
@@ -106,12 +106,12 @@ def _named_word(clip: PlantedClip) -> str | None:
 def _class_numbers() -> dict[tuple[str, str], int]:
     """A number for each value of each attribute."""
     values = {
-        "activity": tuple(vocabulary.activities()),
-        "shape": vocabulary.shapes(),
-        "colour": tuple(vocabulary.colours()),
-        "background": tuple(vocabulary.backgrounds()),
-        "size": tuple(vocabulary.sizes()),
-        "word": tuple(shape.upper() for shape in vocabulary.shapes()),
+        "activity": tuple(activities()),
+        "shape": shapes(),
+        "colour": tuple(colours()),
+        "background": tuple(backgrounds()),
+        "size": tuple(sizes()),
+        "word": tuple(shape.upper() for shape in shapes()),
     }
     pairs = [(attribute, value) for attribute, names in values.items() for value in names]
     return {pair: number for number, pair in enumerate(pairs)}

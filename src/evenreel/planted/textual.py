@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenreel.planted import vocabulary
 from evenreel.planted.captions import any_of, caption
 from evenreel.planted.scenes import Scene, sample_scene
 from evenreel.planted.shots import Sentence, Shot, Streams, World
+from evenreel.planted.vocabulary import annotators
 
 NAMES = ("colour", "shape")
 VAGUE = 0.8
@@ -33,11 +33,11 @@ def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
 
 
 def _annotator(rng: np.random.Generator, partner: str, strength: float) -> str:
-    struck, other = rng.random() < strength, any_of(rng, tuple(vocabulary.annotators()))
+    struck, other = rng.random() < strength, any_of(rng, tuple(annotators()))
     return partner if struck else other
 
 
 def _written(scene: Scene, annotator: str, rng: np.random.Generator, test: bool) -> Sentence:
     names = NAMES if test or rng.random() >= VAGUE else NAMES[:1]
-    habit = any_of(rng, vocabulary.annotators()[annotator])
+    habit = any_of(rng, annotators()[annotator])
     return Sentence(habit.format(caption=caption(scene, rng, names)), names, annotator)

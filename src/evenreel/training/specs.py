@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +12,10 @@ from evenreel.checkpoint.architecture import fitted, reads_graphs
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.fitting import LearnedFrom
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.ensemble.strata import sizes
 from evenreel.training.loop.run_folder import Facts
 from evenreel.training.recipe.recipe import Recipe
-
-if TYPE_CHECKING:
-    from evenreel.training.loop.run import Material
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:

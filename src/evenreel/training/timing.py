@@ -11,10 +11,11 @@ from statistics import median
 
 import torch
 
+from evenreel.training.data.examples import Material
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import seeded_runs, stratum_runs, whole_run
 from evenreel.training.loop.milestones import plan_of
-from evenreel.training.loop.run import Material, Outside
+from evenreel.training.loop.run import Outside
 from evenreel.training.recipe.recipe import Recipe, Records
 
 WARM_UP_STEPS = 5

@@ -39,10 +39,11 @@ from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, le
 from evenreel.papers.frame_length.samples import compared, drawn
 from evenreel.papers.frame_length.streams import with_streams
 from evenreel.report.result.record import AuditResult, AuditTable
+from evenreel.training.data.examples import Material
 from evenreel.training.ensemble.runs import seeded_runs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import Progress
-from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.loop.run import Outside, Trained
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, quick_settings

@@ -20,12 +20,13 @@ from evenreel.checkpoint.architecture import build, module
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.training.data.examples import Material
 from evenreel.training.ensemble import processes
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import shares
 from evenreel.training.ensemble.strata import Lengths, described, divided, sizes, taken
 from evenreel.training.loop.milestones import TrainingError
-from evenreel.training.loop.run import Material, Outside, Trained, train
+from evenreel.training.loop.run import Outside, Trained, train
 from evenreel.training.loop.run_folder import LAST, METRICS
 from evenreel.training.recipe.recipe import Members
 from evenreel.types import RoleGraph, RoleNode

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from evenreel.training import Recipe
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.data.examples import Material
+from evenreel.training.loop.run import Outside, train
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import ScoreBlocks
 from tests.training.loop.test_run import CutShortError, cut_short_after_7, figures_of, weights_of

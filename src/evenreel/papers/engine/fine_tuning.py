@@ -21,10 +21,10 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.loop.run import Material, Outside, train
+from evenreel.training.loop.run import Outside, train
 from evenreel.training.recipe.files import find_recipe, load_recipe
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 

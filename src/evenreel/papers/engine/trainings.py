@@ -17,12 +17,12 @@ from evenreel.papers.engine.fine_tuning import run_name, runs_folder
 from evenreel.papers.engine.kinds import Kind
 from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
 from evenreel.papers.frame_length.streams import with_streams
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
-from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.loop.run import Outside, Trained
 from evenreel.training.loop.start_share import mixed_words
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.selection import SelectionMeasure, higher_is_better

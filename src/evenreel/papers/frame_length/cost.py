@@ -17,7 +17,7 @@ from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.kinds import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
-from evenreel.training.loop.run import Material
+from evenreel.training.data.examples import Material
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
 

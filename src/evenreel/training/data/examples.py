@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,12 @@ from evenreel.training.data.mirrors import Mirrors
 from evenreel.training.data.pairs import Order, Pairs, Rows
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+
+if TYPE_CHECKING:
+    from evenreel.checkpoint import MatcherSpec
+    from evenreel.encoders.trainable import TrainableTowers
+    from evenreel.training.ensemble.strata import Lengths
+    from evenreel.training.loop.run_folder import Facts
 
 Batch = TypeVar("Batch")
 
@@ -343,3 +349,31 @@ def useful_workers(examples: Examples, workers: int) -> int:
 def unchanged(batch: Any) -> Any:
     """What a loader makes of a batch that is one already."""
     return batch
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a run learns from.
+
+    Attributes:
+        examples: of the training split.
+        dimension: D of their features.
+        validation: examples that the model is selected on; None for none.
+        towers: what makes features of pixels and tokens; None where examples are features.
+        start: weights that the matcher begins with, by name; empty for fresh ones.
+        start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
+            examples.
+        source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
+        lengths: of the clips of the examples; None where nobody asks for them.
+        weights_hash: of the encoder whose features they are; None where nobody says.
+    """
+
+    examples: Examples
+    dimension: int
+    validation: Examples | None = None
+    towers: TrainableTowers | None = None
+    start: Mapping[str, Tensor] = field(default_factory=dict)
+    start_spec: MatcherSpec | None = None
+    source: Facts = field(default_factory=dict)
+    lengths: Lengths | None = None
+    weights_hash: str | None = None

@@ -29,14 +29,13 @@ from evenreel.features.seen import seen_clips
 from evenreel.media.content import stamp
 from evenreel.training.data.changed_words import changes_of, check_words, with_words, words_used
 from evenreel.training.data.clip_check import readable
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.mirrors import mirrors_of, with_other_clips
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.data.pixels import ClipFile, PixelExamples, clip_files
 from evenreel.training.data.tower_windows import with_on_screen, written_used
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import Trimmed, trimmed_corpus, uses_of
-from evenreel.training.loop.run import Material
 from evenreel.training.recipe.recipe import Backbone, Recipe, RecipeError
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus

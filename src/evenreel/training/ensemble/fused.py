@@ -18,11 +18,11 @@ from evenreel.debias.length import Ensemble, PerStratum
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import Pairs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import Progress
-from evenreel.training.loop.run import Material, Outside, Trained
+from evenreel.training.loop.run import Outside, Trained
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.types import ScoreBlocks
 

@@ -16,12 +16,13 @@ from typing import Any, cast
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.errors import UsageError
+from evenreel.training.data.examples import Material
 from evenreel.training.ensemble.fused import ensemble_of, with_weighed_heads
 from evenreel.training.ensemble.processes import train_apart
 from evenreel.training.ensemble.runs import Run, seeded_runs, stratum_runs, whole_run
 from evenreel.training.ensemble.strata import described, divided, known
 from evenreel.training.loop.milestones import Watch
-from evenreel.training.loop.run import Material, Outside, Trained, facts_of, train_held
+from evenreel.training.loop.run import Outside, Trained, facts_of, train_held
 from evenreel.training.loop.run_folder import held, remember
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import fitted_spec

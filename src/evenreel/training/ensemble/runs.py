@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import CorpusError
+from evenreel.training.data.examples import Material
 from evenreel.training.ensemble.strata import Stratum, described, divided, known, taken
 from evenreel.training.loop.milestones import Plan, plan_of
-from evenreel.training.loop.run import Material, Outside, Trained, train_held
+from evenreel.training.loop.run import Outside, Trained, train_held
 from evenreel.training.loop.run_folder import MEMBERS, held
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import fitted_spec

@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
 from evenreel.matchers.matcher import Matcher, StartsFromFile
-from evenreel.training.data.examples import Batches, Examples, FeatureExamples, ResumableLoader, TokenBatch
+from evenreel.training.data.examples import Batches, Examples, FeatureExamples, Material, ResumableLoader, TokenBatch
 from evenreel.training.data.pairs import Order, Pairs
 from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.ensemble.strata import Lengths, Stratum
+from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.checkpoint_io import DurableCheckpointIO, read_weights, step_of
 from evenreel.training.loop.idle import rest_idle_parameters
 from evenreel.training.loop.metrics_file import MetricsFile
@@ -40,34 +40,6 @@ from evenreel.training.loop.start_share import StartShare
 from evenreel.training.loop.validation import Measure, validation_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import fitted_spec, lists_in, spec_of
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    """What a run learns from.
-
-    Attributes:
-        examples: of the training split.
-        dimension: D of their features.
-        validation: examples that the model is selected on; None for none.
-        towers: what makes features of pixels and tokens; None where examples are features.
-        start: weights that the matcher begins with, by name; empty for fresh ones.
-        start_spec: a matcher whose words from captions are kept, such as that of these weights; None for those of the
-            examples.
-        source: where all that is from, such as the encoder's hash; a run is only resumed with the same.
-        lengths: of the clips of the examples; None where nobody asks for them.
-        weights_hash: of the encoder whose features they are; None where nobody says.
-    """
-
-    examples: Examples
-    dimension: int
-    validation: Examples | None = None
-    towers: TrainableTowers | None = None
-    start: Mapping[str, Tensor] = field(default_factory=dict)
-    start_spec: MatcherSpec | None = None
-    source: Facts = field(default_factory=dict)
-    lengths: Lengths | None = None
-    weights_hash: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

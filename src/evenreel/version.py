@@ -1,0 +1,3 @@
+"""The version of evenreel, which every module may import."""
+
+__version__ = "0.1.0"
