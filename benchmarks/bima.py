@@ -42,7 +42,6 @@ are written down as they come, and a run that was broken off goes on.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,21 +56,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.over_seeds import (
+    AtStrengths,
     Figures,
     Rows,
+    Seeds,
+    by_row,
+    checked,
     closed,
     difference,
-    in_processes,
-    known_runs,
     mean,
-    note_run,
+    measured,
+    seeds_parser,
     words,
 )
-from benchmarks.planted import Sizes, Split, showing, split_of
+from benchmarks.planted import Sizes, Split, encoding_s, found_in, split_of
 from benchmarks.planted import recipe as planted_recipe
-from evenreel.config import usable_cores
+from benchmarks.planted import trained as trained_on
 from evenreel.encoders import load_encoder
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_dictionary import SceneDictionary, mine
 from evenreel.language.style import restyled
@@ -79,16 +80,13 @@ from evenreel.language.taggers import load_tagger
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.matchers.scoring import encode_videos, matcher_scores
+from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.bima.parts import told_apart, whole_captions
 from evenreel.planted import BiasName, plan_corpus
 from evenreel.planted.captions import caption
 from evenreel.planted.scenes import sample_scene
-from evenreel.training.data.examples import FeatureExamples, Material
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
-from evenreel.types import Encoder, Scores, TextFeatures
+from evenreel.types import Encoder, TextFeatures
 
 FREE = 0.0
 """The strength at which nothing is planted."""
@@ -167,39 +165,39 @@ class Run:
     clips: int
     steps: int
 
+    @property
+    def corpus(self) -> tuple[str, int, float]:
+        """See `benchmarks.over_seeds`."""
+        return self.bias, self.seed, self.strength
+
+    def __str__(self) -> str:
+        return f"{self.bias}, seed {self.seed}, strength {self.strength}"
+
 
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_runs(asked.out, Run)
     wanted = {bias: [runs_of(bias, seed, asked) for seed in range(asked.seeds)] for bias in asked.biases}
-    todo: dict[tuple[str, int, float], list[Run]] = {}
-    for run in (run for seeds in wanted.values() for runs in seeds for run in runs if run not in found):
-        todo.setdefault((run.bias, run.seed, run.strength), []).append(run)
-    for run, rows in in_processes([*todo.values()], of_corpus, asked.out, asked.processes):
-        found[run] = rows
-    tables = [tables_of(bias, [rows_of(runs, found) for runs in seeds]) for bias, seeds in wanted.items()]
+    found = measured((run for seeds in wanted.values() for runs in seeds for run in runs), Run, of_corpus, asked)
+    tables = []
+    for bias, seeds in wanted.items():
+        biased, free = (
+            by_row([[run for run in runs if run.strength == strength] for runs in seeds], found)
+            for strength in (asked.strength, FREE)
+        )
+        tables.append(tables_of(bias, AtStrengths(asked.strength, biased, free, WTI)))
     print("\n\n".join(text for text, _ in tables))
     return int(not all(holds for _, holds in tables))
 
 
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = seeds_parser(__doc__, clips=1_500)
     parser.add_argument("--biases", nargs="+", default=["visual", "textual"], choices=["visual", "textual"])
     parser.add_argument("--rows", nargs="+", default=[*ROWS], choices=[*ROWS], help="beside the baseline")
     parser.add_argument("--strength", type=float, default=0.9, help="of what is planted, above 0")
     parser.add_argument("--steps", type=int, default=500, help="of each training")
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
-    if not 0 < asked.strength <= 1:
-        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
-    return asked
+    return checked(parser)
 
 
 def runs_of(bias: BiasName, seed: int, asked: argparse.Namespace) -> list[Run]:
@@ -210,27 +208,22 @@ def runs_of(bias: BiasName, seed: int, asked: argparse.Namespace) -> list[Run]:
     ]
 
 
-def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+def of_corpus(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
     """Some trainings on one corpus: of one bias, seed and strength."""
     encoder, first = load_encoder("builtin"), runs[0]
     plan = plan_corpus(first.bias, first.strength, first.clips, first.seed)
     learned, test = split_of(plan, "train", encoder), split_of(plan, "test", encoder)
     bare = (without_style(learned, encoder), without_style(test, encoder))
-    found: dict[Run, Rows] = {}
     for run in runs:
         parts = bare if ROWS[run.row].bare else (learned, test)
-        found[run] = rows_of_run(run, *parts, encoder)
-        told(run, found[run])
-        if out:
-            note_run(out, run, found[run])
-    return found
+        yield run, rows_of_run(run, *parts, encoder)
 
 
 def rows_of_run(run: Run, learned: Split, test: Split, encoder: Encoder) -> Rows:
     """Train once, and measure the row, and what bima finds with the bias of captions."""
     begun_s = time.process_time()
     matcher = trained(run, learned, encoder)
-    taken = {LEARNED: time.process_time() - begun_s, ENCODED: encoding_s(matcher, test)}
+    taken = {LEARNED: time.process_time() - begun_s, ENCODED: encoding_s(matcher, test.videos)}
     own = found_of(matcher, test) | taken
     if not ROWS[run.row].settings.get("disentangle", True):
         return {run.row: own}
@@ -248,14 +241,11 @@ def trained(run: Run, learned: Split, encoder: Encoder) -> Matcher:
     """The matcher of a row after its last step."""
     if not ROWS[run.row].learns:
         return build_matcher("mean_pool", learned.videos.frames.shape[-1], {})
-    pairs = pairs_of(learned.corpus, learned.texts.ids, learned.videos.ids)
-    examples = FeatureExamples(pairs, learned.texts, learned.videos)
     dictionary = mine(learned.corpus.captions["text"].to_list()) if ROWS[run.row].own else world_elements()
     with tempfile.TemporaryDirectory() as folder:
         save_embedded(embed(dictionary, encoder), Path(folder) / "elements")
-        material = Material(examples, learned.videos.frames.shape[-1], weights_hash=encoder.weights_hash)
         recipe = recipe_for(run, Path(folder) / "elements", dictionary.lacks)
-        return train(recipe, material, Path(folder) / "run").matcher
+        return trained_on(recipe, learned, encoder.weights_hash)
 
 
 def recipe_for(run: Run, elements: Path, lacking: Sequence[str]) -> Recipe:
@@ -292,13 +282,7 @@ def world_elements() -> SceneDictionary:
 
 def found_of(matcher: Matcher, test: Split) -> Figures:
     """R@1 and mAP in percent, where all that a caption names has to be shown."""
-    held = matcher_scores(matcher, test.texts, test.videos)
-    captions, videos = list(held.caption_ids), list(held.video_ids)
-    values = held.block(slice(0, len(captions)), slice(0, len(videos)))
-    settings = EvaluationSettings(parse_metrics([MAIN, MAP]), ("t2v",), resamples=0)
-    relevance = showing(test.corpus, captions, videos)
-    summary = evaluate(Scores(values, captions, videos), test.corpus, settings, relevance=relevance)
-    return {name: summary.directions["t2v"].summary[name].value for name in (MAIN, MAP)}
+    return found_in(matcher_scores(matcher, test.texts, test.videos), test.corpus)
 
 
 def parts_of(matcher: Matcher, test: Split) -> dict[str, NDArray[np.float64]]:
@@ -307,72 +291,30 @@ def parts_of(matcher: Matcher, test: Split) -> dict[str, NDArray[np.float64]]:
     return {name: whole_captions(matcher, test.texts, reading) for name, reading in readings.items()}
 
 
-def encoding_s(matcher: Matcher, test: Split) -> float:
-    """Seconds of processor time to encode all clips, the least of three times."""
-    taken = []
-    for _ in range(3):
-        begun_s = time.process_time()
-        encode_videos(matcher, test.videos)
-        taken.append(time.process_time() - begun_s)
-    return min(taken)
-
-
-def told(run: Run, rows: Rows) -> None:
-    """Say how far it is."""
-    for row, figures in rows.items():
-        shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-        print(f"{run.bias}, seed {run.seed}, strength {run.strength}, {row}: {shown}", file=sys.stderr, flush=True)
-
-
-Seed = dict[tuple[float, str], Figures]
-"""Figures of one seed, by strength and row."""
-
-
-def rows_of(runs: Sequence[Run], found: Mapping[Run, Rows]) -> Seed:
-    """All rows of a seed."""
-    return {(run.strength, name): figures for run in runs for name, figures in found[run].items()}
-
-
-def tables_of(bias: str, seeds: Sequence[Seed]) -> tuple[str, bool]:
+def tables_of(bias: str, rows: AtStrengths) -> tuple[str, bool]:
     """All that is printed of a bias, and whether every claim on it holds."""
-    rows = {key: [one[key] for one in seeds] for key in seeds[0]}
-    strength = next(strength for strength, _ in rows)
-    baseline, oracle = rows[strength, WTI], rows[FREE, WTI]
-    gaps = {name: difference(oracle, baseline, name) for name in (MAIN, MAP)}
-    head = ", ".join(
-        f"{name} {mean(baseline, name):.1f} at strength {strength}, {mean(oracle, name):.1f} at 0, gap {words(gap)}"
-        for name, gap in gaps.items()
-    )
-    harmful = [
-        name
-        for (planted, name), figures in rows.items()
-        if planted == FREE and name in ROWS and name != WTI and difference(figures, oracle, MAIN).high < 0
-    ]
-    lines = [f"{bias}: {head}", "", *table(rows, strength, oracle), "", *table(rows, FREE, None), ""]
-    lines.append(f"{'holds' if gaps[MAIN].low > 0 else 'MISSED'}: the bias does harm")
-    lines += [f"MISSED: {name} does no harm where nothing is planted" for name in harmful]
-    return "\n".join(lines), gaps[MAIN].low > 0 and not harmful
+    head = ", ".join(rows.gap_words(name) for name in (MAIN, MAP))
+    claims, holds = rows.claims(MAIN, [name for name in rows.free if name in ROWS and name != WTI])
+    tables = [*table(rows.biased, rows.strength, rows.oracle), "", *table(rows.free, FREE, None)]
+    return "\n".join([f"{bias}: {head}", "", *tables, "", *claims]), holds
 
 
-def table(
-    rows: Mapping[tuple[float, str], Sequence[Figures]], strength: float, oracle: Sequence[Figures] | None
-) -> Iterator[str]:
+def table(rows: Seeds, strength: float, oracle: Sequence[Figures] | None) -> Iterator[str]:
     """A line for each row at a strength."""
     heads = [MAIN, f"{MAIN} less {WTI}", "gap closed %", MAP, f"{MAP} less {WTI}", "gap closed %"]
     columns = "".join(f"{head:>{size}}" for head, size in zip(heads, (8, 22, 26, 8, 22, 26), strict=True))
     yield f"{f'strength {strength}':22}{columns}{LEARNED:>10}{ENCODED:>10}{'annotator told from content, bias':>36}"
-    baseline = rows[strength, WTI]
-    for (planted, name), figures in rows.items():
-        if planted == strength:
-            yield (
-                f"{name:22}"
-                + "".join(
-                    f"{mean(figures, metric):8.1f}{words(difference(figures, baseline, metric)):>22}"
-                    f"{'' if oracle is None else closed(figures, baseline, oracle, metric):>26}"
-                    for metric in (MAIN, MAP)
-                )
-                + costs(figures, baseline)
+    baseline = rows[WTI]
+    for name, figures in rows.items():
+        yield (
+            f"{name:22}"
+            + "".join(
+                f"{mean(figures, metric):8.1f}{words(difference(figures, baseline, metric)):>22}"
+                f"{'' if oracle is None else closed(figures, baseline, oracle, metric):>26}"
+                for metric in (MAIN, MAP)
             )
+            + costs(figures, baseline)
+        )
 
 
 def costs(figures: Sequence[Figures], baseline: Sequence[Figures]) -> str:

@@ -40,11 +40,9 @@ Exit status 1 if the oracle is not better than the source, or a row with safety,
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,8 +63,21 @@ from benchmarks.domain_labels import (
     without_words,
 )
 from benchmarks.domain_rows import CHOICE, F4, FIT, HALVES, NAIVE, ORACLE, SAFE, SAFETY, SOURCE, T1, T2, TABLES, TITAN
-from benchmarks.over_seeds import Figures, Rows, closed, difference, in_processes, known_runs, mean, note_run, words
-from benchmarks.planted import STRENGTH, Sizes, Split, showing, split_of, trained
+from benchmarks.over_seeds import (
+    Figures,
+    Rows,
+    Seeds,
+    by_row,
+    checked,
+    closed,
+    difference,
+    markdown,
+    mean,
+    measured,
+    seeds_parser,
+    words,
+)
+from benchmarks.planted import STRENGTH, Sizes, Split, found_in, showing, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.aids import aids_of, text_reader
@@ -80,9 +91,7 @@ from evenreel.adaptation.stream import Stream, taken
 from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.matching import Match, MatchSettings
 from evenreel.adaptation.titan.pseudo_labels import Aids
-from evenreel.config import usable_cores
 from evenreel.encoders import load_encoder
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
 from evenreel.language import load_tagger
 from evenreel.matchers.matcher import Matcher
@@ -129,6 +138,14 @@ class Run:
     epochs: int
 
     @property
+    def corpus(self) -> int:
+        """See `benchmarks.over_seeds`; a seed has one."""
+        return self.seed
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.protocol}"
+
+    @property
     def settings(self) -> AdaptSettings:
         """TITAN as the paper has it, with the rate and the epochs of the run."""
         paper = load_settings(f"titan/{self.protocol}")
@@ -149,15 +166,12 @@ class World(NamedTuple):
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_runs(asked.out, Run)
-    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
-    wanted = {seed: runs_of(seed, asked) for seed in seeds}
-    todo = [[run for run in runs if run not in found] for runs in wanted.values()]
-    for run, rows in in_processes(todo, work, asked.out, asked.processes):
-        found[run] = rows
+    seeds = [runs_of(seed, asked) for seed in range(asked.first_seed, asked.first_seed + asked.seeds)]
+    found = measured((run for runs in seeds for run in runs), Run, work, asked)
     holds = True
     for protocol in asked.protocols:
-        text, own = tables_of(protocol, [rows_of(wanted[seed], protocol, found) for seed in seeds], asked.tables)
+        rows = by_row([[run for run in runs if run.protocol == protocol] for runs in seeds], found)
+        text, own = tables_of(protocol, rows, asked.tables)
         print(text, end="\n\n")
         holds &= own
     return int(not holds)
@@ -165,21 +179,14 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = seeds_parser(__doc__, clips=1_500)
     parser.add_argument("--tables", nargs="+", default=[*TABLES], choices=[*TABLES], help="beside t1")
     parser.add_argument("--protocols", nargs="+", default=["online", "offline"], choices=["online", "offline"])
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--first-seed", type=int, default=10, help="the others follow")
-    parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
     parser.add_argument("--steps", type=int, default=500, help="of the source's training")
     parser.add_argument("--lr", type=float, default=1e-3, help="of adaptation")
     parser.add_argument("--epochs", type=int, default=4, help="of the offline protocol")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
-    return asked
+    return checked(parser)
 
 
 def runs_of(seed: int, asked: argparse.Namespace) -> list[Run]:
@@ -189,17 +196,11 @@ def runs_of(seed: int, asked: argparse.Namespace) -> list[Run]:
     return [Run(seed, table, protocol, *sizes) for protocol in asked.protocols for table in tables]
 
 
-def work(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+def work(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
     """The rows of all runs of one seed."""
-    world, found = world_of(runs[0]), {}
+    world = world_of(runs[0])
     for run in runs:
-        found[run] = rows_of_run(run, world)
-        for row, figures in found[run].items():
-            shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-            print(f"seed {run.seed}, {run.protocol}, {row}: {shown}", file=sys.stderr, flush=True)
-        if out:
-            note_run(out, run, found[run])
-    return found
+        yield run, rows_of_run(run, world)
 
 
 def world_of(run: Run) -> World:
@@ -312,11 +313,7 @@ def corrected(rescore: Callable[..., Scores], values: FloatArray, bank: FloatArr
 
 def found_of(values: FloatArray, split: Split) -> Figures:
     """R@1 and mAP in percent, where all that a caption names has to be shown."""
-    captions, videos = list(split.texts.ids), list(split.videos.ids)
-    settings = EvaluationSettings(parse_metrics([MAIN, MAP]), ("t2v",), resamples=0)
-    relevance = showing(split.corpus, captions, videos)
-    summary = evaluate(Scores(values, captions, videos), split.corpus, settings, relevance=relevance)
-    return {name: summary.directions["t2v"].summary[name].value for name in (MAIN, MAP)}
+    return found_in(Scores(values, list(split.texts.ids), list(split.videos.ids)), split.corpus)
 
 
 def labels_of(done: Adaptation, split: Split, online: bool) -> Figures:
@@ -392,16 +389,10 @@ def all_words(split: Split) -> set[str]:
     return {word for text in split.corpus.captions["text"] for word in text.lower().split()}
 
 
-def rows_of(runs: Sequence[Run], protocol: str, found: Mapping[Run, Rows]) -> Rows:
-    """All rows of a seed and protocol."""
-    return {name: figures for run in runs if run.protocol == protocol for name, figures in found.get(run, {}).items()}
-
-
-def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple[str, bool]:
+def tables_of(protocol: str, figures: Seeds, tables: Sequence[str]) -> tuple[str, bool]:
     """The tables of a protocol, in Markdown, and whether the claims hold."""
-    figures = {name: [seed[name] for seed in seeds] for name in seeds[0] if all(name in seed for seed in seeds)}
     gap = difference(figures[ORACLE], figures[SOURCE], MAIN)
-    parts = [f"{protocol}, {len(seeds)} seeds; gap of R@1: {words(gap)}"]
+    parts = [f"{protocol}, {len(figures[SOURCE])} seeds; gap of R@1: {words(gap)}"]
     holds = gap.low > 0
     for table in dict.fromkeys(["t1", *(table for table in tables if table != "captions")]):
         names = [SOURCE, ORACLE, *(name for name in TABLES[table] if name in figures)]
@@ -412,8 +403,7 @@ def tables_of(protocol: str, seeds: Sequence[Rows], tables: Sequence[str]) -> tu
         if table == "default":
             names = [name for name in figures if DEFAULT in name]
         head = "| | R@1 | mAP | gap closed, % | difference in R@1 | " + " | ".join(MORE) + " |"
-        lines = (line_of(name, figures) for name in names)
-        parts.append("\n".join([table, "", head, "|" + "---|" * (5 + len(MORE)), *lines]))
+        parts.append(f"{table}\n\n{markdown(head, [line_of(name, figures) for name in names])}")
         for name in names:
             if name.endswith(SAFETY) or DEFAULT in name:
                 holds &= difference(figures[name], figures[base_of(name)], MAIN).high >= 0
@@ -428,8 +418,8 @@ def base_of(name: str) -> str:
     return f"{stream}, {SOURCE}" if comma and stream in (NO_SHIFT, RANDOM, THIRD) else SOURCE
 
 
-def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
-    """A row for people."""
+def line_of(name: str, figures: Seeds) -> list[str]:
+    """The cells of a row."""
     own, base = figures[name], base_of(name)
     share = (
         closed(own, figures[SOURCE], figures[ORACLE], MAIN) if base == SOURCE and name not in (SOURCE, ORACLE) else ""
@@ -439,7 +429,7 @@ def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
         f"{mean(own, one):.{2 if one in (BEFORE, AFTER) else 1}f}" if all(one in seed for seed in own) else ""
         for one in MORE
     ]
-    return f"| {name} | {mean(own, MAIN):.1f} | {mean(own, MAP):.1f} | {share} | {less} | " + " | ".join(more) + " |"
+    return [name, f"{mean(own, MAIN):.1f}", f"{mean(own, MAP):.1f}", share, less, *more]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.over_seeds import Figures, Rows, gap_of, mean, words
+from benchmarks.over_seeds import Figures, Rows, gap_of, markdown, mean, words
 from benchmarks.planted import Split, showing
 from evenreel.adaptation.adapted import gallery_of
 from evenreel.adaptation.prepared import Prepared
@@ -112,13 +112,9 @@ def steps_table(figures: Mapping[str, Sequence[Figures]]) -> str:
     rows = [name for name, own in figures.items() if steps_of(own)]
     if not rows:
         return ""
-    lines = [
-        "| " + " | ".join([name, *(step_words(figures[name], number) for number in numbers)]) + " |" for name in rows
-    ]
+    lines = [[name, *(step_words(figures[name], number) for number in numbers)] for name in rows]
     head = "| " + " | ".join(["", *map(str, numbers)]) + " |"
-    return "\n".join(
-        ["labels right / clips that have one, %, by step", "", head, "|" + "---|" * (1 + len(numbers)), *lines]
-    )
+    return f"labels right / clips that have one, %, by step\n\n{markdown(head, lines)}"
 
 
 def steps_of(seeds: Sequence[Figures]) -> int:
@@ -141,5 +137,5 @@ def choices_table(figures: Mapping[str, Sequence[Figures]]) -> str:
     rows = {name.removeprefix(CHOICE): own for name, own in figures.items() if name.startswith(CHOICE)}
     if not rows:
         return ""
-    lines = [f"| {name} | {words(gap_of(np.array([one[RIGHT] for one in own])))} |" for name, own in rows.items()]
-    return "\n".join([f"| choice | {RIGHT} |", "|---|---|", *lines])
+    lines = [(name, words(gap_of(np.array([one[RIGHT] for one in own])))) for name, own in rows.items()]
+    return markdown(f"| choice | {RIGHT} |", lines)

@@ -36,10 +36,8 @@ training are written down as they come, and a run that was broken off goes on.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -47,26 +45,25 @@ from statistics import median
 import numpy as np
 
 from benchmarks.over_seeds import (
+    AtStrengths,
     Figures,
     Rows,
+    Seeds,
+    by_row,
+    checked,
     closed,
     difference,
-    in_processes,
-    known_runs,
     mean,
-    note_run,
+    measured,
+    seeds_parser,
     words,
 )
-from benchmarks.planted import Sizes, showing
+from benchmarks.planted import Sizes, encoding_s, found_in
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.checkpoint.architecture import encodings
-from evenreel.config import usable_cores
 from evenreel.corpus import select
 from evenreel.encoders import load_encoder
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.features.graphs import with_graphs
-from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.scoring import encode_videos
 from evenreel.papers.engine.material import Part, StudyMaterial, part_of
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_figures
@@ -74,7 +71,7 @@ from evenreel.planted import corpus_of, plan_corpus, text_features, video_featur
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.loop.run import Outside, Trained
 from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
-from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 FREE = 0.0
 """The strength at which nothing is planted."""
@@ -137,40 +134,42 @@ class Run:
     steps: int
     mining: str = HARDEST
 
+    @property
+    def corpus(self) -> tuple[str, int, float]:
+        """See `benchmarks.over_seeds`; features are the matcher's."""
+        return self.matcher, self.seed, self.strength
+
+    def __str__(self) -> str:
+        return f"{self.matcher}, {self.mining}, seed {self.seed}, strength {self.strength}"
+
 
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_runs(asked.out, Run)
     kinds = [(matcher, mining) for matcher in asked.matchers for mining in minings(matcher, asked)]
-    wanted = {(*kind, seed): runs_of(*kind, seed, asked) for kind in kinds for seed in range(asked.seeds)}
-    for run, rows in measured(wanted.values(), found, asked):
-        found[run] = rows
-    tables = [
-        tables_of(*kind, rows_of([wanted[(*kind, seed)] for seed in range(asked.seeds)], found)) for kind in kinds
-    ]
+    wanted = {kind: [runs_of(*kind, seed, asked) for seed in range(asked.seeds)] for kind in kinds}
+    found = measured((run for seeds in wanted.values() for runs in seeds for run in runs), Run, of_corpus, asked)
+    tables = []
+    for (matcher, mining), seeds in wanted.items():
+        biased, free = (
+            by_row([[run for run in runs if run.strength == strength] for runs in seeds], found)
+            for strength in (asked.strength, FREE)
+        )
+        title = f"{matcher}, {mining}" if matcher == "hgr" else matcher
+        tables.append(tables_of(title, AtStrengths(asked.strength, biased, free, BASELINE)))
     print("\n\n".join(text for text, _ in tables))
     return int(not all(holds for _, holds in tables))
 
 
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = seeds_parser(__doc__, clips=3_000)
     parser.add_argument("--matchers", nargs="+", default=list(STEPS), choices=list(STEPS))
     parser.add_argument("--mining", nargs="+", default=[HARDEST], choices=MINING, help="negatives of hgr")
     parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=[*METHODS], help="beside the baseline")
     parser.add_argument("--strength", type=float, default=0.9, help="of what is planted, above 0")
     parser.add_argument("--steps", type=int, help="of the baseline of each matcher, instead of its own number")
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--clips", type=int, default=3_000, help="of all splits together")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
-    if not 0 < asked.strength <= 1:
-        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
-    return asked
+    return checked(parser)
 
 
 def minings(matcher: str, asked: argparse.Namespace) -> list[str]:
@@ -186,17 +185,6 @@ def runs_of(matcher: str, mining: str, seed: int, asked: argparse.Namespace) -> 
         for strength in (asked.strength, FREE)
         for method in [*plain, *asked.methods]
     ]
-
-
-def measured(
-    wanted: Iterable[Sequence[Run]], known: Mapping[Run, object], asked: argparse.Namespace
-) -> Iterator[tuple[Run, Rows]]:
-    """The rows of every training that is not known yet, as they come, on one thread each."""
-    todo: dict[tuple[str, int, float], list[Run]] = {}
-    for run in (run for runs in wanted for run in runs if run not in known):
-        todo.setdefault((run.matcher, run.seed, run.strength), []).append(run)
-    groups = sorted(todo.values(), key=lambda runs: runs[0].seed)  # all of a seed first: a part of them is of use
-    yield from in_processes(groups, of_corpus, asked.out, asked.processes)
 
 
 def recipe_for(run: Run) -> Recipe:
@@ -217,28 +205,11 @@ def recipe_of(run: Run, sizes: Sizes) -> Recipe:
     return replace(plain, matcher=MatcherChoice("hgr", settings), adapter=None)
 
 
-def of_corpus(runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+def of_corpus(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
     """Some trainings of one matcher on one corpus: of one seed and strength."""
-    found: dict[Run, Rows] = {}
     material = material_of(runs[0])
     for run in runs:
-        begun_s = time.perf_counter()
-        found[run] = rows_of_run(run, material)
-        told(run, found[run], time.perf_counter() - begun_s)
-        if out:
-            note_run(out, run, found[run])
-    return found
-
-
-def told(run: Run, rows: Rows, took_s: float) -> None:
-    """Say how far it is."""
-    for row, figures in rows.items():
-        shown = f"{MAIN} {figures[MAIN]:.1f}, {R1} {figures[R1]:.1f}"
-        print(
-            f"{run.matcher}, {run.mining}, seed {run.seed}, strength {run.strength}, {row}: {shown}  ({took_s:.0f} s)",
-            file=sys.stderr,
-            flush=True,
-        )
+        yield run, rows_of_run(run, material)
 
 
 def material_of(run: Run) -> StudyMaterial:
@@ -293,64 +264,22 @@ def figures_of(trained: Trained, test: Part) -> Figures:
     scores = test.scores(trained.matcher)
     return {
         **length_figures(scores, test.corpus, (*NDCG, *MAP_EPIC, *MAP)),
-        R1: first_shows_all(scores, test.corpus),
+        **found_in(scores, test.corpus, [R1]),
         ENCODED: encodings(trained.spec).videos,
-        COST: encoding_s(trained.matcher, test),
+        COST: encoding_s(trained.matcher, test.videos),
     }
 
 
-def first_shows_all(scores: ScoreBlocks, corpus: Corpus) -> float:
-    """R@1 in percent, where all that a caption names has to be shown."""
-    captions, videos = list(scores.caption_ids), list(scores.video_ids)
-    values = scores.block(slice(0, len(captions)), slice(0, len(videos)))
-    settings = EvaluationSettings(parse_metrics([R1]), ("t2v",), resamples=0)
-    relevance = showing(corpus, captions, videos)
-    found = evaluate(Scores(values, captions, videos), corpus, settings, relevance=relevance)
-    return found.directions["t2v"].summary[R1].value
-
-
-def encoding_s(matcher: Matcher, test: Part) -> float:
-    """Seconds of processor time to encode all clips, the least of three times."""
-    taken = []
-    for _ in range(3):
-        begun_s = time.process_time()
-        encode_videos(matcher, test.videos)
-        taken.append(time.process_time() - begun_s)
-    return min(taken)
-
-
-Seeds = dict[tuple[float, str], list[Figures]]
-"""Figures of each strength and row, seed by seed."""
-
-
-def rows_of(wanted: Sequence[Sequence[Run]], found: Mapping[Run, Rows]) -> Seeds:
-    """The rows of a matcher that every seed has.
-
-    Args:
-        wanted: the trainings of each seed.
-        found: their rows.
-    """
-    by_seed = [{(run.strength, name): row for run in runs for name, row in found[run].items()} for runs in wanted]
-    return {key: [one[key] for one in by_seed] for key in by_seed[0] if all(key in one for one in by_seed)}
-
-
-def tables_of(matcher: str, mining: str, rows: Seeds) -> tuple[str, bool]:
+def tables_of(title: str, rows: AtStrengths) -> tuple[str, bool]:
     """All that is printed of a matcher, in Markdown, and whether every claim on it holds."""
-    biased = next(strength for strength, _ in rows)
-    oracle, baseline = rows[FREE, BASELINE], rows[biased, BASELINE]
-    gap = difference(oracle, baseline, MAIN)
-    figures = f"{mean(baseline, MAIN):.1f} at strength {biased}, {mean(oracle, MAIN):.1f} at 0, gap {words(gap)}"
-    title = f"{matcher}, {mining}" if matcher == "hgr" else matcher
-    lines = [f"{title}, {len(oracle)} seeds: {MAIN} {figures}"]
-    lines += ["", at_strength(rows, biased, oracle), "", at_strength(rows, FREE, None), ""]
-    harmful = [
-        name
-        for (strength, name), figures in rows.items()
-        if strength == FREE and name not in (BASELINE, FIRST, SECOND) and difference(figures, oracle, MAIN).high < 0
+    claims, holds = rows.claims(MAIN, [name for name in rows.free if name not in (BASELINE, FIRST, SECOND)])
+    lines = [
+        f"{title}, {len(rows.oracle)} seeds: {rows.gap_words(MAIN)}",
+        at_strength(rows.biased, rows.strength, rows.oracle),
+        at_strength(rows.free, FREE, None),
+        "\n".join(claims),
     ]
-    lines.append(f"{'holds' if gap.low > 0 else 'MISSED'}: the bias does harm")
-    lines += [f"MISSED: {name} does no harm where nothing is planted" for name in harmful]
-    return "\n".join(lines), gap.low > 0 and not harmful
+    return "\n\n".join(lines), holds
 
 
 SHOWN = ("mAP-EPIC AVG", MAIN, "nDCG AVG", R1)
@@ -359,23 +288,22 @@ COMPARED = SHOWN[:3]
 
 def at_strength(rows: Seeds, strength: float, oracle: Sequence[Figures] | None) -> str:
     """A row for each method at a strength, beside the baseline and beside one of twice the steps."""
-    here = {name: figures for (planted, name), figures in rows.items() if planted == strength}
-    longer = here.get(LONGER)
+    longer = rows.get(LONGER)
     head = [f"at strength {strength}", *SHOWN, *(f"{name} less baseline" for name in COMPARED)]
     head += [] if longer is None else [f"{MAIN} less twice the steps"]
     head += ["gap closed, %"] * (oracle is not None) + [ENCODED, COST]
-    lines = [head, ["---"] * len(head)]
+    lines = [["---"] * len(head)]
     if oracle is not None:
         cells = [ORACLE, *(f"{mean(oracle, name):.1f}" for name in SHOWN)]
         lines.append(cells + [""] * (len(head) - len(cells)))
-    for name in (BASELINE, *(name for name in here if name != BASELINE)):
-        lines.append(line(name, here, longer, oracle))
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    for name in (BASELINE, *(name for name in rows if name != BASELINE)):
+        lines.append(line(name, rows, longer, oracle))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, *lines))
 
 
 def line(
     name: str,
-    here: Mapping[str, Sequence[Figures]],
+    here: Seeds,
     longer: Sequence[Figures] | None,
     oracle: Sequence[Figures] | None,
 ) -> list[str]:

@@ -1,31 +1,55 @@
-"""What benchmarks over seeds share: runs that are done once and written down, and figures with their intervals."""
+"""What benchmarks over seeds share: runs that are done once and written down, and figures with their intervals.
+
+A benchmark names its runs (a frozen dataclass with `seed` and `corpus`), says how all runs on one corpus are made, and
+prints tables of baseline, oracle and methods over the seeds.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from evenreel.config import usable_cores
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    Run = TypeVar("Run", bound=DataclassInstance)
+    class OneRun(DataclassInstance, Protocol):
+        """One unit of work, which prints as what a person is told of its progress."""
+
+        @property
+        def seed(self) -> int:
+            """Seed of the corpus and of the training."""
+
+        @property
+        def corpus(self) -> Hashable:
+            """The corpus that the run is on; runs on one corpus share a process."""
+
+    Run = TypeVar("Run", bound=OneRun)
 else:
     Run = TypeVar("Run")
 
+Work = Callable[[Sequence[Run]], Iterable[tuple[Run, "Rows"]]]
+"""Makes the rows of all runs on one corpus, one run after the other."""
 Figures = dict[str, float]
 """Figures of one row and seed, by name."""
 Rows = dict[str, Figures]
 """The rows that come of one run, by name."""
+Seeds = dict[str, list[Figures]]
+"""Figures of each row, seed by seed."""
+Made = TypeVar("Made")
 
 
 class Gap(NamedTuple):
@@ -82,6 +106,80 @@ def words(figure: Gap) -> str:
     return f"{figure.mean:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
 
 
+def seeds_parser(about: str | None, clips: int, shared: str = "corpora") -> argparse.ArgumentParser:
+    """A parser with the options of all benchmarks over seeds.
+
+    Args:
+        about: the text of `--help`.
+        clips: default of `--clips`.
+        shared: what `--processes` are measured at a time.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
+    parser.add_argument("--clips", type=int, default=clips, help="of all splits together")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help=f"{shared} measured at a time")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
+    return parser
+
+
+def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line, with two seeds or more and a strength between 0 and 1 where there is one."""
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
+    if not 0 < getattr(asked, "strength", 1) <= 1:
+        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
+    return asked
+
+
+def measured(runs: Iterable[Run], kind: type[Run], work: Work[Run], asked: argparse.Namespace) -> dict[Run, Rows]:
+    """The rows of every run; those in the file of `--out` are not made again.
+
+    Runs on one corpus share a process with one thread; all of a seed come first, since a part of them is of use.
+
+    Args:
+        runs: all that the tables need.
+        kind: their class.
+        work: makes those on one corpus; a function of a module, which another process can find.
+        asked: the command line, with `out` and `processes`.
+    """
+    found = known_runs(asked.out, kind)
+    todo: dict[Hashable, list[Run]] = {}
+    for run in dict.fromkeys(runs):
+        if run not in found:
+            todo.setdefault(run.corpus, []).append(run)
+    groups = sorted(todo.values(), key=lambda own: own[0].seed)
+    for made in in_processes([(work, own, asked.out) for own in groups], _noted, asked.processes):
+        found |= made
+    return found
+
+
+def _noted(work: Work[Run], runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
+    """Make runs, say how far it is, and write each down when it is done."""
+    found = {}
+    for run, rows in work(runs):
+        found[run] = rows
+        for row, figures in rows.items():
+            shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
+            print(f"{run}, {row}: {shown}", file=sys.stderr, flush=True)
+        if out:
+            note_run(out, run, rows)
+    return found
+
+
+def in_processes(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Made], processes: int) -> Iterator[Made]:
+    """What some calls of a function return, as they come, each in a process on one thread.
+
+    Args:
+        jobs: the arguments of each call.
+        work: a function of a module.
+        processes: calls at a time.
+    """
+    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        for job in as_completed([pool.submit(work, *own) for own in jobs]):
+            yield job.result()
+
+
 def known_runs(path: Path | None, kind: type[Run]) -> dict[Run, Rows]:
     """What was measured before; nothing where there is no file."""
     if path is None or not path.exists():
@@ -96,18 +194,58 @@ def note_run(path: Path, run: Run, rows: Mapping[str, Figures]) -> None:
         file.write(json.dumps({"run": asdict(run), "rows": rows}) + "\n")
 
 
-def in_processes(
-    groups: Sequence[Sequence[Run]], work: Callable[..., dict[Run, Rows]], out: Path | None, processes: int
-) -> Iterator[tuple[Run, Rows]]:
-    """The rows of some groups of runs as they come, a group in a process on one thread.
+def by_row(seeds: Iterable[Iterable[Run]], found: Mapping[Run, Rows]) -> Seeds:
+    """Figures of each row that all seeds have, seed by seed.
 
     Args:
-        groups: runs that go together, such as those on one corpus.
-        work: is given a group and `out`, and writes down each run when it is done.
-        out: see `note_run`.
-        processes: groups at a time.
+        seeds: the runs of each seed.
+        found: their rows.
     """
-    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = [pool.submit(work, runs, out) for runs in groups if runs]
-        for job in as_completed(jobs):
-            yield from job.result().items()
+    own = [{name: figures for run in runs for name, figures in found[run].items()} for runs in seeds]
+    return {name: [one[name] for one in own] for name in own[0] if all(name in one for one in own)}
+
+
+class AtStrengths(NamedTuple):
+    """Rows where a bias is planted, and where nothing is.
+
+    Attributes:
+        strength: of the bias.
+        biased: rows that learn from biased data.
+        free: the same rows where nothing is planted; their baseline is the oracle.
+        baseline: name of the row that the others are compared with.
+    """
+
+    strength: float
+    biased: Seeds
+    free: Seeds
+    baseline: str
+
+    @property
+    def oracle(self) -> Sequence[Figures]:
+        """The baseline where nothing is planted."""
+        return self.free[self.baseline]
+
+    def gap(self, metric: str) -> Gap:
+        """Oracle less baseline."""
+        return difference(self.oracle, self.biased[self.baseline], metric)
+
+    def gap_words(self, metric: str) -> str:
+        """Baseline, oracle and their difference."""
+        before, best = mean(self.biased[self.baseline], metric), mean(self.oracle, metric)
+        gap = words(self.gap(metric))
+        return f"{metric} {before:.1f} at strength {self.strength}, {best:.1f} at 0, gap {gap}"
+
+    def claims(self, metric: str, methods: Iterable[str]) -> tuple[list[str], bool]:
+        """A line for each claim: the bias does harm, and no method does where nothing is planted; whether all hold."""
+        harmful = [name for name in methods if difference(self.free[name], self.oracle, metric).high < 0]
+        harms = self.gap(metric).low > 0
+        lines = [f"{'holds' if harms else 'MISSED'}: the bias does harm"]
+        return lines + [f"MISSED: {name} does no harm where nothing is planted" for name in harmful], (
+            harms and not harmful
+        )
+
+
+def markdown(head: str, lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, below the line of its heads."""
+    rows = [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *rows])

@@ -44,7 +44,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.matchers.scoring import matcher_scores
+from evenreel.matchers.scoring import encode_videos, matcher_scores
 from evenreel.planted import (
     BIASES,
     BiasName,
@@ -59,7 +59,7 @@ from evenreel.training.data.examples import FeatureExamples, Material
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
-from evenreel.types import Corpus, Encoder, Scores, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Encoder, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 STRENGTH = 0.9
 RULES = {"length": "every 0.5 s"}
@@ -236,25 +236,45 @@ def recipe(bias: BiasName, seed: int, sizes: Sizes, windows: bool = False) -> Re
     )
 
 
-def trained(asked: Recipe, split: Split) -> Matcher:
-    """A matcher after its last step."""
+def trained(asked: Recipe, split: Split, weights_hash: str | None = None) -> Matcher:
+    """A matcher after its last step; `weights_hash` is of the encoder, for matchers with vectors of it."""
     pairs = pairs_of(split.corpus, split.texts.ids, split.videos.ids)
     examples = FeatureExamples(pairs, split.texts, split.videos)
+    material = Material(examples, split.videos.frames.shape[-1], weights_hash=weights_hash)
     with tempfile.TemporaryDirectory() as folder:
-        return train(asked, Material(examples, split.videos.frames.shape[-1]), Path(folder)).matcher
+        return train(asked, material, Path(folder)).matcher
+
+
+def found_in(scores: ScoreBlocks, corpus: Corpus, metrics: Sequence[str] = ("R@1", "mAP")) -> dict[str, float]:
+    """Metrics in percent, text to video, where all that a caption names has to be shown."""
+    captions, videos = list(scores.caption_ids), list(scores.video_ids)
+    values = scores.block(slice(0, len(captions)), slice(0, len(videos)))
+    settings = EvaluationSettings(parse_metrics(list(metrics)), ("t2v",), resamples=0)
+    relevance = showing(corpus, captions, videos)
+    found = evaluate(Scores(values, captions, videos), corpus, settings, relevance=relevance)
+    return {name: found.directions["t2v"].summary[name].value for name in metrics}
+
+
+def encoding_s(matcher: Matcher, videos: VideoFeatures) -> float:
+    """Seconds of processor time to encode all clips, the least of three times."""
+    taken = []
+    for _ in range(3):
+        begun_s = time.process_time()
+        encode_videos(matcher, videos)
+        taken.append(time.process_time() - begun_s)
+    return min(taken)
 
 
 def figure(matcher: Matcher, test: Split, bias: BiasName) -> float:
     """R@1 in percent, see the top of this file."""
     held = matcher_scores(matcher, test.texts, test.videos)
+    if bias != "source":
+        return found_in(held, test.corpus, ["R@1"])["R@1"]
     everything = slice(0, len(held.caption_ids)), slice(0, len(held.video_ids))
     values, captions, videos = held.block(*everything), list(held.caption_ids), list(held.video_ids)
-    if bias == "source":
-        real = [row for row, name in enumerate(captions) if "_generator" not in name]
-        values, captions = values[real], [captions[row] for row in real]
-        relevance = own_clip(test.corpus, captions, videos).block(slice(0, len(captions)), everything[1])
-    else:
-        relevance = showing(test.corpus, captions, videos)
+    real = [row for row, name in enumerate(captions) if "_generator" not in name]
+    values, captions = values[real], [captions[row] for row in real]
+    relevance = own_clip(test.corpus, captions, videos).block(slice(0, len(captions)), everything[1])
     settings = EvaluationSettings(metrics=parse_metrics(["R@1"]), directions=("t2v",), resamples=0, partial=True)
     found = evaluate(Scores(values, captions, videos), test.corpus, settings, relevance=relevance)
     return found.directions["t2v"].summary["R@1"].value

@@ -38,11 +38,10 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -51,23 +50,25 @@ import numpy as np
 from benchmarks.over_seeds import (
     Figures,
     Rows,
+    Seeds,
+    by_row,
+    checked,
     closed,
     difference,
     gap_of,
-    in_processes,
-    known_runs,
+    markdown,
     mean,
-    note_run,
+    measured,
+    seeds_parser,
     words,
 )
-from benchmarks.planted import Sizes, Split, showing
+from benchmarks.planted import Sizes, Split, found_in
 from benchmarks.planted import recipe as planted_recipe
+from benchmarks.planted import trained as trained_on
 from evenreel.checkpoint.changed_words import changed_words
-from evenreel.config import usable_cores
 from evenreel.corpus import load_corpus, own_clip, select
 from evenreel.corpus.on_screen import load_texts
 from evenreel.encoders import load_encoder
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.fused import Validation, fuse
 from evenreel.features import FoundClips, compute_features, find_clips, load_text_features
 from evenreel.features.settings import FeatureSettings
@@ -81,11 +82,8 @@ from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.planted import plan_corpus
 from evenreel.planted.folder import write_corpus
 from evenreel.planted.shots import PlantSettings
-from evenreel.training.data.examples import FeatureExamples, Material
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import MatcherChoice
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks
 
 STRENGTH = 0.9
 FRAMES = 6
@@ -218,6 +216,14 @@ class Run:
     made: str = ""
     read: bool = True
 
+    @property
+    def corpus(self) -> tuple[int, int]:
+        """See `benchmarks.over_seeds`."""
+        return self.signs, self.seed
+
+    def __str__(self) -> str:
+        return f"{self.signs} signs, seed {self.seed}"
+
 
 class Read(NamedTuple):
     """A split with what its signs are said to say: the clips in the folder, and the changes of their words."""
@@ -269,43 +275,35 @@ class Planted:
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments()
-    found = known_runs(asked.out, Run)
     wanted = {signs: [runs_of(signs, seed, asked) for seed in seeds_of(asked)] for signs in asked.signs}
     for seeds in wanted.values():
         for first, *_ in seeds:
             prepare(folder_of(asked.data, first), first)
-    todo = [[run for run in runs if run not in found] for seeds in wanted.values() for runs in seeds]
-    work = Work(asked.data)
-    for run, rows in in_processes(todo, work, asked.out, asked.processes):
-        found[run] = rows
+    runs = (run for seeds in wanted.values() for runs in seeds for run in runs)
+    found = measured(runs, Run, partial(of_corpus, asked.data), asked)
     holds = True
-    for signs, seeds in wanted.items() if not asked.rows else ():
-        text, own = tables_of(signs, [rows_of(runs, found) for runs in seeds], asked.tables)
+    for signs, seeds in wanted.items():
+        rows = by_row(seeds, found)
+        if asked.rows:
+            print(rows_alone(signs, rows))
+            continue
+        text, own = tables_of(signs, rows, asked.tables)
         print(text, end="\n\n")
         holds &= own
-    for signs, seeds in wanted.items() if asked.rows else ():
-        print(rows_alone(signs, [rows_of(runs, found) for runs in seeds]))
     return int(not holds)
 
 
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = seeds_parser(__doc__, clips=1_500)
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
     parser.add_argument("--signs", nargs="+", type=int, default=[1, 3], choices=[1, 2, 3, 4])
     parser.add_argument("--tables", nargs="+", default=[*TABLES], choices=[*TABLES], help="beside t1")
     parser.add_argument("--steps", type=int, default=800, help="of each training")
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--first-seed", type=int, default=10, help="the others follow")
-    parser.add_argument("--clips", type=int, default=1_500, help="of all splits together")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="corpora measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
     parser.add_argument("--rows", nargs="+", default=[], choices=[*ROWS, LEXICAL], metavar="ROW", help="these alone")
     parser.add_argument("--no-read", action="store_true", help="leave out what RapidOCR reads")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
-    return asked
+    return checked(parser)
 
 
 def seeds_of(asked: argparse.Namespace) -> range:
@@ -356,25 +354,11 @@ def settings_of(row: Row) -> dict[str, Any]:
     return {"temperature": TEMPERATURE} | OWN.get(row.matcher, {}) | dict(row.settings)
 
 
-@dataclass(frozen=True)
-class Work:
-    """What a process does: some trainings on one corpus."""
-
-    data: Path
-
-    def __call__(self, runs: Sequence[Run], out: Path | None) -> dict[Run, Rows]:
-        """The rows of each."""
-        first = runs[0]
-        planted = Planted(folder_of(self.data, first), first)
-        found: dict[Run, Rows] = {}
-        for run in runs:
-            found[run] = lexical_rows(planted) if run.row == LEXICAL else rows_of_run(run, planted)
-            for row, figures in found[run].items():
-                shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-                print(f"{run.signs} signs, seed {run.seed}, {row}: {shown}", file=sys.stderr, flush=True)
-            if out:
-                note_run(out, run, found[run])
-        return found
+def of_corpus(data: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
+    """Some trainings on one corpus in the folder of corpora."""
+    planted = Planted(folder_of(data, runs[0]), runs[0])
+    for run in runs:
+        yield run, lexical_rows(planted) if run.row == LEXICAL else rows_of_run(run, planted)
 
 
 def rows_of_run(run: Run, planted: Planted) -> Rows:
@@ -406,7 +390,6 @@ def with_lexical(matcher: Matcher, planted: Planted, said: str) -> ScoreBlocks:
 
 def trained(run: Run, row: Row, split: Split) -> Matcher:
     """The matcher of a row after its last step."""
-    pairs = pairs_of(split.corpus, split.texts.ids, split.videos.ids)
     plain = planted_recipe("scene_text", run.seed, Sizes(run.clips, run.steps))
     recipe = replace(
         plain,
@@ -414,9 +397,7 @@ def trained(run: Run, row: Row, split: Split) -> Matcher:
         adapter=AdapterSettings(kind="mlp", windows=row.windows),
         loop=replace(plain.loop, batch_size=BATCH),
     )
-    material = Material(FeatureExamples(pairs, split.texts, split.videos), split.videos.frames.shape[-1])
-    with tempfile.TemporaryDirectory() as folder:
-        return train(recipe, material, Path(folder) / "run").matcher
+    return trained_on(recipe, split)
 
 
 def lexical_rows(planted: Planted) -> Rows:
@@ -447,50 +428,31 @@ def scores_in(matcher: Matcher, split: Split) -> ScoreBlocks:
 
 def found_of(held: ScoreBlocks, planted: Planted) -> Figures:
     """R@1 and mAP in percent, where all that a caption names has to be shown."""
-    captions, videos = list(held.caption_ids), list(held.video_ids)
-    values = held.block(slice(0, len(captions)), slice(0, len(videos)))
-    settings = EvaluationSettings(parse_metrics([MAIN, MAP]), ("t2v",), resamples=0)
-    corpus = planted.split("test").corpus
-    summary = evaluate(Scores(values, captions, videos), corpus, settings, relevance=showing(corpus, captions, videos))
-    return {name: summary.directions["t2v"].summary[name].value for name in (MAIN, MAP)}
+    return found_in(held, planted.split("test").corpus)
 
 
-def rows_of(runs: Sequence[Run], found: Mapping[Run, Rows]) -> Rows:
-    """All rows of a seed."""
-    return {name: figures for run in runs for name, figures in found.get(run, {}).items()}
-
-
-def tables_of(signs: int, seeds: Sequence[Rows], tables: Sequence[str]) -> tuple[str, bool]:
+def tables_of(signs: int, figures: Seeds, tables: Sequence[str]) -> tuple[str, bool]:
     """The tables of a number of signs, in Markdown, and whether the claims hold."""
-    names = [name for name in seeds[0] if all(name in seed for seed in seeds)]
-    figures = {name: [seed[name] for seed in seeds] for name in names}
     gap = difference(figures[ORACLE], figures[FRAMES_ALONE], MAIN)
-    parts = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds; gap of R@1: {words(gap)}"]
+    parts = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(figures[ORACLE])} seeds; gap of R@1: {words(gap)}"]
     for table in dict.fromkeys(["t1", *tables]):
-        rows = [name for name in names if table_of(name) == table]
+        rows = [name for name in figures if table_of(name) == table]
         shown = rows if table in ("t1", "words") else [TCD, *rows]
-        lines = [line_of(name, figures) for name in shown]
-        parts.append(
-            "\n".join(
-                [table, "", "| | R@1 | mAP | gap closed, % | difference in R@1 | seconds |", "|" + "---|" * 6, *lines]
-            )
-        )
+        head = "| | R@1 | mAP | gap closed, % | difference in R@1 | seconds |"
+        parts.append(f"{table}\n\n{markdown(head, [line_of(name, figures) for name in shown])}")
     holds = gap.low > 0
     if (none := f"{RATIOS[0]:.0%} of the words") in figures:
         holds &= difference(figures[TCD], figures[none], MAIN).low > 0
     return "\n\n".join(parts), holds
 
 
-def rows_alone(signs: int, seeds: Sequence[Rows]) -> str:
+def rows_alone(signs: int, figures: Seeds) -> str:
     """A line for each row, with its difference from the row that it belongs to where that is there."""
-    lines = [f"{signs} sign{'s' * (signs > 1)} a clip, {len(seeds)} seeds, R@1"]
-    figures = {name: [seed[name] for seed in seeds] for name in seeds[0]}
+    count = len(next(iter(figures.values())))
+    lines = [f"{signs} sign{'s' * (signs > 1)} a clip, {count} seeds, R@1"]
     for name, own in figures.items():
-        other = compared(name, figures)
-        less = (
-            f"; {words(difference(own, figures[other], MAIN))} to {other}" if other in figures and other != name else ""
-        )
-        lines.append(f"{name}: {words(gap_of(np.array([one[MAIN] for one in own])))}{less}")
+        other = less_words(name, figures)
+        lines.append(f"{name}: {words(gap_of(np.array([one[MAIN] for one in own])))}{other and '; '}{other}")
     return "\n".join(lines)
 
 
@@ -510,14 +472,20 @@ def compared(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
     return alone if alone in figures else row
 
 
-def line_of(name: str, figures: Mapping[str, Sequence[Figures]]) -> str:
-    """A row for people."""
+def less_words(name: str, figures: Seeds) -> str:
+    """The difference of a row in R@1 from the row that it belongs to; nothing where that is not there."""
+    other = compared(name, figures)
+    if other not in figures or other == name:
+        return ""
+    return f"{words(difference(figures[name], figures[other], MAIN))} to {other}"
+
+
+def line_of(name: str, figures: Seeds) -> list[str]:
+    """The cells of a row."""
     own, base, oracle = figures[name], figures[FRAMES_ALONE], figures[ORACLE]
     share = "" if name in (FRAMES_ALONE, ORACLE) else closed(own, base, oracle, MAIN)
-    other = compared(name, figures)
-    less = f"{words(difference(own, figures[other], MAIN))} to {other}" if other in figures and other != name else ""
     seconds = f"{mean(own, LEARNED):.0f}" if LEARNED in own[0] else ""
-    return f"| {name} | {mean(own, MAIN):.1f} | {mean(own, MAP):.1f} | {share} | {less} | {seconds} |"
+    return [name, f"{mean(own, MAIN):.1f}", f"{mean(own, MAP):.1f}", share, less_words(name, figures), seconds]
 
 
 if __name__ == "__main__":

@@ -28,21 +28,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from benchmarks.over_seeds import Gap, gap_of, words
+from benchmarks.over_seeds import Figures, Gap, checked, gap_of, in_processes, seeds_parser, words
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
-from evenreel.config import usable_cores
 from evenreel.corpus import select
 from evenreel.debias.source import PRESETS
 from evenreel.encoders import load_encoder
@@ -60,9 +56,6 @@ PREFERENCE, REAL_R1, MIXED_REAL_R1, MIXED_GENERATED_R1, WIN_RATE = (
     "Normalized MixR", "REAL R@1", "mixed-REAL R@1", "mixed-AI R@1", "win rate",
 )  # fmt: skip
 PLAIN = "plain"
-
-Figures = dict[str, float]
-"""Figures of one training, by name."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +103,9 @@ def main() -> int:
 
 def arguments(about: str | None) -> argparse.Namespace:
     """What was asked for on the command line of a benchmark over seeds."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--clips", type=int, default=2_400, help="real clips and mirrors of all splits together")
+    parser = seeds_parser(about, clips=2_400, shared="seeds")
     parser.add_argument("--steps", type=int, default=500, help="of each training")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="seeds measured at a time")
-    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
-    asked = parser.parse_args()
-    if asked.seeds < 2:
-        parser.error(f"an interval needs at least 2 seeds; --seeds was {asked.seeds}")
-    return asked
+    return checked(parser)
 
 
 def known_figures(path: Path, sizes: Sizes) -> dict[tuple[int, Training], Figures]:
@@ -142,23 +128,21 @@ def measured(
 ) -> Iterator[tuple[tuple[int, Training], Figures]]:
     """The figures of every training that is not known yet, seed by seed as they come, on one thread each."""
     todo = {seed: [one for one in TRAININGS if (seed, one) not in known] for seed in seeds}
-    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        jobs = {pool.submit(of_seed, seed, trainings, sizes): seed for seed, trainings in todo.items() if trainings}
-        for job in as_completed(jobs):
-            for training, figures in job.result().items():
-                yield (jobs[job], training), figures
+    jobs = [(seed, trainings, sizes) for seed, trainings in todo.items() if trainings]
+    for found in in_processes(jobs, of_seed, processes):
+        yield from found.items()
 
 
-def of_seed(seed: int, trainings: Sequence[Training], sizes: Sizes) -> dict[Training, Figures]:
+def of_seed(seed: int, trainings: Sequence[Training], sizes: Sizes) -> dict[tuple[int, Training], Figures]:
     """All trainings on one planted corpus."""
     encoder = load_encoder("builtin")
     plan = plan_corpus("source", 0.0, sizes.clips, seed, PlantSettings(mirrors=True))
     learnt, test = part(plan, "train", encoder), part(plan, "test", encoder)
-    found: dict[Training, Figures] = {}
+    found = {}
     for training in trainings:
         begun_s = time.perf_counter()
-        found[training] = figures_of(training, seed, sizes, (learnt, test))
-        shown = "  ".join(f"{name} {value:.1f}" for name, value in found[training].items())
+        found[seed, training] = figures_of(training, seed, sizes, (learnt, test))
+        shown = "  ".join(f"{name} {value:.1f}" for name, value in found[seed, training].items())
         print(f"seed {seed}, {training}: {shown}  ({time.perf_counter() - begun_s:.0f} s)", file=sys.stderr, flush=True)
     return found
 
