@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.planted import RULE, Split, showing, split_of
+from benchmarks.planted import RULE, Split, found_in, split_of
 from benchmarks.scene_text import ROWS, STRENGTH, Run, scores_in, trained
 from evenreel.audits import AuditSettings, measure_overlay
 from evenreel.audits.edits.measures import CONTROL
@@ -32,10 +32,9 @@ from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
-from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.language.bm25 import bm25_scores
 from evenreel.planted import PlantedClip, PlantSettings, corpus_of, described, edited, plan_corpus, video_features
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks
 
 BM25, EDIT = "bm25", "overlay"
 DEFAULT = (BM25, "mean_pool, frames", "mean_pool, words", "tcd")
@@ -118,17 +117,8 @@ def figure_of(scores: dict[str, ScoreBlocks], corpus: Corpus) -> Figure:
     rise, fall = (measured.shifts[whose, EDIT].beyond for whose in (WRONG, OWN))
     low = rise["sd"].low
     told = low is not None and low > 0
-    found = (found_of(scores[name], corpus) for name in (AS_IS, EDIT, CONTROL))
+    found = (found_in(scores[name], corpus, ["R@1"])["R@1"] for name in (AS_IS, EDIT, CONTROL))
     return Figure(rise["sd"].value, told, rise["places"].value, fall["sd"].value, *found)
-
-
-def found_of(held: ScoreBlocks, corpus: Corpus) -> float:
-    """R@1 in percent."""
-    captions, videos = list(held.caption_ids), list(held.video_ids)
-    scores = Scores(held.block(slice(0, len(captions)), slice(0, len(videos))), captions, videos)
-    settings = EvaluationSettings(parse_metrics(["R@1"]), ("t2v",), resamples=0)
-    summary = evaluate(scores, corpus, settings, relevance=showing(corpus, captions, videos))
-    return summary.directions["t2v"].summary["R@1"].value
 
 
 def table(rows: dict[str, Sequence[Figure]]) -> str:
