@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,25 @@ def test_the_command_line_says_what_it_can() -> None:
     assert "[default: EVENREEL_LIBRARY or your" in " ".join(here("search", "--help").stdout.replace("│", " ").split())
     assert here("--version").stdout.startswith("evenreel 0.")
     assert here("nonsense").returncode == 2
+
+
+PANELS = {
+    "Search your videos": ["demo", "index", "search", "serve", "info", "verify", "repair"],
+    "Measure and audit": ["corpus", "evaluate", "audit", "fuse", "perturb"],
+    "Train and adapt": ["features", "elements", "train", "cost", "score", "prepare", "adapt"],
+    "Research": ["study", "planted"],
+}
+
+
+def test_help_begins_with_what_people_come_for() -> None:
+    lines = evenreel("--help", COLUMNS="100").stdout.splitlines()
+    heads = [number for number, line in enumerate(lines) if line.startswith("╭─ ")]
+    found = {
+        lines[head].strip("╭╮─ "): [line.split()[1] for line in lines[head + 1 : end] if line[2:3].isalpha()]
+        for head, end in pairwise([*heads, len(lines)])
+    }
+    del found["Options"]
+    assert list(found.items()) == list(PANELS.items())
 
 
 def test_a_new_broken_file_is_news(place: Path, tmp_path: Path) -> None:

@@ -1,106 +1,65 @@
-"""The commands. Everything heavy is imported inside the command that needs it."""
+"""The table of all commands, and the options before them. What a command needs is imported when it is called."""
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE
-from evenreel.cli.adapt.command import adapt
-from evenreel.cli.audit.command import audit
-from evenreel.cli.corpus import classes as _classes  # noqa: F401 -- adds its command to `corpus`
-from evenreel.cli.corpus import counterparts as _counterparts  # noqa: F401 -- likewise
-from evenreel.cli.corpus import domains as _domains  # noqa: F401 -- likewise
-from evenreel.cli.corpus import edited_clips as _edited_clips  # noqa: F401 -- likewise
-from evenreel.cli.corpus import equalise as _equalise  # noqa: F401 -- likewise
-from evenreel.cli.corpus import overview as _overview  # noqa: F401 -- likewise
-from evenreel.cli.corpus.command import corpus_app
-from evenreel.cli.cost import cost
-from evenreel.cli.elements.command import elements
-from evenreel.cli.evaluate.command import evaluate
-from evenreel.cli.features import features
-from evenreel.cli.fuse import fuse
-from evenreel.cli.options import (
-    DAMAGED_SHARE,
-    MEMORY_MIB,
-    TIMEOUT_S,
-    DamageOption,
-    DeviceOption,
-    JsonOption,
-    LibraryOption,
-    MemoryOption,
-    PrecisionOption,
-    ReadersOption,
-    RetryOption,
-    TimeoutOption,
-    media_limits,
-)
-from evenreel.cli.output import as_utf8
-from evenreel.cli.perturb import perturb
-from evenreel.cli.planted import planted
-from evenreel.cli.prepare import prepare
-from evenreel.cli.score.command import score
-from evenreel.cli.serve import serve
-from evenreel.cli.study import study
-from evenreel.cli.train.command import train
-from evenreel.config import (
-    AUTO,
-    DEFAULT_MODEL,
-    DEFAULT_RULE,
-    RERANK_DEPTH,
-    IndexSettings,
-    default_library,
-)
-from evenreel.errors import LibraryError, UsageError
+from evenreel.cli.commands import Command, CommandGroup, group_of
 from evenreel.version import __version__
 
-if TYPE_CHECKING:
-    from evenreel.checkpoint import Pretrained
+SEARCH, MEASURE = "Search your videos", "Measure and audit"
+TRAIN, RESEARCH = "Train and adapt", "Research"
+
+CORPUS = {
+    "import": Command("evenreel.cli.corpus.command:import_corpus"),
+    "info": Command("evenreel.cli.corpus.command:info_corpus"),
+    "classes": Command("evenreel.cli.corpus.classes:find_classes"),
+    "pair": Command("evenreel.cli.corpus.counterparts:pair"),
+    "prompts": Command("evenreel.cli.corpus.counterparts:prompts"),
+    "mix": Command("evenreel.cli.corpus.counterparts:mix"),
+    "domains": Command("evenreel.cli.corpus.domains:domains"),
+    "edit": Command("evenreel.cli.corpus.edited_clips:edit_corpus"),
+    "equalise": Command("evenreel.cli.corpus.equalise:equalise_corpus"),
+    "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
+}
+COMMANDS: dict[str, Command | CommandGroup] = {
+    "demo": Command("evenreel.cli.library:demo", SEARCH),
+    "index": Command("evenreel.cli.library:index", SEARCH),
+    "search": Command("evenreel.cli.library:search", SEARCH),
+    "serve": Command("evenreel.cli.serve:serve", SEARCH),
+    "info": Command("evenreel.cli.library:info", SEARCH),
+    "verify": Command("evenreel.cli.library:verify", SEARCH),
+    "repair": Command("evenreel.cli.library:repair", SEARCH),
+    "corpus": CommandGroup(
+        "Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS, MEASURE
+    ),
+    "evaluate": Command("evenreel.cli.evaluate.command:evaluate", MEASURE),
+    "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
+    "fuse": Command("evenreel.cli.fuse:fuse", MEASURE),
+    "perturb": Command("evenreel.cli.perturb:perturb", MEASURE),
+    "features": Command("evenreel.cli.features:features", TRAIN),
+    "elements": Command("evenreel.cli.elements.command:elements", TRAIN),
+    "train": Command("evenreel.cli.train.command:train", TRAIN),
+    "cost": Command("evenreel.cli.cost:cost", TRAIN),
+    "score": Command("evenreel.cli.score.command:score", TRAIN),
+    "prepare": Command("evenreel.cli.prepare:prepare", TRAIN),
+    "adapt": Command("evenreel.cli.adapt.command:adapt", TRAIN),
+    "study": Command("evenreel.cli.study:study", RESEARCH),
+    "planted": Command("evenreel.cli.planted:planted", RESEARCH),
+}
+"""In the order of `evenreel --help`: what people come for is first."""
 
 app = typer.Typer(
     name="evenreel",
     help="Search videos by what is seen and by what is written on screen.",
+    cls=group_of(COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(corpus_app, name="corpus")
-app.command()(evaluate)
-app.command()(audit)
-app.command()(features)
-app.command()(elements)
-app.command()(train)
-app.command()(cost)
-app.command()(prepare)
-app.command()(adapt)
-app.command()(score)
-app.command()(fuse)
-app.command()(study)
-app.command()(planted)
-app.command()(perturb)
-app.command()(serve)
-
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        help="CLIP or SigLIP: a hub id, a folder, or 'builtin'. "
-        f"'auto' is the library's own, and {DEFAULT_MODEL} for a new one."
-    ),
-]
-SampleOption = Annotated[
-    str,
-    typer.Option(help=f"Which frames, for example 'every 0.5 s' or '8 midpoints'. New library: {DEFAULT_RULE}."),
-]
-MetadataOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Table about the videos (csv, tsv, parquet, jsonl) with a column 'path'; metadata.* and "
-        "manifest.* in a folder are read by themselves."
-    ),
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -131,171 +90,3 @@ def _settings(
     handler.setFormatter(_SafeFormatter("evenreel: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.ERROR)
     logging.getLogger("evenreel").setLevel(level)
-
-
-@app.command()
-def index(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of videos, or single files.")],
-    library: LibraryOption = None,
-    model: ModelOption = AUTO,
-    no_vision: Annotated[bool, typer.Option("--no-vision", help="No model: only words on screen and names.")] = False,
-    no_ocr: Annotated[bool, typer.Option("--no-ocr", help="Do not read on-screen text.")] = False,
-    sample: SampleOption = AUTO,
-    metadata: MetadataOption = None,
-    workers: ReadersOption = 0,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "float32",
-    timeout: TimeoutOption = TIMEOUT_S,
-    memory: MemoryOption = MEMORY_MIB,
-    max_damage: DamageOption = DAMAGED_SHARE,
-    retry: RetryOption = False,
-    accept_missing: Annotated[
-        bool, typer.Option("--accept-missing", help="Mark files as missing even if most of a folder is gone.")
-    ] = False,
-    no_stills: Annotated[
-        bool, typer.Option("--no-stills", help="Keep no small picture of each moment: 34 MB an hour less.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Index folders of videos; unchanged files cost nothing, and a broken-off run goes on."""
-    from evenreel.cli.progress import bars
-    from evenreel.cli.show_library import show_report
-    from evenreel.library import index_folders
-
-    settings = IndexSettings(
-        model=None if no_vision else model,
-        rule=sample,
-        read_text=not no_ocr,
-        workers=workers,
-        device=device,
-        precision=precision,
-        limits=media_limits(timeout, memory, max_damage),
-        retry=retry,
-        accept_missing=accept_missing,
-        keep_stills=not no_stills,
-    )
-    place = library or default_library()
-    with bars() as progress:
-        report = index_folders(folders, place, settings, progress=progress, metadata=metadata or ())
-    show_report(report, place, as_json)
-    if report.set_aside or report.closed_folders:
-        raise typer.Exit(EXIT_SET_ASIDE)
-
-
-@app.command()
-def search(
-    query: Annotated[
-        str | None, typer.Argument(help="What is to be seen, or read on screen.", callback=as_utf8)
-    ] = None,
-    library: LibraryOption = None,
-    k: Annotated[int, typer.Option("-k", help="How many clips at most.")] = 10,
-    where: Annotated[
-        str | None,
-        typer.Option(help="Filter, for example \"source = 'camera' and duration_s < 60\".", callback=as_utf8),
-    ] = None,
-    image: Annotated[Path | None, typer.Option(help="Search by a picture instead of a sentence.")] = None,
-    no_vision: Annotated[bool, typer.Option("--no-vision", help="Words only; loads no model.")] = False,
-    rerank: Annotated[
-        str | None, typer.Option(help="A matcher's checkpoint, folder or hub id, that orders the first clips anew.")
-    ] = None,
-    rerank_depth: Annotated[int, typer.Option(help="How many clips --rerank looks at.")] = RERANK_DEPTH,
-    neutral_source: Annotated[
-        bool,
-        typer.Option(
-            "--neutral-source",
-            help="Favour no source: take what sets generated clips apart from those of a camera out of the query.",
-        ),
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show the nearest others too, below what fits or may fit.")
-    ] = False,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
-) -> None:
-    """Find clips, each with its best moment and the reason."""
-    from evenreel.cli.show_library import show_result
-    from evenreel.library import open_library
-    from evenreel.library.stats import empty_sentence
-
-    if (query is None) == (image is None):
-        raise UsageError('Give either a sentence or a picture: evenreel search "a red bus", or --image FILE.')
-    if image is not None and no_vision:
-        raise UsageError("--image needs vision; leave --no-vision out.")
-    if rerank is not None and (no_vision or image is not None):
-        raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
-    if neutral_source and (no_vision or rerank is not None):
-        raise UsageError(
-            "--neutral-source changes how frames are ranked, and a matcher's scores are not neutral; leave --no-vision "
-            "and --rerank out."
-        )
-    with open_library(library or default_library(), device=device, vision=not no_vision) as opened:
-        if image is not None:
-            found = opened.search_image(image, k, where, neutral_source=neutral_source)
-        else:
-            matcher = _matcher(rerank, device)
-            found = opened.search(
-                query or "", k, where, rerank=matcher, rerank_depth=rerank_depth, neutral_source=neutral_source
-            )
-        if not found.hits and not (held := opened.stats()).files:
-            raise LibraryError(empty_sentence(held))
-    show_result(found, as_json, others=everything)
-
-
-def _matcher(name: str | None, device: str) -> Pretrained | None:
-    if name is None:
-        return None
-    from evenreel.checkpoint import load_matcher
-
-    return load_matcher(name, device=device)
-
-
-@app.command()
-def info(library: LibraryOption = None, as_json: JsonOption = False) -> None:
-    """Say what a library holds, and list what was set aside and why."""
-    from evenreel.cli.show_library import show_stats
-    from evenreel.library import open_library
-
-    with open_library(library or default_library(), vision=False) as opened:
-        show_stats(opened.stats(), as_json)
-
-
-@app.command()
-def verify(library: LibraryOption = None, as_json: JsonOption = False) -> None:
-    """Check every checksum and everything derived. Exit status 1 if something is wrong."""
-    from evenreel.cli.show_library import show_problems
-    from evenreel.library import verify as verify_library
-
-    place = library or default_library()
-    problems = verify_library(place)
-    show_problems(problems, place, as_json)
-    if problems:
-        raise typer.Exit(EXIT_FAILED)
-
-
-@app.command()
-def repair(
-    library: LibraryOption = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Also forget missing files, and clips that no file has.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Rebuild what is derived, without decoding any video again."""
-    from evenreel.cli.show_library import show_done
-    from evenreel.library import repair as repair_library
-
-    show_done(repair_library(library or default_library(), drop_missing=drop_missing), as_json)
-
-
-@app.command()
-def demo(
-    folder: Annotated[Path, typer.Option(help="Where the videos, the library and the report of the demo go.")] = Path(
-        "demo"
-    ),
-) -> None:
-    """Render a small library of real mp4 files, index it, search it, audit it. Nothing is downloaded."""
-    from evenreel.cli.progress import bars
-    from evenreel.demo import run_demo
-
-    with bars() as progress:
-        run_demo(folder, progress)

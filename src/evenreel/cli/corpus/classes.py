@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.corpus.command import corpus_app
 from evenreel.cli.options import MOST, JsonOption
 from evenreel.errors import UsageError
 
@@ -21,7 +20,6 @@ _SHOWN = 12
 _MANY_UNKNOWN = 0.2
 
 
-@corpus_app.command("classes")
 def find_classes(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus; it is changed.")],
     tagger: Annotated[

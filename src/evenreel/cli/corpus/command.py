@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 MANY_GROUPS = 12
 CORPUS_FILES = ("clips.parquet", "captions.parquet", "texts.parquet", "classes.parquet")
 
-corpus_app = typer.Typer(help="Make a corpus of a benchmark's files or of your own tables, and look at it.")
 
-
-@corpus_app.command("import")
 def import_corpus(
     format_name: Annotated[
         str, typer.Argument(metavar="FORMAT", help="For example msrvtt-1ka, msvd, table; a wrong one lists them all.")
@@ -51,7 +48,6 @@ def import_corpus(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-@corpus_app.command("info")
 def info_corpus(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus.")], as_json: JsonOption = False
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import CORPUS_FILES, corpus_app
+from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
@@ -39,7 +39,6 @@ CorpusArgument = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder o
 OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
 
 
-@corpus_app.command("pair")
 def pair(
     folder: CorpusArgument,
     generated: Annotated[
@@ -73,7 +72,6 @@ def pair(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-@corpus_app.command("prompts")
 def prompts(
     folder: CorpusArgument,
     out: Annotated[Path, typer.Option(help="Folder for prompts.csv, keyframes and first halves.")],
@@ -114,7 +112,6 @@ def prompts(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-@corpus_app.command("mix")
 def mix(
     folder: CorpusArgument,
     share: Annotated[float, typer.Option(help="Of the real clips, from 0 to 1, that give their place to a mirror.")],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import CORPUS_FILES, corpus_app
+from evenreel.cli.corpus.command import CORPUS_FILES
 from evenreel.cli.options import JsonOption
 from evenreel.errors import UsageError
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from evenreel.corpus.domains import DomainPair
 
 
-@corpus_app.command("domains")
 def domains(
     source: Annotated[Path, typer.Option(help="Folder of the corpus to learn from.")],
     target: Annotated[Path, typer.Option(help="Folder of the corpus that is met afterwards.")],

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import corpus_app
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
@@ -56,7 +55,6 @@ _FOR_REMOVAL = ("place", "control", "share", "model", "tagger", "device")
 MODEL_HELP = "CLIP or SigLIP that finds what goes: a hub id, a folder, or 'builtin'."
 
 
-@corpus_app.command("edit")
 def edit_corpus(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import corpus_app
 from evenreel.cli.options import (
     DAMAGED_SHARE,
     MEMORY_MIB,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 FIT_HELP = "Pictures of another shape: 'pad' keeps them whole with black bars, 'crop' fills the frame."
 
 
-@corpus_app.command("equalise")
 def equalise_corpus(
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],

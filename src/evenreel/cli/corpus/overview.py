@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.corpus.command import corpus_app
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.options import (
     DAMAGED_SHARE,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 FEATURES_HELP = "Folder of features, best by the rule '10 midpoints', for the similarity of pairs."
 
 
-@corpus_app.command("overview")
 def overview_corpus(
     folder: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder of the corpus.")],
     videos: VideosOption = None,

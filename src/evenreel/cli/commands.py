@@ -1,0 +1,101 @@
+"""Commands that are imported when they are called: what one needs, the others do not wait for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from evenreel.cli.from_settings import command_of
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command by where it is.
+
+    Attributes:
+        place: `module:function`.
+        panel: heading under which `--help` lists it; None for the usual one.
+    """
+
+    place: str
+    panel: str | None = None
+
+    def _function(self) -> Callable[..., None]:
+        module, _, name = self.place.partition(":")
+        return cast("Callable[..., None]", getattr(import_module(module), name))
+
+    def help(self) -> str | None:
+        """What the command does; its settings are not imported for that."""
+        return inspect.getdoc(self._function())
+
+    def make(self, name: str) -> Any:
+        """The command with its options, as click runs it."""
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(command_of(self._function()))
+        return typer.main.get_command(alone)
+
+
+@dataclass(frozen=True)
+class CommandGroup:
+    """Commands behind a word of their own, such as `evenreel corpus info`.
+
+    Attributes:
+        text: what they are for.
+        commands: by their names.
+        panel: heading under which `--help` lists the word; None for the usual one.
+    """
+
+    text: str
+    commands: Mapping[str, Command]
+    panel: str | None = None
+
+    def help(self) -> str:
+        """What the commands are for."""
+        return self.text
+
+    def make(self, name: str) -> Any:
+        """The group, as click runs it."""
+        return typer.main.get_group(typer.Typer(name=name, help=self.text, cls=group_of(self.commands)))
+
+
+class _Made(Mapping[str, Any]):
+    """Commands by their names, each made when it is looked up."""
+
+    def __init__(self, table: Mapping[str, Command | CommandGroup]) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> Any:
+        return self._table[name].make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def group_of(table: Mapping[str, Command | CommandGroup]) -> type[TyperGroup]:
+    """A group of commands, listed in the order of a table; only the one that is called is made with its options."""
+
+    class Group(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = cast("Any", _Made(table))
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            """A command's name and help, which are all that a list of commands needs."""
+            one = table.get(cmd_name)
+            return one and TyperCommand(name=cmd_name, help=one.help(), rich_help_panel=one.panel)
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            """The command that the first word names, whole, and the other words."""
+            name, _, rest = super().resolve_command(ctx, args)
+            return name, self.commands.get(name or ""), rest
+
+    return Group

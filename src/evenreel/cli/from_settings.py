@@ -1,0 +1,196 @@
+"""Options of a command made of settings: one for each field of a dataclass, with its name, type, default and help."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import typer
+
+_PLAIN = (str, int, float, bool)
+_SECTION = re.compile(r"^(?:Attributes|Args):\n((?:(?: +.*)?\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that one parameter of a command stands for; `from_settings` makes it.
+
+    Attributes:
+        source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
+        leave_out: parameters of it that are no options and keep their defaults.
+        panel: heading of the options in `--help`; None for the usual one.
+        options: by parameter, how its option is declared where that does not follow from the parameter: an `Annotated`
+            type with a `typer.Option`, or the `Settings` of a nested object.
+    """
+
+    source: Callable[..., Any] | str
+    leave_out: tuple[str, ...]
+    panel: str | None
+    options: Mapping[str, Any]
+
+    @functools.cached_property
+    def make(self) -> Callable[..., Any]:
+        """The dataclass or function, imported."""
+        if not isinstance(self.source, str):
+            return self.source
+        module, _, name = self.source.partition(":")
+        return cast("Callable[..., Any]", getattr(import_module(module), name))
+
+    @functools.cached_property
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        found = inspect.signature(self.make).parameters
+        if strange := (set(self.leave_out) | set(self.options)) - set(found):
+            raise TypeError(f"{self.make.__name__} takes no {', '.join(sorted(strange))}")
+        return {name: one for name, one in found.items() if name not in self.leave_out}
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """What Typer is to read from the command line."""
+        texts = documented(self.make)
+        for name, one in self._parameters.items():
+            declared = self.options.get(name)
+            if isinstance(declared, Settings):
+                yield from declared.parameters()
+            else:
+                yield self._option(one, declared or self._hint(one), texts.get(name))
+
+    def _hint(self, one: inspect.Parameter) -> Any:
+        """The type of one parameter; those of others may be known to type checkers alone."""
+        holder = type("Holder", (), {"__annotations__": {one.name: one.annotation}})
+        return get_type_hints(holder, vars(sys.modules[self.make.__module__]), include_extras=True)[one.name]
+
+    def _option(self, one: inspect.Parameter, hint: Any, text: str | None) -> inspect.Parameter:
+        kind, info = _declared(one, hint)
+        info = copy.copy(info)
+        info.help = info.help or text
+        info.rich_help_panel = info.rich_help_panel or self.panel
+        default = False if one.default is True else _default(one)
+        if default is None and type(None) not in get_args(kind):
+            kind = kind | None
+        return one.replace(kind=one.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+    def build(self, given: Mapping[str, Any]) -> Any:
+        """The settings that were asked for; what was not given has its default.
+
+        Args:
+            given: what Typer read, by parameter.
+
+        Raises:
+            UsageError: the settings refuse a value.
+        """
+        values: dict[str, Any] = {}
+        for name, one in self._parameters.items():
+            declared = self.options.get(name)
+            value = declared.build(given) if isinstance(declared, Settings) else given[name]
+            if one.default is True:
+                values[name] = not value
+            elif value is not None:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        return self.make(**values)
+
+
+def from_settings(
+    source: Callable[..., Any] | str, *, leave_out: tuple[str, ...] = (), panel: str | None = None, **options: Any
+) -> Any:
+    """Options of a command for all parameters of a dataclass or function, as the default of the command's parameter.
+
+    The option of `max_entities` is `--max-entities`; that of `duration_s`, `--duration`; of a field that is True by
+    default, `--no-...`. Its help is what the docstring says of the attribute or argument.
+
+    Args:
+        source: a dataclass or a function, or `module:name` of one that is imported when the command is looked up.
+        leave_out: parameters of it that are no options and keep their defaults.
+        panel: heading of the options in `--help`; None for the usual one.
+        options: by parameter, how its option is declared where that does not follow from the parameter: an `Annotated`
+            type with a `typer.Option`, or `from_settings(...)` for a nested object.
+    """
+    return Settings(source, leave_out, panel, options)
+
+
+def command_of(function: Callable[..., None]) -> Callable[..., None]:
+    """A command as Typer takes it: each parameter that stands for settings is replaced by their options.
+
+    Raises:
+        TypeError: two options would have one name, or settings have no field that is declared.
+    """
+    own = inspect.signature(function).parameters
+    made = {name: one.default for name, one in own.items() if isinstance(one.default, Settings)}
+    if not made:
+        return function
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        function(**{name: made[name].build(given) if name in made else given[name] for name in own})
+
+    run.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name not in made}
+    hints = get_type_hints(run, include_extras=True)
+    every: list[inspect.Parameter] = []
+    for name, one in own.items():
+        plain = one.replace(kind=one.KEYWORD_ONLY, annotation=hints.get(name))
+        every += made[name].parameters() if name in made else [plain]
+    names = [one.name for one in every]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise TypeError(f"{function.__name__} has two options {', '.join(sorted(twice))}")
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    cast("Any", run).__signature__ = inspect.Signature(every)
+    return run
+
+
+def documented(source: Callable[..., Any]) -> dict[str, str]:
+    r"""What a docstring says of each attribute or argument, as a help text.
+
+    >>> def rate(fps, side):
+    ...     '''How clips are written.
+    ...
+    ...     Args:
+    ...         fps: frames a second, `[0-9]+`;
+    ...             as many as there are by default
+    ...         side: of the picture.
+    ...     '''
+    >>> documented(rate)["fps"]
+    'Frames a second, \\[0-9]+; as many as there are by default.'
+    """
+    section = _SECTION.search((inspect.getdoc(source) or "") + "\n")
+    found = _ENTRY.findall(section[1]) if section else []
+    return {name: _as_help(text) for names, text in found for name in names.split(", ")}
+
+
+def _as_help(text: str) -> str:
+    words = " ".join(text.split()).replace("[", r"\[").rstrip(".")
+    return f"{words[:1].upper()}{words[1:]}.".replace("`", "")
+
+
+def _declared(one: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
+    """Type and option of a parameter: those of an `Annotated` type, else what follows from the name and the type."""
+    if get_origin(hint) is Annotated:
+        kind, info = get_args(hint)[:2]
+        return kind, info
+    name = one.name.removesuffix("_s").replace("_", "-")
+    return _readable(hint), typer.Option(f"--no-{name}" if one.default is True else f"--{name}")
+
+
+def _readable(kind: Any) -> Any:
+    """A type that Typer reads from the command line, for that of a field."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return str
+    if origin is tuple and inner[-1] is Ellipsis:
+        return list[_readable(inner[0])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(_readable(one) for one in inner)]  # noqa: UP007 -- made of a list
+    return kind
+
+
+def _default(one: inspect.Parameter) -> Any:
+    """What an option shows and gives where it is left out; None leaves it to the settings."""
+    if one.default is one.empty or one.default is None or isinstance(one.default, _PLAIN):
+        return one.default
+    return one.default if type(one.default).__module__.startswith("pathlib") else None
