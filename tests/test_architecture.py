@@ -1,12 +1,15 @@
-"""The layer order of the design, no import cycle, no overlong file, cheap imports."""
+"""The layer order of the design, no import cycle, no overlong file, no family without a folder, names that lead
+somewhere, cheap imports."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -44,6 +47,13 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MAX_LINES = 400
 KNOWN_CIRCLES = {"evenreel.cli.adapt.command", "evenreel.training.recipe.checks"}
 """Circles for type checkers that are still to be broken, each by its first module: this set only ever gets smaller."""
+
+KNOWN_FAMILIES = {"debias/source_*"}
+"""Three files or more of a folder that share their first word and are to become a package: this set only ever gets
+smaller."""
+REPOSITORY = Path(__file__).resolve().parents[1]
+DATA_KEYS = {"evenreel.clips_sha256"}
+"""What reads like the name of a module and is none."""
 
 
 def modules() -> list[str]:
@@ -189,8 +199,45 @@ def test_no_file_is_overlong() -> None:
     check_each(source_files(), check, name_of)
 
 
+def test_families_are_packages() -> None:
+    words = Counter((path.parent, path.stem.partition("_")[0]) for path in source_files() if path.stem[0] != "_")
+    found = {f"{folder.relative_to(PACKAGE)}/{word}_*" for (folder, word), files in words.items() if files >= 3}
+    assert found == KNOWN_FAMILIES
+
+
 def test_every_module_imports() -> None:
     check_each(modules(), importlib.import_module)
+
+
+def written_names() -> dict[str, list[str]]:
+    """Dotted names of the package, `:` before a class included, with the files that each is written in."""
+    folders = [REPOSITORY / name for name in ("src", "tests", "benchmarks", "scripts", "docs")]
+    found: dict[str, list[str]] = {}
+    for path in [*(path for folder in folders for path in folder.rglob("*")), *REPOSITORY.glob("*.md")]:
+        if path.suffix in (".py", ".yaml", ".md") and path.name != "CHANGELOG.md":  # which tells of what there was
+            text = path.read_text(encoding="utf-8")
+            for name in set(re.findall(r"(?<![\w./@-])evenreel(?:[.:][A-Za-z_]\w*)+", text)) - DATA_KEYS:
+                found.setdefault(name, []).append(str(path.relative_to(REPOSITORY)))
+    return found
+
+
+def resolve(name: str) -> None:
+    """Find what a dotted name stands for: a module, and what is in it, fields of records included."""
+    module, *inner = name.split(":")
+    pieces = module.split(".")
+    known = module_names()
+    split = max(end for end in range(1, len(pieces) + 1) if ".".join(pieces[:end]) in known)
+    rest = pieces[split:] + inner
+    found = importlib.import_module(".".join(pieces[:split])) if rest else None
+    for attribute in rest:
+        if attribute in getattr(found, "__dataclass_fields__", {}):  # has no value without an object
+            return
+        found = getattr(found, attribute)
+
+
+def test_every_name_that_is_written_leads_somewhere() -> None:
+    names = written_names()
+    check_each(names, resolve, lambda name: f"{name} (in {', '.join(names[name])})")
 
 
 def test_the_command_line_imports_nothing_heavy() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from evenreel.matchers import MATCHERS
+from tests.each import check_each
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 HAZARDS = REPOSITORY / "docs" / "hazards.md"
@@ -21,6 +23,7 @@ def rows() -> dict[str, str]:
     return {line.split("|")[1].strip(): line for line in table}
 
 
+@cache
 def names_in(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -36,20 +39,36 @@ def test_the_readme_says_how_many_hazards_there_are() -> None:
     assert f"| {len([number for number in rows() if number.isdigit()])} inputs and faults" in readme
 
 
-@pytest.mark.parametrize("number", sorted(set(rows()) - NO_TEST_HERE))
-def test_the_tests_that_a_hazard_names_exist(number: str) -> None:
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", rows()[number])
-    if number == "8":  # 'same two' as the row above
-        named = re.findall(r"`([\w/]+\.py)::(\w+)`", rows()["7"])
-    assert named
-    for file, test in named:
-        assert test in names_in(REPOSITORY / "tests" / file), f"{file} has no {test}"
+def test_the_tests_that_a_hazard_names_exist() -> None:
+    def check(number: str) -> None:
+        row = rows()["7" if number == "8" else number]  # 'same two' as the row above
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", row)
+        assert named
+        missing = [f"{file}::{test}" for file, test in named if test not in names_in(REPOSITORY / "tests" / file)]
+        assert not missing
+
+    check_each(sorted(set(rows()) - NO_TEST_HERE), check)
 
 
-@pytest.mark.parametrize("page", [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("*.md")], ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_links_between_pages_lead_somewhere() -> None:
+    def check(page: Path) -> None:
+        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+        missing = [target for target in targets if not (page.parent / target).exists()]
+        assert not missing
+
+    check_each([*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("*.md")], check)
+
+
+def test_files_of_the_project_that_are_named_exist() -> None:
+    def check(path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?<![\w./-])(?:src|tests|benchmarks|scripts|docs)/[\w/-]+\.(?:py|md|yaml|sql)\b", text)
+        assert not {name for name in named if not (REPOSITORY / name).exists()}
+
+    folders = [REPOSITORY / name for name in ("src", "tests", "benchmarks", "scripts", "docs")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".yaml")]
+    pages = [page for page in REPOSITORY.glob("*.md") if page.name != "CHANGELOG.md"]
+    check_each([*files, *pages], check)
 
 
 def test_the_readme_shows_the_two_commands() -> None:
