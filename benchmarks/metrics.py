@@ -26,7 +26,7 @@ import polars as pl
 from evenreel.corpus import class_relevance, make_corpus, select
 from evenreel.corpus.formats.epic_kitchens import read_epic_kitchens
 from evenreel.evaluation import DirectionResult, EvaluationSettings, evaluate, parse_metrics
-from evenreel.types import Corpus, FloatArray, Scores
+from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes, Scores
 
 BOUNDS = {"seconds": 4.0, "times": 5.0, "difference": 1e-9, "megabytes": 2048.0, "growth": 1.3}
 """Ours at most; plain over ours at least; between the two, in fractions, at most; peak at most; time a pair of the
@@ -65,6 +65,7 @@ class Products:
     captions: FloatArray
     videos: FloatArray
     seconds: float = 0.0
+    about: ScoreNotes = NO_NOTES
     caption_ids: list[str] = field(init=False)
     video_ids: list[str] = field(init=False)
 

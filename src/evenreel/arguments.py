@@ -13,7 +13,7 @@ from types import GeneratorType
 from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.types import Corpus
+from evenreel.types import Corpus, ScoreNotes
 
 _HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
 _HOW_CORPUS = "give a corpus: load_corpus(folder) reads one, make_corpus(clips, captions) makes one of two tables"
@@ -27,7 +27,7 @@ def check_scores(given: object, name: str = "scores") -> None:
         name: of the argument, for the sentence.
 
     Raises:
-        UsageError: it has no `caption_ids`, `video_ids` or `block`, or its ids are no ordered row of text.
+        UsageError: it has no `caption_ids`, `video_ids`, `block` or `about`, or its ids are no ordered row of text.
 
     >>> check_scores("scores.npz")
     Traceback (most recent call last):
@@ -37,6 +37,12 @@ video_ids), or load_scores(path, corpus).
     """
     if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
         raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
+    about = getattr(given, "about", None)
+    if not isinstance(about, ScoreNotes):
+        raise UsageError(
+            f"{name}.about is {described(about)}; say what the values use: evenreel.types.ScoreNotes(), with "
+            "uses=(...) where that is more than captions and videos."
+        )
     for part in ("caption_ids", "video_ids"):
         _check_ids(getattr(given, part), f"{name}.{part}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -239,6 +239,50 @@ class Corpus:
     captions: pl.DataFrame
 
 
+@dataclass(frozen=True)
+class ScoreNotes:
+    """What a reader must know of scores; whatever wraps scores passes them on.
+
+    Attributes:
+        uses: what went into the values beside the caption and the video itself, `other queries` for example; printed
+            with every figure calculated from them.
+        notices: sentences on what was left out of the scores.
+        texts: captions in words, by their ids, that the corpus does not have.
+        names: what clips are called, by their ids, where that is not their id.
+        complete: whether every pair has been scored, so that the values serve both directions; ranked lists mostly
+            leave pairs out.
+    """
+
+    uses: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+
+    def using(self, *uses: str) -> ScoreNotes:
+        """Add what the values use as well; what is there already is not repeated.
+
+        >>> ScoreNotes(uses=("a bank",)).using("other queries", "a bank").uses
+        ('a bank', 'other queries')
+        """
+        return replace(self, uses=tuple(dict.fromkeys((*self.uses, *uses))))
+
+    @classmethod
+    def joined(cls, several: Sequence[ScoreNotes]) -> ScoreNotes:
+        """Notes of scores that are made of several others; where two name a caption or a clip, the first does."""
+        return cls(
+            tuple(dict.fromkeys(use for one in several for use in one.uses)),
+            tuple(dict.fromkeys(notice for one in several for notice in one.notices)),
+            {caption: text for one in reversed(several) for caption, text in one.texts.items()},
+            {clip: name for one in reversed(several) for clip, name in one.names.items()},
+            all(one.complete for one in several),
+        )
+
+
+NO_NOTES = ScoreNotes()
+"""Notes of scores that use nothing but captions and videos, and leave nothing out."""
+
+
 class ScoreBlocks(Protocol):
     """Similarities of captions and videos, had a block at a time: nothing of size Q x V need exist."""
 
@@ -249,6 +293,10 @@ class ScoreBlocks(Protocol):
     @property
     def video_ids(self) -> Sequence[str]:
         """Ids of the V columns."""
+
+    @property
+    def about(self) -> ScoreNotes:
+        """What a reader must know of the scores, those of all that they are made of included."""
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The scores of some rows and columns, higher is better; both slices have a start and a stop."""
@@ -263,14 +311,13 @@ class Scores:
             has a rank, behind all others, but is no hit and earns nothing.
         caption_ids: Q ids of captions.
         video_ids: V ids of clips.
-        uses: what went into the values beside the caption and the video itself, `other queries` for example; it
-            is printed with every figure calculated from them.
+        about: what the values use, and what else a reader must know.
     """
 
     values: NDArray[Any]
     caption_ids: Sequence[str]
     video_ids: Sequence[str]
-    uses: tuple[str, ...] = ()
+    about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """A view of some rows and columns."""

@@ -163,7 +163,7 @@ def test_a_corpus(place: Place, tmp_path: Path) -> None:
     loaded = load_features_for(made, place.features, part)
     expected = matcher_scores(made.matcher, loaded.texts, loaded.videos).score_all().values
     found = load_scores(scores, part)
-    assert found.uses == (use,)
+    assert found.about.uses == (use,)
     np.testing.assert_array_equal(found.block(slice(0, queries), slice(0, clips)), expected)
     source = matcher_scores(zero_shot(made.about.encoder).matcher, loaded.texts, loaded.videos).score_all().values
     assert np.mean(source.argmax(1) != expected.argmax(1)) == pytest.approx(printed["changes"]["first_changed"])
@@ -199,7 +199,7 @@ def test_online_scores_are_the_answers_as_they_were_given(place: Place, tmp_path
     assert "No checkpoint was written. Scores are in" in said
     part = select(load_corpus(place.corpus), split="test")
     found = load_scores(tmp_path / "scores.npz", part)
-    assert "unlabelled queries" in found.uses[0]
+    assert "unlabelled queries" in found.about.uses[0]
     manifest = read_manifest(place.features)
     source = zero_shot(EncoderNote(manifest.encoder_id, manifest.weights_hash, manifest.dimension))
     loaded = load_features_for(source, place.features, part)
@@ -217,7 +217,7 @@ def test_left_as_it_was(place: Place, checkpoint: Path, tmp_path: Path) -> None:
     assert "has the weights of the source, unchanged, and the report" in " ".join(said.split())
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == before["model.safetensors"]
     assert load_matcher(tmp_path / "out").about.uses == ()
-    assert load_scores(tmp_path / "scores.npz", select(load_corpus(place.corpus), split="test")).uses == ()
+    assert load_scores(tmp_path / "scores.npz", select(load_corpus(place.corpus), split="test")).about.uses == ()
     in_place = place.adapted("--in-place", checkpoint=checkpoint)
     assert "No checkpoint was written." in in_place and files(checkpoint) == before
 

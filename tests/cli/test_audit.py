@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from evenreel.cli.audit.command import Watched
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
 from tests.cli.test_library_commands import evenreel, here
 
@@ -134,11 +134,11 @@ def test_what_was_noticed_while_reading_is_in_the_report(place: Path) -> None:
 
 def test_scores_tell_how_far_they_are_read_and_what_they_use() -> None:
     told: list[float] = []
-    inner = Scores(values(0, 0.0), CAPTIONS, [*REAL, *MADE], ("other queries",))
+    inner = Scores(values(0, 0.0), CAPTIONS, [*REAL, *MADE], ScoreNotes(("other queries",)))
     watched = Watched(inner, told.append)
     np.testing.assert_array_equal(watched.block(slice(0, 10), slice(0, 5)), inner.values[:10, :5])
     assert told == [0.25]
-    assert (watched.caption_ids, watched.video_ids, watched.uses) == (CAPTIONS, [*REAL, *MADE], ("other queries",))
+    assert (watched.caption_ids, watched.video_ids, watched.about) == (CAPTIONS, [*REAL, *MADE], inner.about)
 
 
 class Opened:
@@ -358,10 +358,9 @@ def test_hubs_are_found_in_scores_and_in_a_library(
 
     corpus, asked = load_corpus(place / "corpus"), [f"q{row}" for row in range(PAIRS)]
     found[::2, 6:8] += 9
-    scores = Scores(found, asked, [*REAL, *MADE])
     texts = {one: f"a {('dog', 'horse')[row % 2]} in a field" for row, one in enumerate(asked)}
     files = {"v6": "/v/tram ride.mp4", "v0": "/v/boat.mp4"}
-    known = SimpleNamespace(caption_ids=asked, video_ids=REAL + MADE, block=scores.block, texts=texts, names=files)
+    known = Scores(found, asked, [*REAL, *MADE], ScoreNotes(texts=texts, names=files))
     opened = Opened(Corpus(corpus.clips, corpus.captions.clear()))
     monkeypatch.setattr(opened, "audit_inputs", lambda queries, **_: (opened.corpus, known))
     monkeypatch.setattr(library_module, "open_library", lambda path: opened)

@@ -27,7 +27,7 @@ from evenreel.evaluation import DEFAULT_METRICS, parse_metrics
 from evenreel.evaluation.rescoring import RESCORINGS
 from evenreel.evaluation.scores import save_scores
 from evenreel.evaluation.trec import write_run
-from evenreel.types import Scores
+from evenreel.types import ScoreNotes, Scores
 from tests.cli.test_library_commands import evenreel, here, printed_json
 
 COUNT = 30
@@ -128,7 +128,7 @@ def test_against_another_system(place: Path) -> None:
 
 
 def test_what_makes_a_comparison_unfair_is_said_beside_it(place: Path, tmp_path: Path) -> None:
-    save_scores(Scores(values(1, 2.0), CAPTIONS, CLIPS, ("other queries",)), tmp_path / "helped.npz")
+    save_scores(Scores(values(1, 2.0), CAPTIONS, CLIPS, ScoreNotes(("other queries",))), tmp_path / "helped.npz")
     out = ("--against", tmp_path / "helped.npz", "--html", tmp_path / "page.html")
     done = evaluate(place, "old.npz", *out)
     (notice,) = figures(place, "old.npz", *out)["comparison"]["notices"]

@@ -15,7 +15,7 @@ from evenreel.corpus import save_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.trec import write_run
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.cli.test_library_commands import here
 from tests.evaluation.small_corpus import corpus_of, scores_of
 
@@ -26,10 +26,11 @@ HELD_OUT = 8
 
 def parts(values: np.ndarray, uses: tuple[str, ...] = ()) -> tuple[Scores, Scores]:
     """The first eight captions and clips, which are for validation, and the last four."""
-    whole = scores_of(values)
+    whole, about = scores_of(values), ScoreNotes(uses)
     first, last = slice(0, HELD_OUT), slice(HELD_OUT, COUNT)
     return tuple(  # type: ignore[return-value]
-        Scores(whole.values[part, part], whole.caption_ids[part], whole.video_ids[part], uses) for part in (first, last)
+        Scores(whole.values[part, part], whole.caption_ids[part], whole.video_ids[part], about)
+        for part in (first, last)
     )
 
 
@@ -71,7 +72,7 @@ def test_two_files_become_one(folder: Path) -> None:
     one, two = (read(folder / f"{name}_test.npz").values for name in ("knows", "guesses"))
     expected = 0.5 * (one - one.mean()) / one.std() + 0.5 * (two - two.mean()) / two.std()
     np.testing.assert_allclose(found.values, expected, rtol=1e-5, atol=1e-6)
-    assert found.uses == ("a bank", "mean and spread of the scores to be ranked")
+    assert found.about.uses == ("a bank", "mean and spread of the scores to be ranked")
     command = ["evaluate", str(out), "--corpus", str(folder / "corpus"), "--partial", "--resamples", "0"]
     shown = CliRunner().invoke(app, command)
     assert "mean and spread of the scores to be ranked" in " ".join(shown.stdout.split())
@@ -112,7 +113,7 @@ def test_a_run_with_gaps_is_fused_by_rank(folder: Path) -> None:
     assert "lists that leave pairs out are fused by rank" in str(refused.exception)
     assert CliRunner().invoke(app, [*map(str, command), "--by", "rank"]).exit_code == 0
     found = read(folder / "f.npz")
-    assert found.uses == ("a bank", "ranks among all clips, for captions' searches alone")
+    assert found.about.uses == ("a bank", "ranks among all clips, for captions' searches alone")
     places = (-every.values).argsort(axis=1).argsort(axis=1) + 1
     guessed = read(folder / "guesses_test.npz").values
     listed = (-guessed).argsort(axis=1).argsort(axis=1) + 1

@@ -78,7 +78,7 @@ def test_frames_in_random_order_and_what_is_said_of_them(place: Place, tmp_path:
     assert (done.exit_code, done.stderr) == (0, "")
     assert " ".join(done.stdout.split()) == f"Scored 4 captions with 4 clips each into {out}. note: scored with {said}"
     scores = place.read(out)
-    assert scores.uses == (said,)
+    assert scores.about.uses == (said,)
     np.testing.assert_array_equal(
         scores.values, place.expected(reordered(place.videos("4 midpoints"), "random", seed=3))
     )
@@ -110,13 +110,13 @@ def test_whole_videos_of_other_features(place: Place, tmp_path: Path) -> None:
     np.testing.assert_array_equal(place.read(tmp_path / "s.npz").values, place.expected(expected))
     plain = place.score("--frames", "2", "--out", tmp_path / "plain.npz")
     assert plain.stdout.splitlines()[1:] == ["  note: 2 frames are taken of a clip that has more"]
-    assert place.read(tmp_path / "plain.npz").uses == ()
+    assert place.read(tmp_path / "plain.npz").about.uses == ()
 
 
 def test_one_frame_of_each(place: Place, tmp_path: Path) -> None:
     assert place.score("--single-frame", "middle", "--out", tmp_path / "s.npz").exit_code == 0
     scores = place.read(tmp_path / "s.npz")
-    assert scores.uses == ("the middle frame of each clip alone",)
+    assert scores.about.uses == ("the middle frame of each clip alone",)
     np.testing.assert_array_equal(scores.values, place.expected(single_frame(place.videos("4 midpoints"))))
 
 

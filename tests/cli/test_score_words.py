@@ -78,7 +78,7 @@ def test_the_words_on_screen_find_the_clips_that_captions_name(place: Place, tmp
     assert lines[0] == f"Scored {corpus.captions.height} captions with {CLIPS} clips each into {out}."
     assert lines[1] == "  words are weighed by word counts of the gallery: its scores say so, wherever they are shown"
     scores = place.read(out)
-    assert scores.uses == ("word counts of the gallery",)
+    assert scores.about.uses == ("word counts of the gallery",)
     texts = load_texts(place.corpus)
     assert texts is not None
     signs = {clip: text.casefold() for clip, text in texts.select("clip_id", "text").iter_rows()}
@@ -124,14 +124,14 @@ def test_words_that_are_left_out_or_misread_first(place: Place, tmp_path: Path) 
     assert place.score("--out", plain).exit_code == 0
     assert place.score("--out", gone, "--ocr-ratio", "0").exit_code == 0
     assert not place.read(gone).values.any()
-    assert place.read(gone).uses == ("word counts of the gallery", "no on-screen words")
+    assert place.read(gone).about.uses == ("word counts of the gallery", "no on-screen words")
     rates = ("--char-errors", "0.4", "--words-seed", "1")
     assert place.score("--out", misread, *rates).exit_code == 0
     assert place.score("--out", pieces, *rates, "--by", "trigrams").exit_code == 0
     matched = {path: int((place.read(path).values > 0).sum()) for path in (plain, misread, pieces)}
     assert matched[misread] < matched[plain]
     assert matched[misread] < matched[pieces]
-    assert place.read(misread).uses[1] == "on-screen words with 40 % of their characters misread (seed 1)"
+    assert place.read(misread).about.uses[1] == "on-screen words with 40 % of their characters misread (seed 1)"
     refused = place.score("--out", tmp_path / "no.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
     assert "bm25 reads the words of whole clips and knows no windows" in str(refused.exception)
 

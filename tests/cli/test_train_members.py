@@ -84,7 +84,7 @@ def test_a_run_of_members_from_its_recipe_to_the_figures_of_its_scores(recipe_fi
     words = ("score", run / "checkpoint", corpus, "--features", features, "--split", "test", "--out")
     assert USES in here(*words, scores).stdout
     assert isinstance(here(*words, tmp_path / "scores.npy").exception, UsageError)
-    assert load_scores(scores, load_corpus(corpus), partial=True).uses == (USES,)
+    assert load_scores(scores, load_corpus(corpus), partial=True).about.uses == (USES,)
     told = here("evaluate", scores, "--corpus", corpus, "--split", "test").stdout
     assert f"These scores use {USES}" in " ".join(told.split())
     assert json.loads(here(*words, scores, "--json").stdout)["uses"] == [USES]

@@ -79,7 +79,7 @@ def test_scores_are_products_pair_by_pair(seed: int, how: PVector) -> None:
     texts, real, generated, p = some(3, seed), some(2, seed + 1), some(4, seed + 2), some(1, seed + 3)[0]
     scores = shifted_scores(named("c", texts), named("r", real), named("g", generated), p, how)
     assert list(scores.video_ids) == ["r0", "r1", "g0", "g1", "g2", "g3"]
-    assert scores.uses == (str(how),)
+    assert scores.about.uses == (str(how),)
 
     def unit(vector: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return vector / np.sqrt((vector**2).sum()) if how.normalised else vector

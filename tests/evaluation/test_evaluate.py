@@ -17,7 +17,7 @@ from scipy.stats import t
 
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, compare, evaluate, parse_metrics
-from evenreel.types import Scores
+from evenreel.types import NO_NOTES, ScoreNotes, Scores
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
 
@@ -167,6 +167,7 @@ class Reader:
 
     values: np.ndarray
     read: np.ndarray = field(init=False)
+    about: ScoreNotes = NO_NOTES
 
     def __post_init__(self) -> None:
         self.read = np.zeros(self.values.shape, int)
@@ -324,7 +325,7 @@ def test_intervals_hold_their_figure_and_draw_clips() -> None:
 
 
 def test_an_evaluation_is_ready_for_json() -> None:
-    scores = scores_of(np.eye(4)[CLIPS], uses=("other queries",))
+    scores = scores_of(np.eye(4)[CLIPS], about=ScoreNotes(("other queries",)))
     done = evaluate(scores, corpus_of(CLIPS, 4), replace(PLAIN, resamples=10))
     document = json.loads(json.dumps(done.to_json(per_query=True)))
     assert document["uses"] == ["other queries"]

@@ -16,7 +16,7 @@ from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import Validation, fuse
 from evenreel.evaluation.fused import RANKS, TEST_SPREAD
-from evenreel.types import ScoreBlocks, Scores
+from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 from tests.evaluation.small_corpus import scores_of
 
 tables = st.tuples(st.integers(2, 4), st.integers(2, 5)).flatmap(
@@ -34,7 +34,7 @@ def named(found: list[np.ndarray]) -> dict[str, ScoreBlocks]:
 
 def shuffled(scores: Scores, rows: list[int], columns: list[int]) -> Scores:
     ids = [scores.caption_ids[row] for row in rows], [scores.video_ids[column] for column in columns]
-    return Scores(np.asarray(scores.values)[np.ix_(rows, columns)], *ids, scores.uses)
+    return Scores(np.asarray(scores.values)[np.ix_(rows, columns)], *ids, scores.about)
 
 
 @dataclass
@@ -50,6 +50,10 @@ class Blocks:
     @property
     def video_ids(self) -> Any:
         return self.scores.video_ids
+
+    @property
+    def about(self) -> ScoreNotes:
+        return self.scores.about
 
     def block(self, captions: slice, videos: slice) -> np.ndarray:
         return self.scores.block(captions, videos)
@@ -142,17 +146,17 @@ def test_lists_that_leave_pairs_out_are_fused_by_rank_alone() -> None:
 
 def test_what_the_systems_use_is_kept_and_statistics_of_the_test_are_told() -> None:
     one, two = (
-        scores_of([[1.0, 2.0]], uses=("other queries",)),
-        scores_of([[2.0, 1.0]], uses=("a bank", "other queries")),
+        scores_of([[1.0, 2.0]], about=ScoreNotes(("other queries",))),
+        scores_of([[2.0, 1.0]], about=ScoreNotes(("a bank", "other queries"))),
     )
     systems = {"a": one, "b": two}
-    assert fuse(systems).uses == ("other queries", "a bank", TEST_SPREAD)
-    assert fuse(systems, "sum").uses == ("other queries", "a bank")
-    assert fuse(systems, "rank").uses == ("other queries", "a bank", RANKS["t2v"])
-    assert fuse(systems, "rank", direction="v2t").uses[-1] == RANKS["v2t"]
+    assert fuse(systems).about.uses == ("other queries", "a bank", TEST_SPREAD)
+    assert fuse(systems, "sum").about.uses == ("other queries", "a bank")
+    assert fuse(systems, "rank").about.uses == ("other queries", "a bank", RANKS["t2v"])
+    assert fuse(systems, "rank", direction="v2t").about.uses[-1] == RANKS["v2t"]
     held_out = Validation([Scores(np.array([[0.0, 4.0]]), ["x"], ["y", "z"])] * 2)
     fused = fuse(systems, validation=held_out)
-    assert fused.uses == ("other queries", "a bank")
+    assert fused.about.uses == ("other queries", "a bank")
     assert (fused.fusion.means, fused.fusion.scales) == ((2.0, 2.0), (2.0, 2.0))
 
 

@@ -15,7 +15,7 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import ScoresError
 from evenreel.evaluation import evaluate, load_scores, save_scores
 from evenreel.evaluation.parts import cut_to
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.cli.test_library_commands import here
 
 SPLITS = ["test", "train", "test", "val", "train", "test"]
@@ -114,9 +114,9 @@ def test_scores_of_no_clip_of_the_split_are_refused_with_the_split_they_are_of(t
 
 def test_what_scores_use_was_of_the_larger_gallery() -> None:
     notices: list[str] = []
-    scores = Scores(VALUES, CAPTIONS, CLIPS, ("word counts of the gallery",))
+    scores = Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("word counts of the gallery",)))
     found = cut_to(select(corpus(), split="test"), scores, corpus(), Path("s.npz"), notices.append)
-    assert found.uses == scores.uses
+    assert found.about.uses == scores.about.uses
     assert "What they use was of the whole gallery" in notices[0]
 
 

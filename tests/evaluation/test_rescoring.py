@@ -119,7 +119,7 @@ def test_nearest_neighbour_norm_by_the_formula(seed: int) -> None:
     expected = [[s.values[q, v] - 0.5 * means[q] for v in range(5)] for q in range(6)]
     found = nearest_neighbour_norm(s, other, "v2t", top=2, weight=0.5)
     np.testing.assert_allclose(found.values, expected, rtol=1e-12)
-    assert found.uses == ("a bank of 4 videos",)
+    assert found.about.uses == ("a bank of 4 videos",)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,12 +210,12 @@ def test_every_type_of_number(word: str, kind: Any) -> None:
 def test_a_bank_that_holds_rows_of_the_test_says_so(word: str) -> None:
     s = random_scores(0, 20, 20)
     mixed = np.vstack([bank_of(0, 1500, 20), np.asarray(s.values)[3:5].astype(np.float32)])
-    assert rescore(word, s, "t2v", mixed).uses == (
+    assert rescore(word, s, "t2v", mixed).about.uses == (
         "a bank of 1,502 captions, 2 of them with the scores of queries that are corrected",
     )
     flat = np.vstack([bank_of(0, 1500, 20), np.zeros((1, 20))])
     same = Scores(np.vstack([np.asarray(s.values)[:-1], np.zeros((1, 20))]), s.caption_ids, s.video_ids)
-    assert rescore(word, same, "t2v", flat).uses == ("a bank of 1,501 captions",)  # rows of one value are no sign
+    assert rescore(word, same, "t2v", flat).about.uses == ("a bank of 1,501 captions",)  # rows of one value are no sign
 
 
 def test_masked_values_are_refused_and_not_unmasked() -> None:
@@ -234,9 +234,9 @@ def test_masked_values_are_refused_and_not_unmasked() -> None:
 def test_everything_says_what_it_used_once() -> None:
     s = random_scores(0, 20, 20)
     once = rescore("dsl", s, "t2v")
-    assert once.uses == ("other queries",)
-    assert rescore("csls", once, "t2v").uses == ("other queries",)
-    assert rescore("nnn", once, "t2v", bank_of(0, 1500, 20)).uses == ("other queries", "a bank of 1,500 captions")
+    assert once.about.uses == ("other queries",)
+    assert rescore("csls", once, "t2v").about.uses == ("other queries",)
+    assert rescore("nnn", once, "t2v", bank_of(0, 1500, 20)).about.uses == ("other queries", "a bank of 1,500 captions")
 
 
 def test_lists_are_put_together_first() -> None:

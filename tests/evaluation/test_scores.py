@@ -17,7 +17,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.bank import load_bank
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.scores import load_scores, save_scores
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.bombs import archive, claiming, endless_zeros
 
 CAPTIONS = ["c0", "c1", "c2", "c3"]
@@ -81,13 +81,13 @@ def test_npz_goes_by_ids_in_any_order_and_either_way_round(corpus: Corpus, tmp_p
 
 
 def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> None:
-    save_scores(Scores(VALUES, CAPTIONS, CLIPS, ("other queries",)), tmp_path / "s.npz")
-    assert load_scores(tmp_path / "s.npz", corpus).uses == ("other queries",)
+    save_scores(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("other queries",))), tmp_path / "s.npz")
+    assert load_scores(tmp_path / "s.npz", corpus).about.uses == ("other queries",)
 
 
 def test_what_scores_use_is_never_dropped(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"use other queries and a bank, which an .npy cannot say; save them as .npz"):
-        save_scores(Scores(VALUES, CAPTIONS, CLIPS, ("other queries", "a bank")), tmp_path / "s.npy")
+        save_scores(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("other queries", "a bank"))), tmp_path / "s.npy")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,7 +104,7 @@ class Banded(Scores):
 def test_a_table_is_written_as_numpy_does_but_in_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenreel.evaluation.trec._BAND_BYTES", 2 * 8 * len(CLIPS))
     shares: list[float] = []
-    scores = Banded(VALUES[::-1], CAPTIONS[::-1], CLIPS, ("other queries",))
+    scores = Banded(VALUES[::-1], CAPTIONS[::-1], CLIPS, ScoreNotes(("other queries",)))
     save_scores(scores, tmp_path / "s.npz", shares.append)
     save_scores(Scores(VALUES[::-1], CAPTIONS[::-1], CLIPS), tmp_path / "s.npy")
     assert max(Banded.asked) == 2

@@ -12,7 +12,7 @@ import pytest
 from evenreel.corpus import class_relevance, make_corpus, own_clip
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.trec import read_run, write_qrels, write_run
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 CAPTIONS, CLIPS = ["c0", "c1", "c2"], ["v0", "v1", "v2"]
 
@@ -46,7 +46,7 @@ def test_a_run_is_read_by_its_scores(corpus: Corpus, tmp_path: Path, name: str) 
     found = read_run(written(tmp_path / name, RUN), corpus)
     assert (list(found.caption_ids), list(found.video_ids), found.queries) == (CAPTIONS, CLIPS, "t2v")
     np.testing.assert_array_equal(found.block(slice(0, 3), slice(0, 3)), HELD)
-    assert not found.complete
+    assert not found.about.complete
 
 
 def test_videos_as_queries_are_known_by_their_ids(corpus: Corpus, tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_ids_that_name_captions_and_clips_alike_are_asked_about(tmp_path: Path) 
 
 def test_what_scores_use_is_read_from_our_own_tags(corpus: Corpus, tmp_path: Path) -> None:
     uses = ("other queries", "bank of 5 captions")
-    write_run(Scores(VALUES, CAPTIONS, CLIPS, uses), tmp_path / "a.run")
-    assert read_run(tmp_path / "a.run", corpus).uses == uses
+    write_run(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(uses)), tmp_path / "a.run")
+    assert read_run(tmp_path / "a.run", corpus).about.uses == uses
     write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run")
-    assert read_run(tmp_path / "a.run", corpus).uses == ()
-    assert read_run(written(tmp_path / "b.run", RUN), corpus).uses == ()
+    assert read_run(tmp_path / "a.run", corpus).about.uses == ()
+    assert read_run(written(tmp_path / "b.run", RUN), corpus).about.uses == ()
 
 
 def test_the_mark_that_some_programs_begin_a_file_with_is_no_part_of_it(corpus: Corpus, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ VALUES = np.array([[0.1, 0.3, 0.2], [1.0, 1.0, 2.0], [-np.inf, 5.0, -np.inf]], d
 
 
 def test_a_run_is_written_best_first_and_ties_in_the_gallery_s_order(tmp_path: Path) -> None:
-    write_run(Scores(VALUES, CAPTIONS, CLIPS, ("other queries",)), tmp_path / "a.run", depth=2)
+    write_run(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("other queries",))), tmp_path / "a.run", depth=2)
     assert (tmp_path / "a.run").read_text() == (
         "c0 Q0 v1 1 0.30000001192092896 evenreel-other-queries\n"
         "c0 Q0 v2 2 0.20000000298023224 evenreel-other-queries\n"
@@ -145,7 +145,7 @@ def test_what_is_written_is_read_again_bit_for_bit(corpus: Corpus, tmp_path: Pat
     write_run(Scores(values, CAPTIONS, CLIPS), tmp_path / name, direction=direction)  # type: ignore[arg-type]
     found = read_run(tmp_path / name, corpus)
     assert found.queries == direction
-    assert found.complete
+    assert found.about.complete
     np.testing.assert_array_equal(found.block(slice(0, 3), slice(0, 3)), values)
 
 

@@ -16,7 +16,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.two_stage import TwoStage, places, shortlists
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 Matrix = NDArray[np.float64]
 VALUES = st.sampled_from([-np.inf, -1.0, 0.0, 0.25, 0.5, 2.0])  # few, so that many tie
@@ -150,12 +150,13 @@ def test_a_score_that_is_no_number_is_refused() -> None:
 
 
 def test_what_the_stages_use_is_kept() -> None:
-    cheap = replace(scores_of(np.eye(3)), uses=("word counts of the gallery", "a bank"))
-    dear = replace(scores_of(np.eye(3)), uses=("a bank", "other queries"))
-    assert TwoStage(cheap, dear, 1).uses == ("word counts of the gallery", "a bank", "other queries")
-    turned = Scores(np.eye(3), ["c2", "c1", "c0"], cheap.video_ids, cheap.uses)
-    assert TwoStage(turned, dear, 1).uses == ("word counts of the gallery", "a bank", "other queries")
-    assert TwoStage(cheap, dear, None).uses == TwoStage(cheap, dear, 3).uses == dear.uses  # the cheap one has no part
+    cheap = replace(scores_of(np.eye(3)), about=ScoreNotes(("word counts of the gallery", "a bank")))
+    dear = replace(scores_of(np.eye(3)), about=ScoreNotes(("a bank", "other queries")))
+    assert TwoStage(cheap, dear, 1).about.uses == ("word counts of the gallery", "a bank", "other queries")
+    turned = Scores(np.eye(3), ["c2", "c1", "c0"], cheap.video_ids, cheap.about)
+    assert TwoStage(turned, dear, 1).about.uses == ("word counts of the gallery", "a bank", "other queries")
+    for depth in (None, 3):  # the cheap one has no part
+        assert TwoStage(cheap, dear, depth).about.uses == dear.about.uses
 
 
 def test_what_cannot_be_is_refused() -> None:

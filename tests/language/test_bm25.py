@@ -61,7 +61,7 @@ def test_a_caption_whose_words_are_nowhere_scores_0_with_all_and_is_counted() ->
     scores = bm25_scores({"a": "taxi", "b": "a clip of a horse"}, clips([["TAXI"], ["HOTEL"]]))
     assert scores.silent == 1
     assert not table(scores)[1].any()
-    assert scores.uses == (WORD_COUNTS,)
+    assert scores.about.uses == (WORD_COUNTS,)
     nothing = bm25_scores({"a": "taxi"}, clips([[], [""]]))
     assert (nothing.silent, table(nothing).tolist()) == (1, [[0.0, 0.0]])
 

@@ -46,9 +46,9 @@ def test_scores_are_those_of_the_search(library: Library, neutral: bool) -> None
     _, scores = library.audit_inputs(QUERIES, neutral_source=neutral)
     assert list(scores.caption_ids) == ["q1", "q2", "q3", "q4"]
     read = [" ".join(query.split()) for query in QUERIES]
-    assert getattr(scores, "texts", None) == dict(zip(scores.caption_ids, read, strict=True))
+    assert scores.about.texts == dict(zip(scores.caption_ids, read, strict=True))
     found = library.search("a dog", k=100).hits
-    assert getattr(scores, "names", None) == {hit.clip_id: hit.path for hit in found if "source" in hit.metadata}
+    assert scores.about.names == {hit.clip_id: hit.path for hit in found if "source" in hit.metadata}
     whole = scores.block(slice(0, 4), slice(0, 2 * PAIRS))
     assert whole.shape == (4, 2 * PAIRS)
     for row, query in enumerate(QUERIES):
@@ -123,8 +123,8 @@ def test_queries_that_are_none_are_refused(library: Library, queries: list[str],
 
 def test_queries_that_are_cut_are_counted(library: Library) -> None:
     _, scores = library.audit_inputs(["a dog", "a dog " * 200, "a cat"])
-    assert "Of 1 of 3 queries only the first 1,000 characters were read." in scores.notices
-    assert not any("characters" in notice for notice in library.audit_inputs(["a dog"])[1].notices)
+    assert "Of 1 of 3 queries only the first 1,000 characters were read." in scores.about.notices
+    assert not any("characters" in notice for notice in library.audit_inputs(["a dog"])[1].about.notices)
 
 
 def test_a_library_without_vision_or_sources_is_refused(place: Path, tmp_path: Path) -> None:

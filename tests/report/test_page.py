@@ -26,7 +26,7 @@ from evenreel.report.figures import curve_points, query_scatter, rank_histogram,
 from evenreel.report.page import render
 from evenreel.report.training import training_page
 from evenreel.report.words import interval, main_sentence, number, signed
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 ATTACK = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> & \"quoted\" %{x} <b>bold</b>"
 NEW = '<i>"new" it\'s %{x}</i>'
@@ -43,7 +43,9 @@ def corpus() -> Corpus:
 def evaluation(seed: int, settings: EvaluationSettings) -> Evaluation:
     own = corpus()
     values = np.random.default_rng(seed).normal(size=(COUNT, COUNT)) + 1.5 * np.eye(COUNT)
-    scores = Scores(values, own.captions["caption_id"].to_list(), own.clips["clip_id"].to_list(), ("other queries",))
+    scores = Scores(
+        values, own.captions["caption_id"].to_list(), own.clips["clip_id"].to_list(), ScoreNotes(("other queries",))
+    )
     return evaluate(scores, own, settings)
 
 

@@ -133,10 +133,9 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
 
 def said_of(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
     """What a reader must know of the scores: what they use, what they leave out of a corpus, what is drawn together."""
-    uses = tuple(getattr(scores, "uses", ()))
-    if uses:
-        yield uses_sentence(uses)
-    yield from getattr(scores, "notices", ())
+    if scores.about.uses:
+        yield uses_sentence(scores.about.uses)
+    yield from scores.about.notices
     for ids, known, what in (
         (scores.caption_ids, corpus.captions["caption_id"], "caption"),
         (scores.video_ids, corpus.clips["clip_id"], "clip"),

@@ -121,7 +121,7 @@ def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) ->
     rows = _rows(fused, names)
     if as_json:
         print_json(
-            {"scores": str(out), "captions": captions, "clips": clips, "systems": rows, "uses": list(fused.uses)}
+            {"scores": str(out), "captions": captions, "clips": clips, "systems": rows, "uses": list(fused.about.uses)}
         )
         return
     terminal = console()
@@ -131,7 +131,7 @@ def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) ->
     for row in rows:
         scale = f", mean {row['mean']:.3g} and deviation {row['scale']:.3g} taken out" if "scale" in row else ""
         terminal.print(f"  {safe(row['name'])}: weight {row['weight']:.3f}{scale}")
-    for use in fused.uses:
+    for use in fused.about.uses:
         terminal.print(f"  [yellow]uses {safe(use)}[/]: its scores say so, wherever they are shown")
 
 

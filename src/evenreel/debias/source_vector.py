@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
-from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from evenreel.types import NO_NOTES, Corpus, ScoreNotes, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.matchers import Matcher
@@ -102,12 +102,12 @@ class VectorScores:
     Attributes:
         captions: Q captions.
         videos: V videos.
-        uses: see `evenreel.types.Scores`.
+        about: what the scores use.
     """
 
     captions: Vectors
     videos: Vectors
-    uses: tuple[str, ...] = ()
+    about: ScoreNotes = NO_NOTES
 
     @property
     def caption_ids(self) -> Sequence[str]:
@@ -194,9 +194,8 @@ def shifted_scores(captions: Vectors, real: Vectors, generated: Vectors, p: Arra
     prepared = _prepared(generated.values, settings.normalised).astype(generated.values.dtype)
     values = np.concatenate([shifted(real.values, p, settings), prepared])
     sentences = _prepared(captions.values, settings.normalised).astype(captions.values.dtype)
-    return VectorScores(
-        Vectors(captions.ids, sentences), Vectors((*real.ids, *generated.ids), values), uses=(str(settings),)
-    )
+    clips = Vectors((*real.ids, *generated.ids), values)
+    return VectorScores(Vectors(captions.ids, sentences), clips, ScoreNotes(uses=(str(settings),)))
 
 
 def corrected_scores(

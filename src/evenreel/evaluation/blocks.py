@@ -16,7 +16,7 @@ from scipy import sparse
 from evenreel.arguments import check_scores, described
 from evenreel.corpus.relevance import ClassRelevance, Relevance, RelevantPairs
 from evenreel.errors import ScoresError, UsageError
-from evenreel.types import ScoreBlocks, Scores
+from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 
 
 class CheckedScores:
@@ -32,6 +32,7 @@ class CheckedScores:
         scores = as_blocks(scores)
         self._scores = scores
         self.infinite: tuple[str, str] | None = None
+        self.about: ScoreNotes = scores.about
         self.caption_ids: Sequence[str] = scores.caption_ids
         self.video_ids: Sequence[str] = scores.video_ids
         size = (len(self.caption_ids), len(self.video_ids))
@@ -154,7 +155,7 @@ class _Moved:
         scores = as_blocks(scores)
         self.caption_ids: Sequence[str] = like.caption_ids
         self.video_ids: Sequence[str] = like.video_ids
-        self.uses: tuple[str, ...] = tuple(getattr(scores, "uses", ()))
+        self.about: ScoreNotes = scores.about
         every = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
         self._values = np.asarray(scores.values if isinstance(scores, Scores) else scores.block(*every))
         self._rows = _places(scores.caption_ids, like.caption_ids, "caption")
@@ -223,6 +224,11 @@ class GroupedScores:
     def video_ids(self) -> Sequence[str]:
         """Ids of the columns."""
         return self.scores.video_ids
+
+    @property
+    def about(self) -> ScoreNotes:
+        """Notes of the captions' scores."""
+        return self.scores.about
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """Some groups and columns; every caption of these columns is read."""

@@ -110,7 +110,7 @@ def evaluate(
         settings.ties,
         relevance if isinstance(relevance, str) else "given",
         settings.confidence,
-        tuple(getattr(scores, "uses", ())),
+        scores.about.uses,
         tuple(notices),
     )
 

@@ -11,7 +11,7 @@ Blocks are worked out when they are asked for; only ranks for videos' searches a
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -26,7 +26,7 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
 from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import row_bands
-from evenreel.types import ScoreBlocks
+from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes
 
 if TYPE_CHECKING:
     from evenreel.debias.fusion import Fusion
@@ -64,12 +64,12 @@ class FusedScores:
     Attributes:
         systems: scores of the same Q captions and V clips in the same order.
         fusion: weights, means and scales.
-        uses: see `evenreel.types.Scores.uses`.
+        about: notes of all systems, and what the fusion uses.
     """
 
     systems: Sequence[ScoreBlocks]
     fusion: Fusion
-    uses: tuple[str, ...] = ()
+    about: ScoreNotes = NO_NOTES
 
     @property
     def caption_ids(self) -> Sequence[str]:
@@ -156,18 +156,19 @@ def fuse(
 
     given = _alike(systems, finite=way != "rank")
     held_out = None if validation is None else _held_out(systems, given[0], validation)
-    uses = [*_uses(systems.values()), *(_uses(validation.systems) if validation else ())]
+    about = ScoreNotes.joined([one.about for one in given])
+    about = about.using(*(use for one in held_out or () for use in one.about.uses))
     if way == "rank":
         ranks = FusedRanks if direction == "t2v" else FusedVideoRanks
-        return ranks(given, Fusion(tuple(weights) or uniform_weights(len(given))), _named(uses, RANKS[direction]))
+        return ranks(given, Fusion(tuple(weights) or uniform_weights(len(given))), about.using(RANKS[direction]))
     looked = held_out or given
     means, scales = standardisation(looked, [one.name for one in looked]) if way == "standard" else ((), ())
     if way == "standard" and held_out is None:
-        uses.append(TEST_SPREAD)
+        about = about.using(TEST_SPREAD)
     if not weights and held_out and validation and validation.answers is not None:
         weights = learned_weights(held_out, validation.answers, scales)
     fusion = Fusion(tuple(weights) or uniform_weights(len(given)), means, scales)
-    return FusedScores(given, fusion, _named(uses))
+    return FusedScores(given, fusion, about)
 
 
 def _listed(total: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -196,6 +197,7 @@ class _System:
         self.name, self._finite = name, finite
         self.caption_ids: Sequence[str] = like.caption_ids
         self.video_ids: Sequence[str] = like.video_ids
+        self.about: ScoreNotes = scores.about
         self._scores = CheckedScores(aligned(scores, like))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
@@ -289,11 +291,3 @@ def _held_out(systems: Mapping[str, ScoreBlocks], given: ScoreBlocks, validation
             "example; weights and scales are taken from other captions."
         )
     return held_out
-
-
-def _uses(systems: Iterable[ScoreBlocks]) -> list[str]:
-    return [use for system in systems for use in getattr(system, "uses", ())]
-
-
-def _named(uses: Sequence[str], *more: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*uses, *more)))

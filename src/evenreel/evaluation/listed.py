@@ -14,7 +14,7 @@ from scipy import sparse
 
 from evenreel.errors import ScoresError
 from evenreel.evaluation.results import Direction
-from evenreel.types import Corpus
+from evenreel.types import Corpus, ScoreNotes
 
 Listing = pl.DataFrame
 """Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
@@ -35,7 +35,7 @@ class ListedScores:
         caption_ids: Q ids of captions.
         video_ids: V ids of clips.
         queries: `t2v` where captions have lists, `v2t` where videos have.
-        uses: see `Scores.uses`.
+        uses: see `evenreel.types.ScoreNotes`.
     """
 
     rows: NDArray[np.int64]
@@ -47,9 +47,9 @@ class ListedScores:
     uses: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> bool:
-        """Whether every pair is listed, so that the lists serve both directions."""
-        return len(self.values) == len(self.caption_ids) * len(self.video_ids)
+    def about(self) -> ScoreNotes:
+        """What the lists use, and whether they list every pair."""
+        return ScoreNotes(self.uses, complete=len(self.values) == len(self.caption_ids) * len(self.video_ids))
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """See `ScoreBlocks.block`."""

@@ -43,7 +43,7 @@ def cut_to(
         return scores
     if not len(rows) or not len(columns):
         raise ScoresError(_of_another_part(path, scores, whole, "captions" if not len(rows) else "clips"))
-    notice(_left_out(captions, clips, scores.uses))
+    notice(_left_out(captions, clips, scores.about.uses))
     return _cut_lists(scores, rows, columns) if isinstance(scores, ListedScores) else _cut_table(scores, rows, columns)
 
 
@@ -54,7 +54,7 @@ def _places(ids: Sequence[str], kept: pl.Series) -> Places:
 
 def _cut_table(scores: Scores, rows: Places, columns: Places) -> Scores:
     values = scores.values[_together(rows)][:, _together(columns)]
-    return Scores(values, _chosen(scores.caption_ids, rows), _chosen(scores.video_ids, columns), scores.uses)
+    return Scores(values, _chosen(scores.caption_ids, rows), _chosen(scores.video_ids, columns), scores.about)
 
 
 def _cut_lists(scores: ListedScores, rows: Places, columns: Places) -> ListedScores:

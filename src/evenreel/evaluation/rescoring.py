@@ -1,7 +1,7 @@
 """Corrections of scores at test time that look at other queries, each labelled as doing so.
 
 A query's figure then depends on which other queries are asked, so corrected scores are never to be mixed with plain
-ones: every result says in `Scores.uses` what it used, and tables print that. Inputs are never changed.
+ones: every result says in `Scores.about` what it used, and tables print that. Inputs are never changed.
 
 In the formulas s(q, v) is the score of a query and an item of its gallery: q a caption and v a video in the direction
 `t2v`, turned round in `v2t`. A score of minus infinity stays what it is. Softmaxes are worked out as logarithms, and
@@ -92,7 +92,7 @@ def dense(scores: ScoreBlocks) -> Scores:
     if isinstance(scores, Scores):
         return scores
     values = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
-    return Scores(values, scores.caption_ids, scores.video_ids, tuple(getattr(scores, "uses", ())))
+    return Scores(values, scores.caption_ids, scores.video_ids, scores.about)
 
 
 def dual_softmax(scores: Scores, direction: Direction = "t2v", scale: float = 100.0) -> Scores:
@@ -224,8 +224,7 @@ RESCORINGS: dict[str, Rescoring] = {
 
 
 def _result(scores: Scores, values: Matrix, label: str) -> Scores:
-    uses = scores.uses if label in scores.uses else (*scores.uses, label)
-    return Scores(values, scores.caption_ids, scores.video_ids, uses)
+    return Scores(values, scores.caption_ids, scores.video_ids, scores.about.using(label))
 
 
 def _bank_label(bank: Matrix, values: Matrix, direction: Direction) -> str:

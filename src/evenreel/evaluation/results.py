@@ -172,7 +172,7 @@ class Evaluation:
         ties: the rule for ties.
         relevance: name of what counts as relevant.
         confidence: of the intervals.
-        uses: what the scores were made from beside caption and video, `Scores.uses`.
+        uses: what the scores were made from beside caption and video, `ScoreNotes.uses`.
         notices: sentences that belong beside the figures.
     """
 

@@ -23,7 +23,7 @@ from evenreel.evaluation.results import Direction
 from evenreel.evaluation.trec import check_numbers, read_run, row_bands
 from evenreel.evaluation.writing import replacing
 from evenreel.parquet_files import read_table
-from evenreel.types import Corpus, ScoreBlocks, Scores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 
 Notice = Callable[[str], object]
 
@@ -115,7 +115,7 @@ def save_scores(
     scores = as_blocks(scores)
     if path.suffix not in (".npz", ".npy"):
         raise UsageError(f"{path} ends neither in .npz nor in .npy, which is what scores are saved as.")
-    uses = getattr(scores, "uses", ())
+    uses = scores.about.uses
     if uses and path.suffix == ".npy":
         raise UsageError(
             f"The scores use {' and '.join(uses)}, which an .npy cannot say; save them as .npz, not {path}."
@@ -129,7 +129,7 @@ def save_scores(
 
 def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Callable[[float], object]) -> None:
     """What `np.savez` writes, which would need all values at once."""
-    words = (scores.caption_ids, scores.video_ids, getattr(scores, "uses", ()))
+    words = (scores.caption_ids, scores.video_ids, scores.about.uses)
     with zipfile.ZipFile(file, "w") as archive:
         with archive.open("values.npy", "w", force_zip64=True) as member:
             _write_values(member, scores, progress)
@@ -190,7 +190,7 @@ def read_npz(path: Path) -> Scores:
             f"The values of {path} are {_size(*values.shape)} for {len(captions):,} captions and {len(videos):,} "
             "videos; save one row a caption and one column a video."
         )
-    return Scores(values, captions, videos, tuple(uses))
+    return Scores(values, captions, videos, ScoreNotes(tuple(uses)))
 
 
 def check_file(path: Path) -> None:
@@ -354,7 +354,7 @@ def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Score
         )
     elif back:
         notice("The file has a video a row, as its ids say; it is turned.")
-        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.uses)
+        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.about)
     for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
         seen: set[str] = set()
         for one in ids:
@@ -368,7 +368,7 @@ def _by_ids(path: Path, scores: Scores, corpus: Corpus, notice: Notice) -> Score
 
 def _tell_of_gaps(lists: ListedScores, notice: Notice) -> None:
     """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
-    if lists.complete:
+    if lists.about.complete:
         return
     places, ids, what = (
         (lists.rows, lists.caption_ids, "captions")

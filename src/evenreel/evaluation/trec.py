@@ -93,7 +93,7 @@ def write_run(scores: ScoreBlocks, path: Path, *, depth: int = 1000, direction: 
     if depth < 1:
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
-    tag = _tag_of(getattr(scores, "uses", ()))
+    tag = _tag_of(scores.about.uses)
     with replacing(path) as part, _opened(part, path) as file:
         for start, band in row_bands(scores.block, (len(queries), len(gallery)), direction):
             check_numbers(band, start, queries, gallery)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.blocks import CheckedScores, aligned
-from evenreel.types import ScoreBlocks
+from evenreel.types import ScoreBlocks, ScoreNotes
 
 Matrix = NDArray[Any]
 
@@ -26,8 +26,8 @@ class TwoStage:
     shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose dear
     score is that is never retrieved. With a depth of all videos the rankings are those of the dear score.
 
-    The values are places, not similarities: they mean something within a caption's ranking only. `uses` is what the
-    scores that have a part in them use, see `evenreel.types.Scores.uses`.
+    The values are places, not similarities: they mean something within a caption's ranking only. `about` has the notes
+    of the scores that have a part in them.
 
     Args:
         cheap: of Q captions and V videos.
@@ -49,7 +49,7 @@ class TwoStage:
         self._depth = len(dear.video_ids) if depth is None else min(depth, len(dear.video_ids))
         self._whole = self._depth == len(dear.video_ids)
         stages = (dear,) if self._whole else (cheap, dear)
-        self.uses = tuple(dict.fromkeys(use for stage in stages for use in getattr(stage, "uses", ())))
+        self.about = ScoreNotes.joined([stage.about for stage in stages])
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
         """See `ScoreBlocks.block`."""

@@ -29,6 +29,7 @@ from scipy import sparse
 
 from evenreel.errors import UsageError
 from evenreel.language.folding import content_words, words
+from evenreel.types import ScoreNotes
 
 By = Literal["words", "trigrams"]
 """What is counted: whole words, or all runs of three characters of each word between two spaces, of which a misread
@@ -36,6 +37,8 @@ letter spoils three at most."""
 
 WORD_COUNTS = "word counts of the gallery"
 """What such scores use beside a caption and a clip: in how many clips a word is, and how many words a clip has."""
+
+_USING_COUNTS = ScoreNotes(uses=(WORD_COUNTS,))
 
 K1 = 1.2
 B = 0.75
@@ -50,14 +53,14 @@ class Bm25Scores:
         video_ids: V ids.
         asked: (Q, n) with a 1 where a caption asks for a term.
         weights: (n, V) what a term adds to the score of a clip, 0 where the clip does not show it.
-        uses: see `evenreel.types.Scores.uses`.
+        about: what the scores use.
     """
 
     caption_ids: Sequence[str]
     video_ids: Sequence[str]
     asked: sparse.csr_array
     weights: sparse.csr_array
-    uses: tuple[str, ...] = (WORD_COUNTS,)
+    about: ScoreNotes = _USING_COUNTS
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
         """See `evenreel.types.ScoreBlocks.block`."""

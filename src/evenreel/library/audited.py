@@ -6,8 +6,8 @@ which sources stand above others, and whether long clips do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from evenreel.library.search.gallery import DECIMALS, Opened
 from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
 from evenreel.library.sources import Sources, read_sources
 from evenreel.library.store.vectors import Rows, VectorIndex
-from evenreel.types import Corpus, Encoder, FloatArray
+from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, ScoreNotes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,9 +38,8 @@ class BestFrames:
         vectors: of all frames of the library.
         first_rows: (V,) of each clip's frames among these.
         counts: (V,) how many it has.
-        notices: sentences on what was left out, which an audit passes on.
-        texts: the queries in words, by their ids.
-        names: the files of the clips, as a search shows them, by their ids; one that has no file any more is not there.
+        about: what was left out, the queries in words, and the files of the clips as a search shows them; a clip that
+            has no file any more is not named.
     """
 
     caption_ids: Sequence[str]
@@ -49,9 +48,7 @@ class BestFrames:
     vectors: VectorIndex
     first_rows: Rows
     counts: Rows
-    notices: tuple[str, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
+    about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
@@ -110,6 +107,11 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
     sources = read_sources(library.connection, gallery.clip_ids)
     rows = _with_frames(sources) if every_clip else _of_known_source(sources)
     ids = [f"q{number}" for number in range(1, len(queries) + 1)]
+    about = ScoreNotes(
+        notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
+        texts=dict(zip(ids, asked.texts, strict=False)),
+        names={gallery.clip_ids[row]: path for row in rows if (path := sources.paths[row])},
+    )
     scores = BestFrames(
         caption_ids=ids,
         video_ids=[gallery.clip_ids[row] for row in rows],
@@ -117,9 +119,7 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
         vectors=vectors,
         first_rows=gallery.first_rows[rows],
         counts=gallery.counts[rows],
-        notices=(*asked.notices, *_left_out(library, len(rows), "no" if every_clip else "no known source or no")),
-        texts=dict(zip(ids, asked.texts, strict=False)),
-        names={gallery.clip_ids[row]: path for row in rows if (path := sources.paths[row])},
+        about=about,
     )
     return _corpus(library, sources, rows), scores
 

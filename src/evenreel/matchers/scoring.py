@@ -14,7 +14,7 @@ from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
-from evenreel.types import TextFeatures, VideoFeatures
+from evenreel.types import NO_NOTES, ScoreNotes, TextFeatures, VideoFeatures
 
 ROWS_A_BATCH = 64
 
@@ -22,7 +22,11 @@ State = tuple[Any, ...]
 
 
 def matcher_scores(
-    matcher: Matcher, texts: TextFeatures, videos: VideoFeatures, budget_bytes: int = DEFAULT_BUDGET_BYTES
+    matcher: Matcher,
+    texts: TextFeatures,
+    videos: VideoFeatures,
+    budget_bytes: int = DEFAULT_BUDGET_BYTES,
+    about: ScoreNotes = NO_NOTES,
 ) -> MatcherScores:
     """Scores of every caption and video, ready for `evenreel.evaluate`; a pair is scored when it is asked for.
 
@@ -32,13 +36,14 @@ def matcher_scores(
         videos: features of V videos, of the same encoder.
         budget_bytes: most memory that scoring takes beside the encoded captions and videos and the scores it gives;
             what encoding takes, a batch of 64 at a time, is not counted.
+        about: what the matcher and the features use, and what else a reader must know.
 
     Raises:
         UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.lengths` says which), or
             the budget is too small.
     """
     check_lengths(matcher, texts, videos)
-    return MatcherScores(matcher, encode_texts(matcher, texts), encode_videos(matcher, videos), budget_bytes)
+    return MatcherScores(matcher, encode_texts(matcher, texts), encode_videos(matcher, videos), budget_bytes, about)
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from evenreel.errors import UsageError
 from evenreel.similarity.states import Encoded, Scorer, move, row_bytes, take_rows
-from evenreel.types import FloatArray, Scores
+from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, Scores
 
 DEFAULT_BUDGET_BYTES = 2**30
 LEAST_BUDGET_BYTES = 2**27
@@ -47,13 +47,19 @@ class MatcherScores:
         budget_bytes: most memory that scoring takes beside the states and the scores it gives: `CHUNK_BYTES` for the
             chunks in which a matcher works a tile off, the rest for the tile and for what is kept. What the allocator
             of the system holds back of memory that was freed is not counted.
+        about: what the matcher and its inputs use, and what else a reader must know.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
     """
 
     def __init__(
-        self, scorer: Scorer, texts: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
+        self,
+        scorer: Scorer,
+        texts: Encoded,
+        videos: Encoded,
+        budget_bytes: int = DEFAULT_BUDGET_BYTES,
+        about: ScoreNotes = NO_NOTES,
     ) -> None:
         if not texts.ids or not videos.ids:
             raise UsageError(
@@ -65,6 +71,7 @@ class MatcherScores:
             )
         self.caption_ids: Sequence[str] = texts.ids
         self.video_ids: Sequence[str] = videos.ids
+        self.about = about
         self._scorer, self._text, self._video = scorer, texts.state, videos.state
         size = len(texts.ids), len(videos.ids)
         table_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
@@ -83,7 +90,7 @@ class MatcherScores:
 
     def score_all(self) -> Scores:
         """The whole matrix, of 4 x Q x V bytes."""
-        return Scores(self.block(slice(None), slice(None)), self.caption_ids, self.video_ids)
+        return Scores(self.block(slice(None), slice(None)), self.caption_ids, self.video_ids, self.about)
 
     def _scored(self, captions: slice, videos: slice) -> FloatArray:
         scores = np.empty((_length(captions), _length(videos)), np.float32)

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.corpus import make_corpus
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 CLIPS, KINDS, CAPTIONS = 60, 8, 2
 CLIP_IDS = [f"v{number}" for number in range(CLIPS)]
@@ -28,7 +28,7 @@ def corpus() -> Corpus:
 
 
 def of(values: Table, uses: tuple[str, ...] = ()) -> Scores:
-    return Scores(values, CAPTION_IDS, CLIP_IDS, uses)
+    return Scores(values, CAPTION_IDS, CLIP_IDS, ScoreNotes(uses))
 
 
 @dataclass(frozen=True)

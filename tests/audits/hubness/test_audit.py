@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ from evenreel.evaluation.concentration import gini, skewness
 from evenreel.language import Token
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 Table = np.ndarray
 NONE = -np.inf
@@ -321,13 +321,6 @@ def test_words_that_bring_none_are_seldom_listed() -> None:
     assert listed <= 6
 
 
-@dataclass(frozen=True, eq=False)
-class Told(Scores):
-    """Scores that know the words of their queries."""
-
-    texts: dict[str, str] = field(default_factory=dict)
-
-
 def crowded() -> tuple[Scores, Corpus]:
     """Captions with a dog are shown clips 0 to 2 first."""
     generator = np.random.default_rng(0)
@@ -359,7 +352,7 @@ def test_words_may_come_with_the_scores_or_from_nowhere() -> None:
     assert len(silent.tables) == 2 and silent.tables[1].columns[-1] == "stands first"
 
     texts = dict(corpus.captions.select("caption_id", "text").iter_rows())
-    told = audit_hubness(Told(scores.values, scores.caption_ids, scores.video_ids, texts=texts), bare)
+    told = audit_hubness(replace(scores, about=ScoreNotes(texts=texts)), bare)
     assert told.tables[2].rows[0][0] == "dog"
     assert any(notice.startswith("Nobody says which clip answers which query") for notice in told.notices)
 

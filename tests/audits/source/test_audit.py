@@ -17,7 +17,7 @@ from evenreel.audits.source.words import unpaired_sentence
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
 from evenreel.report.result.words import effect_words
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.audits.small_pairs import pairs_of, scores_of
 
 QUICK = AuditSettings(resamples=60)
@@ -203,7 +203,7 @@ def test_without_samples_there_are_no_ends_and_no_verdict() -> None:
 
 def test_what_the_scores_use_is_said_first() -> None:
     corpus, scores = a_case(40, 1.0)
-    found = audit_source(replace(scores, uses=("other queries",)), corpus, QUICK)
+    found = audit_source(replace(scores, about=ScoreNotes(("other queries",))), corpus, QUICK)
     assert found.notices[0].startswith("These scores use other queries")
 
 

@@ -18,7 +18,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 
 PAIRS = 60
 REAL, MADE = [f"r{number}" for number in range(PAIRS)], [f"g{number}" for number in range(PAIRS)]
@@ -162,7 +162,9 @@ def test_few_alike_pairs_are_too_few() -> None:
 
 def test_what_the_scores_use_is_said_first() -> None:
     corpus = corpus_with(ALIKE)
-    found = audit_confounds(replace(scores_with(corpus, RATE_GAPS), uses=("other queries",)), corpus, QUICK)
+    found = audit_confounds(
+        replace(scores_with(corpus, RATE_GAPS), about=ScoreNotes(("other queries",))), corpus, QUICK
+    )
     assert found.notices[0].startswith("These scores use other queries")
 
 

@@ -221,7 +221,7 @@ def test_a_checkpoint_says_what_was_done_and_is_scored_with_it(place: Place, run
     done = score(place, run, tmp_path / "s.npz", "--json")
     assert json.loads(done.stdout)["notices"] == [f"scored with {SAID}"]
     scores = read(place, tmp_path / "s.npz")
-    assert scores.uses == (SAID,)
+    assert scores.about.uses == (SAID,)
     np.testing.assert_array_equal(scores.values, expected(place, run, WordChanges(**CHANGES)))
     assert load_features_for(pretrained, place.features, place.part("val")).uses == (SAID,)
     told = CliRunner().invoke(
@@ -249,7 +249,7 @@ def test_probes_take_the_place_of_what_was_done_in_training(
     assert done.exit_code == 0, done.output
     assert notices in (None, json.loads(done.stdout)["notices"])
     scores = read(place, tmp_path / "s.npz")
-    assert scores.uses == changes.uses
+    assert scores.about.uses == changes.uses
     np.testing.assert_array_equal(scores.values, expected(place, run, changes))
 
 
@@ -277,6 +277,6 @@ def test_words_of_bm25_are_changed_alike(place: Place, tmp_path: Path) -> None:
     done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0", "--json")
     assert json.loads(done.stdout)["notices"][0] == "scored with no on-screen words"
     none = read(place, tmp_path / "s.npz")
-    assert not none.values.any() and none.uses[-1] == "no on-screen words"
+    assert not none.values.any() and none.about.uses[-1] == "no on-screen words"
     done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
     assert "bm25 reads the words of whole clips and knows no windows" in str(done.exception)

@@ -22,7 +22,7 @@ from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
-from evenreel.types import Corpus, FloatArray
+from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
 
 Kind = Literal["entity", "activity"]
 Whole = NDArray[np.int64]
@@ -299,6 +299,7 @@ class _Cosines:
     video_ids: Sequence[str]
     phrases: FloatArray
     clips: FloatArray
+    about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """Of some phrases and clips."""

@@ -71,7 +71,7 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_overlay(scores, corpus, settings)
-    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
     return AuditResult(
         name="overlay",
         title="Does the ranking follow misleading words on screen?",

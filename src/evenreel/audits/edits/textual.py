@@ -83,7 +83,7 @@ def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
     settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, settings, CAPTION_PLACINGS, _main(settings.edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
-    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
     sentence = perturbed_sentence(measured, settings.confidence, "when the caption is edited")
     return AuditResult(
         name="textual",

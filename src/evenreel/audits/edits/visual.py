@@ -49,7 +49,7 @@ def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
     """
     settings = checked_settings(scores, corpus, settings)
     measured = measure_perturbed(scores, corpus, settings, CLIP_PLACINGS)
-    uses = {edit: tuple(getattr(one, "uses", ())) for edit, one in settings.edited.items()}
+    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
     return AuditResult(
         name="visual",
         title="What in the picture does the ranking hang on?",

@@ -88,7 +88,7 @@ class _Bag:
 def texts_of(scores: ScoreBlocks, corpus: Corpus) -> Mapping[str, str]:
     """The words of queries by their ids, as the scores know them (a library's queries) or as the corpus does."""
     known = dict(corpus.captions.select("caption_id", "text").iter_rows())
-    return known | dict(getattr(scores, "texts", {}))
+    return known | dict(scores.about.texts)
 
 
 def query_words(

@@ -160,8 +160,7 @@ def measure_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
             Occurrence(depth, len(own), counts[number], owned[number], skew, uneven, *means, shown[number].never)
         )
     asked = np.bincount(own[own >= 0], minlength=videos) if (own >= 0).any() else None
-    called = getattr(scores, "names", {})
-    names = [called.get(clip, clip) for clip in checked.video_ids]
+    names = [scores.about.names.get(clip, clip) for clip in checked.video_ids]
     return HubnessMeasures(checked.video_ids, names, clusters, tuple(occurrences), asked, hubs, hub_places)
 
 

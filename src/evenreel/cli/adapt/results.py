@@ -12,7 +12,6 @@ from evenreel.adaptation.keeping import save_adapted
 from evenreel.adaptation.page import adaptation_page
 from evenreel.checkpoint import Pretrained
 from evenreel.cli.adapt.inputs import Given
-from evenreel.cli.score.probes import Labelled
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
 from evenreel.training.recipe.files import settings_text
@@ -121,10 +120,16 @@ def _write_scores(outcome: Outcome, path: Path) -> None:
     from evenreel.cli.waiting import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
+    from evenreel.types import ScoreNotes
 
     stream, online = outcome.given.stream, outcome.found.scores
+    learned = outcome.kept or online is not None
+    own = outcome.uses if learned else outcome.given.pretrained.about.uses
+    about = ScoreNotes(uses=(*own, *outcome.given.uses))
     with share_bar("scoring") as progress:
-        scores = online or matcher_scores(outcome.found.matcher, stream.texts, stream.videos)
-        learned = outcome.kept or online is not None
-        own = outcome.uses if learned else outcome.given.pretrained.about.uses
-        save_scores(Labelled(scores, (*own, *outcome.given.uses)), path, progress)
+        scores = (
+            replace(online, about=about)
+            if online
+            else matcher_scores(outcome.found.matcher, stream.texts, stream.videos, about=about)
+        )
+        save_scores(scores, path, progress)

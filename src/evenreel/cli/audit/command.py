@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evenreel.audits.settings import AuditSettings
     from evenreel.evaluation.blocks import CheckedScores
     from evenreel.report.result.record import AuditResult
-    from evenreel.types import Corpus, ScoreBlocks
+    from evenreel.types import Corpus, ScoreBlocks, ScoreNotes
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
 TRAIN = "train"
@@ -302,28 +302,9 @@ class Watched:
         return self.scores.video_ids
 
     @property
-    def uses(self) -> tuple[str, ...]:
-        """What went into the scores beside captions and videos."""
-        known: tuple[str, ...] = getattr(self.scores, "uses", ())
-        return known
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What was left out of the scores."""
-        known: tuple[str, ...] = getattr(self.scores, "notices", ())
-        return known
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """Captions in words, by their ids, that the corpus does not have."""
-        known: Mapping[str, str] = getattr(self.scores, "texts", {})
-        return known
-
-    @property
-    def names(self) -> Mapping[str, str]:
-        """What clips are called, by their ids, where that is not their id."""
-        known: Mapping[str, str] = getattr(self.scores, "names", {})
-        return known
+    def about(self) -> ScoreNotes:
+        """Notes of the scores."""
+        return self.scores.about
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """The scores of some rows and columns."""

@@ -202,9 +202,9 @@ class _Job:
         if self._rescoring is None:
             return scores
         corrected = rescore(self._rescoring, scores, direction, self._bank_values(scores, []))
-        if RESCORINGS[self._rescoring].serves_both and getattr(scores, "complete", True):
+        if RESCORINGS[self._rescoring].serves_both and scores.about.complete:
             return corrected
-        return replace(corrected, uses=tuple(dict.fromkeys((*corrected.uses, ALONE[direction]))))
+        return replace(corrected, about=corrected.about.using(ALONE[direction]))
 
     def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
         from evenreel.evaluation import load_scores
@@ -218,7 +218,7 @@ class _Job:
         """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
         from evenreel.evaluation.listed import ListedScores
 
-        if self._asked or not isinstance(scores, ListedScores) or scores.complete:
+        if self._asked or not isinstance(scores, ListedScores) or scores.about.complete:
             return self._settings.directions
         other = "v2t" if scores.queries == "t2v" else "t2v"
         notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")

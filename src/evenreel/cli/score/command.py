@@ -11,7 +11,7 @@ import typer
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.evaluate.files import check_place
 from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
-from evenreel.cli.score.probes import Labelled, Probe
+from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
 from evenreel.cli.score.word_probe import WordProbe
 from evenreel.cli.score.words import WordOptions, asks_bm25, score_words
@@ -124,6 +124,7 @@ def _score_by_matcher(
     from evenreel.cli.waiting import share_bar
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
+    from evenreel.types import ScoreNotes
 
     _check_label(out, pretrained)
     change, words = probes
@@ -134,8 +135,8 @@ def _score_by_matcher(
     notices = (*loaded.notices, *words.notices(pretrained))
     scored = Scored(len(loaded.texts.ids), len(loaded.videos.ids), loaded.set_aside, notices, used)
     check_table(out, scored)
-    uses = (*pretrained.about.uses, *change.uses, *loaded.uses)
-    scores = Labelled(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), uses)
+    about = ScoreNotes(uses=(*pretrained.about.uses, *change.uses, *loaded.uses))
+    scores = matcher_scores(pretrained.matcher, loaded.texts, loaded.videos, about=about)
     with share_bar("scoring") as progress:
         save_scores(scores, out, progress)
     return scored

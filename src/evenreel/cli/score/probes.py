@@ -5,19 +5,17 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from evenreel.checkpoint import CorpusFeatures, Pretrained
     from evenreel.edits.frame_order import FrameOrder, OneFrame, OrderStage
     from evenreel.matchers import Matcher
-    from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
+    from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
     Features = TypeVar("Features", TextFeatures, VideoFeatures)
 
@@ -90,7 +88,7 @@ class Probe:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What is to be printed with every figure of such scores, see `evenreel.types.Scores`."""
+        """What is to be printed with every figure of such scores, see `evenreel.types.ScoreNotes`."""
         seed = f" (seed {self.seed})"
         if self.one:
             return (f"the {self.one} frame of each clip alone{seed if self.one == 'random' else ''}",)
@@ -165,28 +163,6 @@ class Probe:
         if self.moves and not _sees_order(pretrained.matcher, loaded):
             notices.append(BLIND)
         return notices
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """Someone's scores, and what they use; it is a `ScoreBlocks`."""
-
-    scores: ScoreBlocks
-    uses: tuple[str, ...]
-
-    @property
-    def caption_ids(self) -> Sequence[str]:
-        """Ids of the rows."""
-        return self.scores.caption_ids
-
-    @property
-    def video_ids(self) -> Sequence[str]:
-        """Ids of the columns."""
-        return self.scores.video_ids
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """See `ScoreBlocks.block`."""
-        return self.scores.block(captions, videos)
 
 
 def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from evenreel.cli.score.probes import Labelled, Probe
+from evenreel.cli.score.probes import Probe
 from evenreel.cli.score.show import Scored, check_table
 from evenreel.cli.score.word_probe import WordProbe
 from evenreel.errors import UsageError
@@ -99,12 +99,11 @@ def score_words(corpus: Corpus, features: Path, out: Path, options: WordOptions)
     signs, aside = sign_texts(clips, changes)
     captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
     scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
-    scored = Scored(
-        len(captions), len(signs), aside, tuple(_notices(scores, signs, changes)), scores.uses, "words are weighed by"
-    )
+    notices, uses = tuple(_notices(scores, signs, changes)), scores.about.uses
+    scored = Scored(len(captions), len(signs), aside, notices, uses, "words are weighed by")
     check_table(out, scored)
     with share_bar("scoring") as progress:
-        save_scores(Labelled(scores, (*scores.uses, *changes.uses)), out, progress)
+        save_scores(replace(scores, about=scores.about.using(*changes.uses)), out, progress)
     return scored
 
 
