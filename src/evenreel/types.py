@@ -249,8 +249,7 @@ class ScoreNotes:
         notices: sentences on what was left out of the scores.
         texts: captions in words, by their ids, that the corpus does not have.
         names: what clips are called, by their ids, where that is not their id.
-        complete: whether every pair has been scored, so that the values serve both directions; ranked lists mostly
-            leave pairs out.
+        complete: whether every pair has a score, so that the values serve both directions.
     """
 
     uses: tuple[str, ...] = ()
@@ -260,11 +259,7 @@ class ScoreNotes:
     complete: bool = True
 
     def using(self, *uses: str) -> ScoreNotes:
-        """Add what the values use as well; what is there already is not repeated.
-
-        >>> ScoreNotes(uses=("a bank",)).using("other queries", "a bank").uses
-        ('a bank', 'other queries')
-        """
+        """Add what the values use as well; what is there already is not repeated."""
         return replace(self, uses=tuple(dict.fromkeys((*self.uses, *uses))))
 
     @classmethod
