@@ -28,7 +28,7 @@ class Scored:
         clips: with how many.
         set_aside: clips that were left out.
         notices: sentences on what a reader should know.
-        uses: what went into the scores, see `evenreel.types.Scores.uses`.
+        uses: what went into the scores, see `evenreel.types.ScoreNotes.uses`.
         use: what is said of each of these.
     """
 
