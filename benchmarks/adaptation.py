@@ -28,10 +28,10 @@ from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
-from evenreel.adaptation.stream import Stream, taken
+from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.titan.pseudo_labels import Aids
+from evenreel.adaptation.titan.pseudo_labels import Resources
 from evenreel.language import load_tagger
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
@@ -110,17 +110,17 @@ def settings_of(row: str) -> AdaptSettings:
     }.get(row, paper)
 
 
-def aids_of(asked: argparse.Namespace) -> Aids:
+def aids_of(asked: argparse.Namespace) -> Resources:
     """What the dearest row takes."""
     rng = np.random.default_rng(1)
     confounders = torch.from_numpy(unit(rng, CONFOUNDERS, asked.dimension))
     correction = CausalCorrection(asked.dimension, confounders)
-    return Aids(
+    return Resources(
         lambda texts: captions(rng, len(texts), asked.dimension), load_tagger("pattern"), correction, confounders
     )
 
 
-def stream_of(asked: argparse.Namespace) -> Stream:
+def stream_of(asked: argparse.Namespace) -> QueryStream:
     """Random queries and clips."""
     rng = np.random.default_rng(0)
     frames = unit(rng, asked.clips, FRAMES, asked.dimension).astype(np.float16)
@@ -128,7 +128,7 @@ def stream_of(asked: argparse.Namespace) -> Stream:
     ids = tuple(f"v{row}" for row in range(asked.clips))
     videos = VideoFeatures(ids, frames, np.ones(times_s.shape, np.bool_), times_s)
     sentences = tuple(f"a {rng.choice(THINGS)} by a {rng.choice(THINGS)}" for _ in range(asked.queries))
-    return Stream(captions(rng, asked.queries, asked.dimension), sentences, videos)
+    return QueryStream(captions(rng, asked.queries, asked.dimension), sentences, videos)
 
 
 def captions(rng: np.random.Generator, count: int, dimension: int) -> TextFeatures:

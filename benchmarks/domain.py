@@ -80,17 +80,17 @@ from benchmarks.over_seeds import (
 from benchmarks.planted import STRENGTH, Sizes, Split, found_in, showing, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.aids import aids_of, text_reader
+from evenreel.adaptation.resources import resources_of, text_reader
 from evenreel.adaptation.baselines.normalised import StreamNorm
-from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
 from evenreel.adaptation.run import Adaptation, adapt
 from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
-from evenreel.adaptation.stream import Stream, taken
+from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.matching import Match, MatchSettings
-from evenreel.adaptation.titan.pseudo_labels import Aids
+from evenreel.adaptation.titan.pseudo_labels import Resources
 from evenreel.encoders import load_encoder
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
 from evenreel.language import load_tagger
@@ -157,7 +157,7 @@ class World(NamedTuple):
 
     model: Matcher
     oracle: Matcher
-    prepared: Prepared
+    prepared: PreparedSource
     source: Split
     target: Split
     calm: Split
@@ -214,7 +214,7 @@ def world_of(run: Run) -> World:
     return World(model, oracle, prepared_of(model, source, run.seed, CausalSettings()), source, target, calm)
 
 
-def prepared_of(model: Matcher, source: Split, seed: int, causal: CausalSettings) -> Prepared:
+def prepared_of(model: Matcher, source: Split, seed: int, causal: CausalSettings) -> PreparedSource:
     """What adaptation needs of the source; confounders are centres of its frames."""
     part = Part(source.texts, source.videos, pairs_of(source.corpus, source.texts.ids, source.videos.ids))
     settings = PrepareSettings(causal=causal, seed=seed)
@@ -230,8 +230,8 @@ def rows_of_run(run: Run, world: World) -> Rows:
     if run.table == "default":
         return of_default(run, world)
     if run.table == "captions":
-        aids = aids_for(run.settings, world, world.target)
-        return without_words(world.model, stream_of(world.target, run.seed), world.target, aids)
+        resources = resources_for(run.settings, world, world.target)
+        return without_words(world.model, stream_of(world.target, run.seed), world.target, resources)
     changes = {"t1": T1, "t2": T2, "f4": F4, "fit": FIT, "choice": CHOICE}[run.table]
     rows = {name: adapted(change(run.settings), world, world.target) for name, change in changes.items()}
     if run.table == "t1":
@@ -261,13 +261,13 @@ def adapted(settings: AdaptSettings, world: World, split: Split) -> Figures:
 
 def model_of(settings: AdaptSettings, world: World, split: Split) -> TestTimeMatcher:
     """The source's model around the clips of a split."""
-    return TestTimeMatcher(world.model, split.videos, settings, aids_for(settings, world, split))
+    return TestTimeMatcher(world.model, split.videos, settings, resources_for(settings, world, split))
 
 
-def aids_for(settings: AdaptSettings, world: World, split: Split) -> Aids:
+def resources_for(settings: AdaptSettings, world: World, split: Split) -> Resources:
     """What it takes to adapt to a split."""
     reader = text_reader(load_encoder("builtin"), world.model)
-    return aids_of(world.prepared, split.videos, settings, reader, load_tagger("pattern"))
+    return resources_of(world.prepared, split.videos, settings, reader, load_tagger("pattern"))
 
 
 def order_of(split: Split, seed: int) -> np.ndarray[Any, Any]:
@@ -275,11 +275,11 @@ def order_of(split: Split, seed: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng([seed, 7]).permutation(len(split.texts.ids))
 
 
-def stream_of(split: Split, seed: int) -> Stream:
+def stream_of(split: Split, seed: int) -> QueryStream:
     """The captions of a split, without what they describe."""
     texts = taken(split.texts, order_of(split, seed))
     sentences = dict(split.corpus.captions.select("caption_id", "text").iter_rows())
-    return Stream(texts, tuple(sentences[one] for one in texts.ids), split.videos)
+    return QueryStream(texts, tuple(sentences[one] for one in texts.ids), split.videos)
 
 
 def in_order(scores: Scores, split: Split) -> FloatArray:
@@ -376,12 +376,12 @@ def of_default(run: Run, world: World) -> Rows:
     return found | of_streams(run, world, {name: ways[name] for name in (DEFAULT, BLIND)})
 
 
-def random_stream(world: World, seed: int) -> Stream:
+def random_stream(world: World, seed: int) -> QueryStream:
     """Queries that say nothing: words of the vocabulary in any order."""
     rng, vocabulary = np.random.default_rng([seed, 9]), sorted(all_words(world.target))
     sentences = tuple(" ".join(rng.choice(vocabulary, 6)) for _ in range(RANDOM_QUERIES))
     texts: TextFeatures = text_reader(load_encoder("builtin"), world.model)(sentences)
-    return Stream(texts, sentences, world.target.videos)
+    return QueryStream(texts, sentences, world.target.videos)
 
 
 def all_words(split: Split) -> set[str]:

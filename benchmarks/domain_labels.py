@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from benchmarks.over_seeds import Figures, Rows, gap_of, markdown, mean, words
 from benchmarks.planted import Split, showing
 from evenreel.adaptation.adapted import gallery_of
-from evenreel.adaptation.prepared import Prepared
-from evenreel.adaptation.report import Step
+from evenreel.adaptation.prepared import PreparedSource
+from evenreel.adaptation.report import AdaptationStep
 from evenreel.adaptation.settings import FitSettings
-from evenreel.adaptation.stream import Stream
+from evenreel.adaptation.stream import QueryStream
 from evenreel.adaptation.titan.causal_training import TargetStage, choose
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, counterfactuals
 from evenreel.adaptation.titan.matching import MatchSettings, one_way, rematch
-from evenreel.adaptation.titan.pseudo_labels import Aids, likeliest, scored, vectors_of
+from evenreel.adaptation.titan.pseudo_labels import Resources, likeliest, scored, vectors_of
 from evenreel.matchers.matcher import Matcher
 
 RIGHT, COVERED = "labels right, %", "coverage, %"
@@ -41,7 +41,7 @@ def right_of(labels: Sequence[tuple[str, str]], split: Split, right: NDArray[np.
     return {RIGHT: 100 * float(np.mean(hits)), COVERED: 100 * len({clip for _, clip in labels}) / len(columns)}
 
 
-def ranks_of(steps: Sequence[Step]) -> Figures:
+def ranks_of(steps: Sequence[AdaptationStep]) -> Figures:
     """Means over some steps of what the target stage made of its labels; nothing where there was none."""
     found = [step.label_rank for step in steps if step.label_rank is not None]
     if not found:
@@ -50,7 +50,7 @@ def ranks_of(steps: Sequence[Step]) -> Figures:
     return {BEFORE: float(before), AFTER: float(after), RELABELLED: 100 * float(changed)}
 
 
-def choices(model: Matcher, prepared: Prepared, split: Split, fit: FitSettings) -> Rows:
+def choices(model: Matcher, prepared: PreparedSource, split: Split, fit: FitSettings) -> Rows:
     """How many captions get a clip that shows what they name, by different ways to choose one for them.
 
     All but the first two choose among the `eta` clips that the model scores highest. The target stage trains on the
@@ -83,21 +83,21 @@ def choices(model: Matcher, prepared: Prepared, split: Split, fit: FitSettings) 
     return found | {f"{CHOICE}best of {eta}": {RIGHT: 100 * float(best)}}
 
 
-def without_words(model: Matcher, stream: Stream, split: Split, aids: Aids) -> Rows:
+def without_words(model: Matcher, stream: QueryStream, split: Split, resources: Resources) -> Rows:
     """How many counterfactual captions get a clip that shows what the whole caption names, and how many of these do.
 
     Nothing of a beta that makes no such caption.
     """
-    assert aids.encode is not None and aids.tagger is not None
+    assert resources.encode is not None and resources.tagger is not None
     gallery = gallery_of(model, split.videos, vectors=False)
-    scores, tagged = scored(model, stream.texts, gallery.encoded), aids.tagger.tag(stream.sentences)
+    scores, tagged = scored(model, stream.texts, gallery.encoded), resources.tagger.tag(stream.sentences)
     right = showing(split.corpus, list(stream.texts.ids), list(split.videos.ids))
     found: Rows = {}
     for beta in BETAS:
         made = counterfactuals(stream.sentences, tagged, one_way(scores), CounterfactualSettings(beta=beta))
         if not made:
             continue
-        less = scored(model, aids.encode([one.text for one in made]), gallery.encoded)
+        less = scored(model, resources.encode([one.text for one in made]), gallery.encoded)
         queries = [one.query for one in made]
         whole, without = (rematch(one, MatchSettings()) for one in (scores, np.concatenate([scores, less])))
         for name, columns in (("whole", whole[queries]), ("without the word", without[len(scores) :])):

@@ -69,7 +69,7 @@ from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, length_figures
 from evenreel.planted import corpus_of, plan_corpus, text_features, video_features
 from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.loop.run import Outside, Trained
+from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import MatcherChoice, Members, Recipe, Trim
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
@@ -249,7 +249,7 @@ def rows_of_run(run: Run, material: StudyMaterial) -> Rows:
     if run.method == RMV_ALL_VAL and not left_out:
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        trained = train_recipe(recipe, learning_of(recipe, splits), Path(folder), Outside())
+        trained = train_recipe(recipe, learning_of(recipe, splits), Path(folder), RunHooks())
     rows = {run.method: trained} | {name: trained.members[place] for name, place in parts_of_method(run.method)}
     return {name: {LEFT_OUT: left_out, **figures_of(one, test)} for name, one in rows.items()}
 
@@ -259,7 +259,7 @@ def parts_of_method(method: str) -> Sequence[tuple[str, int]]:
     return {ENSEMBLE: [(BASELINE, 0)], "adjusted 2": [(FIRST, 0), (SECOND, 1)]}.get(method, [])
 
 
-def figures_of(trained: Trained, test: Part) -> Figures:
+def figures_of(trained: TrainedModel, test: Part) -> Figures:
     """What is found, and what it costs."""
     scores = test.scores(trained.matcher)
     return {

@@ -55,7 +55,7 @@ from evenreel.planted import (
     text_features,
     video_features,
 )
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
@@ -240,7 +240,7 @@ def trained(asked: Recipe, split: Split, weights_hash: str | None = None) -> Mat
     """A matcher after its last step; `weights_hash` is of the encoder, for matchers with vectors of it."""
     pairs = pairs_of(split.corpus, split.texts.ids, split.videos.ids)
     examples = FeatureExamples(pairs, split.texts, split.videos)
-    material = Material(examples, split.videos.frames.shape[-1], weights_hash=weights_hash)
+    material = TrainingInputs(examples, split.videos.frames.shape[-1], weights_hash=weights_hash)
     with tempfile.TemporaryDirectory() as folder:
         return train(asked, material, Path(folder)).matcher
 

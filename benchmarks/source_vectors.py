@@ -40,7 +40,7 @@ from evenreel.debias.source import PRESETS
 from evenreel.debias.source_direction import without_source
 from evenreel.debias.source_vector import PRESETS as P_PRESETS
 from evenreel.debias.source_vector import (
-    Vectors,
+    EmbeddingTable,
     VectorScores,
     caption_vectors,
     diagnose,
@@ -149,7 +149,7 @@ def variants(models: Models, test: Part) -> Iterator[tuple[str, ScoreBlocks]]:
                 p = moves(models, test, order, kind)[form.source].mean(axis=0)
                 yield label(name, preset, kind), shifted_scores(captions, real, generated, p, form)
     basis = source_directions(test.corpus, clips)
-    yield WITHOUT, VectorScores(Vectors(captions.ids, without_source(captions.values, basis)), clips)
+    yield WITHOUT, VectorScores(EmbeddingTable(captions.ids, without_source(captions.values, basis)), clips)
 
 
 def label(name: str, preset: str, kind: str) -> str:

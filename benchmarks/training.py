@@ -37,10 +37,17 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.data.examples import Draw, Examples, FeatureExamples, Material, PixelBatch, TokenBatch
+from evenreel.training.data.examples import (
+    Draw,
+    FeatureExamples,
+    PixelBatch,
+    TokenBatch,
+    TrainingExamples,
+    TrainingInputs,
+)
 from evenreel.training.data.pairs import Order, Pairs, Rows, pairs_of
 from evenreel.training.loop.optimiser import parameter_groups, rate_share
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
 from evenreel.types import TextFeatures, VideoFeatures
 
@@ -55,7 +62,7 @@ class Case:
 
     name: str
     recipe: Recipe
-    examples: Examples
+    examples: TrainingExamples
     dimension: int
     towers: Towers | None
     batch: Callable[[Rows, TrainableTowers | None], PairBatch]
@@ -63,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class PixelsInMemory:
-    """Pixels and tokens that need no decoding; it is an `Examples`."""
+    """Pixels and tokens that need no decoding; it is an `TrainingExamples`."""
 
     pairs: Pairs
     tokens: Tokens
@@ -159,9 +166,9 @@ def seconds_of_train(case: Case, clock: Callable[[], float]) -> float:
     """Seconds from the end of the second step to that of the last, by `train`."""
     ends: list[float] = []
     towers = TrainableTowers(case.towers, train=True) if case.towers else None
-    material = Material(case.examples, case.dimension, towers=towers)
+    material = TrainingInputs(case.examples, case.dimension, towers=towers)
     with tempfile.TemporaryDirectory() as folder:
-        train(case.recipe, material, Path(folder), Outside(watch=lambda *of_step: ends.append(clock())))
+        train(case.recipe, material, Path(folder), RunHooks(watch=lambda *of_step: ends.append(clock())))
     # The last step also writes the checkpoint, whose cost is of the run and not of a step.
     return (ends[-2] - ends[1]) / (len(ends) - 3)
 

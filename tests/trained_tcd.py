@@ -9,7 +9,7 @@ from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.planted import PlantedCorpus, corpus_of, plan_corpus, text_features, video_features
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
 from evenreel.training.recipe.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
@@ -37,7 +37,7 @@ def train_tcd(folder: Path) -> Path:
         records=Records(every_steps=STEPS, tensorboard=False),
     )
     pairs = pairs_of(select(corpus_of(signs_plan()), split="train"), texts.ids, videos.ids)
-    done = train(recipe, Material(FeatureExamples(pairs, texts, videos), encoder.dimension), folder / "run")
+    done = train(recipe, TrainingInputs(FeatureExamples(pairs, texts, videos), encoder.dimension), folder / "run")
     note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
     about = About(note, Inputs(frames=FRAMES, words=32, windows=FRAMES))
     save_pretrained(folder / "checkpoint", Pretrained(done.matcher, done.spec, about))

@@ -14,16 +14,16 @@ from torch.nn import functional as F
 
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.baselines.ttt import TTTObjective, TTTSettings, source_statistics
-from evenreel.adaptation.drift import Drift, Shift
-from evenreel.adaptation.quality import Change, Quality, Verdict, compared
+from evenreel.adaptation.drift import Drift, MeanShift
+from evenreel.adaptation.quality import MeanChange, Quality, QualityVerdict, compared
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings, SafetySettings, naive
-from evenreel.adaptation.stream import Stream, joined, taken
+from evenreel.adaptation.stream import QueryStream, joined, taken
 from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.causal_training import new_correction
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import MatchSettings
-from evenreel.adaptation.titan.pseudo_labels import Aids, Seen, pseudo_pairs, scored
+from evenreel.adaptation.titan.pseudo_labels import QueryWindow, Resources, pseudo_pairs, scored
 from evenreel.errors import UsageError
 from evenreel.language.pattern import PatternTagger
 from evenreel.losses import info_nce
@@ -51,14 +51,14 @@ def captions(rng: np.random.Generator, count: int, first: int = 0) -> TextFeatur
     return TextFeatures(tuple(f"q{first + row}" for row in range(count)), words, mask, unit(rng, count, D))
 
 
-def stream_of(seed: int, queries: int = 30, clips: int = 12) -> Stream:
+def stream_of(seed: int, queries: int = 30, clips: int = 12) -> QueryStream:
     rng = np.random.default_rng(seed)
     times_s = np.tile(np.arange(2.0), (clips, 1))
     videos = VideoFeatures(
         tuple(f"v{row}" for row in range(clips)), unit(rng, clips, 2, D), np.ones((clips, 2), np.bool_), times_s
     )
     sentences = tuple(f"a {'red' if row % 3 else 'blue'} ball rolls {row}" for row in range(queries))
-    return Stream(captions(rng, queries), sentences, videos)
+    return QueryStream(captions(rng, queries), sentences, videos)
 
 
 def source(*, shared: bool = False) -> Adapted:
@@ -69,8 +69,10 @@ def source(*, shared: bool = False) -> Adapted:
     return matcher.eval()
 
 
-def model_of(stream: Stream, settings: AdaptSettings = PLAIN, aids: Aids | None = None) -> TestTimeMatcher:
-    return TestTimeMatcher(source(), stream.videos, settings, aids)
+def model_of(
+    stream: QueryStream, settings: AdaptSettings = PLAIN, resources: Resources | None = None
+) -> TestTimeMatcher:
+    return TestTimeMatcher(source(), stream.videos, settings, resources)
 
 
 def weights(matcher: Any) -> list[torch.Tensor]:
@@ -87,14 +89,14 @@ def test_drift_is_asked_for_once_offline_and_each_time_more_strictly_online(
 ) -> None:
     stream, asked = stream_of(5), []
 
-    def answer(captions: Shift, clips: Shift, confidence: float, time: int | None = None) -> Drift:
+    def answer(captions: MeanShift, clips: MeanShift, confidence: float, time: int | None = None) -> Drift:
         asked.append(time)
         return Drift(captions, clips, found=False)
 
     monkeypatch.setattr("evenreel.adaptation.adapted.drift_of", answer)
     statistics = source_statistics(*(torch.from_numpy(unit(np.random.default_rng(0), 40, D)) for _ in range(2)))
     settings = replace(PLAIN, protocol=protocol, batch_size=10, epochs=3, safety=SafetySettings())
-    report = adapt(model_of(stream, settings, Aids(statistics=statistics)), stream).report
+    report = adapt(model_of(stream, settings, Resources(statistics=statistics)), stream).report
     assert asked == times
     assert not report.kept and not any(step.pairs for step in report.steps)
 
@@ -109,11 +111,11 @@ def test_the_source_stays_as_it_is(protocol: Any) -> None:
     assert not equal(before, weights(found.matcher)) and found.report.kept and found.report.moved > 0
 
 
-def all_aids() -> Aids:
+def all_resources() -> Resources:
     """A reader, a tagger, a correction that chooses at random, and queues that remember."""
     rows = np.random.default_rng(0)
     statistics = source_statistics(*(torch.from_numpy(unit(rows, 40, D)) for _ in range(2)))
-    return Aids(
+    return Resources(
         encode=lambda texts: captions(np.random.default_rng(len(texts)), len(texts), 100),
         tagger=PatternTagger(),
         correction=new_correction(D, torch.from_numpy(unit(rows, 5, D)), CausalSettings(eta=4), 0),
@@ -140,17 +142,17 @@ EVERY_PART = {
 def test_reset_makes_the_order_of_streams_irrelevant(protocol: Any, parts: str) -> None:
     first, second = stream_of(1), stream_of(2)
     second = replace(second, videos=first.videos)
-    settings, aids = replace(PLAIN, protocol=protocol, **EVERY_PART[parts]), all_aids()  # type: ignore[arg-type]
-    model = model_of(first, settings, aids)
+    settings, resources = replace(PLAIN, protocol=protocol, **EVERY_PART[parts]), all_resources()  # type: ignore[arg-type]
+    model = model_of(first, settings, resources)
     assert adapt(model, first).report.moved > 0
     after_another = copy.deepcopy(adapt(model, second, keep=True))
-    alone = adapt(model_of(first, settings, all_aids()), second, keep=True)
+    alone = adapt(model_of(first, settings, all_resources()), second, keep=True)
     assert after_another.report == alone.report
     assert equal(weights(after_another.matcher), weights(alone.matcher))
     if protocol == "online":
         assert np.array_equal(after_another.scores.values, alone.scores.values)  # type: ignore[union-attr]
-    for name, weight in all_aids().correction.state_dict().items():  # type: ignore[union-attr]
-        assert torch.equal(aids.correction.state_dict()[name], weight)  # type: ignore[union-attr]
+    for name, weight in all_resources().correction.state_dict().items():  # type: ignore[union-attr]
+        assert torch.equal(resources.correction.state_dict()[name], weight)  # type: ignore[union-attr]
 
 
 def test_it_is_a_matcher_and_scores_as_the_model_that_is_served() -> None:
@@ -243,16 +245,16 @@ def test_a_matcher_of_which_nothing_may_learn_is_refused(learns: Any, matcher: A
 @pytest.mark.parametrize("objective", ["ttt", "ttt_flow"])
 def test_an_objective_that_moves_the_adapter_takes_one_that_may_learn(objective: Any) -> None:
     """Refused when the model is made, not at the first batch."""
-    stream, aids = stream_of(8), Aids(objective=lambda: lambda matcher, text, video: {})
+    stream, resources = stream_of(8), Resources(objective=lambda: lambda matcher, text, video: {})
     settings = replace(PLAIN, objective=objective)
     for learns in ("all", "auto"):
         with pytest.raises(UsageError, match=f"The objective {objective} moves nothing but the adapter"):
-            TestTimeMatcher(Wti(D, WtiSettings()), stream.videos, replace(settings, learns=learns), aids)
+            TestTimeMatcher(Wti(D, WtiSettings()), stream.videos, replace(settings, learns=learns), resources)
     behind = Adapted(Wti(D, WtiSettings()), D, AdapterSettings(kind="none", windows=True))
     with pytest.raises(UsageError, match="moves nothing but the adapter"):
-        TestTimeMatcher(behind, stream.videos, settings, aids)
+        TestTimeMatcher(behind, stream.videos, settings, resources)
     for learns in ("all", "auto", "heads", "text"):
-        TestTimeMatcher(source(), stream.videos, replace(settings, learns=learns), aids)
+        TestTimeMatcher(source(), stream.videos, replace(settings, learns=learns), resources)
 
 
 def test_ranks_are_counted_among_all_that_were_seen_or_in_the_batch() -> None:
@@ -293,7 +295,7 @@ def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
         return captions(np.random.default_rng(len(texts)), len(texts), 100)
 
     settings = replace(PLAIN, counterfactuals=CounterfactualSettings(beta=2, theta=0.9), batch_size=200)
-    report = adapt(model_of(stream, settings, Aids(encode=encode, tagger=PatternTagger())), stream).report
+    report = adapt(model_of(stream, settings, Resources(encode=encode, tagger=PatternTagger())), stream).report
     assert report.steps[0].counterfactual > 0
     assert report.steps[0].pairs == 30 + report.steps[0].counterfactual
     assert len(report.steps[0].labels) == 30
@@ -303,8 +305,8 @@ def test_counterfactual_captions_are_learned_from_beside_the_queries() -> None:
 
 def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one() -> None:
     stream, settings = stream_of(11, queries=40), replace(PLAIN, causal=True, causal_fit=FitSettings(20, lr=1e-4))
-    model, seen = model_of(stream, settings, all_aids()), Seen(stream.texts, stream.sentences)
-    here = all_aids().fresh(settings)
+    model, seen = model_of(stream, settings, all_resources()), QueryWindow(stream.texts, stream.sentences)
+    here = all_resources().for_stream(settings)
     plain, corrected = (
         pseudo_pairs(model.source, seen, np.arange(40), model.gallery, replace(settings, causal=causal), here).columns
         for causal in (False, True)
@@ -316,13 +318,13 @@ def test_the_correction_chooses_among_the_likeliest_clips_and_the_rematched_one(
     assert (plain != corrected).any() and (plain != scores.argmax(1)).any()
 
 
-def blind_aids(eta: int = 10) -> Aids:
+def blind_resources(eta: int = 10) -> Resources:
     """A correction that judges pairs without any relation to the cosine, which pseudo-labels go by."""
-    aids = replace(all_aids(), correction=new_correction(D, torch.eye(D), CausalSettings(eta=eta), 0))
+    resources = replace(all_resources(), correction=new_correction(D, torch.eye(D), CausalSettings(eta=eta), 0))
     make = torch.Generator().manual_seed(1)
-    for weight in aids.correction.judge.parameters():  # type: ignore[union-attr]
+    for weight in resources.correction.judge.parameters():  # type: ignore[union-attr]
         weight.data = torch.randn(weight.shape, generator=make)
-    return aids
+    return resources
 
 
 @pytest.mark.parametrize("protocol", ["offline", "online"])
@@ -333,7 +335,7 @@ def test_the_report_says_whether_the_target_stage_learned_its_labels(protocol: A
     ranks = {}
     for steps in (0, 300):
         fit = FitSettings(steps, lr=1e-2, batch_size=16)
-        report = adapt(model_of(stream, replace(settings, causal_fit=fit), blind_aids()), stream).report
+        report = adapt(model_of(stream, replace(settings, causal_fit=fit), blind_resources()), stream).report
         ranks[steps] = [step.label_rank for step in report.steps]
         assert len(ranks[steps]) == (1 if protocol == "offline" else 2)
     for untrained, trained in zip(ranks[0], ranks[300], strict=True):
@@ -352,7 +354,7 @@ def test_the_seed_of_the_target_stage_is_added_to_that_of_the_whole() -> None:
     stream, found = stream_of(11, queries=40), []
     for seed, own in ((1, 2), (3, 0), (1, 0)):
         settings = replace(PLAIN, causal=True, seed=seed, causal_fit=FitSettings(5, lr=1e-2, batch_size=8, seed=own))
-        stage = blind_aids().fresh(settings).target
+        stage = blind_resources().for_stream(settings).target
         assert stage is not None
         candidates = np.stack([np.random.default_rng(row).permutation(12)[:4] for row in range(40)])
         stage.learn(
@@ -372,8 +374,8 @@ def test_of_the_labels_those_are_kept_whose_query_and_clip_rank_each_other_highe
     stream = stream_of(13)
     settings = replace(PLAIN, safety=replace(UNSAFE, keep=0.5))
     assert adapt(model_of(stream, settings), stream).report.steps[0].pairs == 15
-    model, seen = model_of(stream), Seen(stream.texts, stream.sentences)
-    pairs = pseudo_pairs(model.source, seen, np.arange(30), model.gallery, PLAIN, Aids().fresh(PLAIN))
+    model, seen = model_of(stream), QueryWindow(stream.texts, stream.sentences)
+    pairs = pseudo_pairs(model.source, seen, np.arange(30), model.gallery, PLAIN, Resources().for_stream(PLAIN))
     scores = model.ranked_by_source(stream.texts)
     doubt = []
     for row, clip in enumerate(pairs.columns):
@@ -413,7 +415,7 @@ def test_online_the_source_answers_again_where_the_adapted_model_falls(monkeypat
     said = iter([False, True, False])
     judged: list[int] = []
 
-    def verdict(new: Quality, old: Quality, confidence: float) -> Verdict:
+    def verdict(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
         judged.append(len(new.agreement))
         assert len(old.agreement) == len(new.agreement) and confidence == 0.95
         return replace(compared(new, old, confidence), better=next(said))
@@ -468,9 +470,9 @@ def test_a_teacher_follows_each_step_of_the_optimiser() -> None:
 def test_streams_are_refused_that_have_nothing_to_learn_from() -> None:
     stream = stream_of(16)
     with pytest.raises(UsageError, match="two of each"):
-        Stream(taken(stream.texts, np.arange(1)), stream.sentences[:1], stream.videos)
+        QueryStream(taken(stream.texts, np.arange(1)), stream.sentences[:1], stream.videos)
     with pytest.raises(UsageError, match="29 sentences"):
-        Stream(stream.texts, stream.sentences[:29], stream.videos)
+        QueryStream(stream.texts, stream.sentences[:29], stream.videos)
     model = model_of(stream)
     for count in (29, 0):
         with pytest.raises(UsageError, match=f"^{count} sentences came with features of 30 queries"):
@@ -519,8 +521,8 @@ def test_without_rolling_back_the_adapted_model_is_served_whatever_is_measured()
     assert found.report.sentence.startswith("Adapted: ")
 
 
-CHANCE, UP, DOWN = Change(-0.01, -0.03, 0.01), Change(0.02, 0.01, 0.03), Change(-0.02, -0.03, -0.01)
-FEW = Change(0.5, -np.inf, np.inf)
+CHANCE, UP, DOWN = MeanChange(-0.01, -0.03, 0.01), MeanChange(0.02, 0.01, 0.03), MeanChange(-0.02, -0.03, -0.01)
+FEW = MeanChange(0.5, -np.inf, np.inf)
 
 
 @pytest.mark.parametrize(
@@ -533,7 +535,7 @@ FEW = Change(0.5, -np.inf, np.inf)
         (DOWN, CHANCE, UP, "fell by 0.020 (0.010 to 0.030), and entropy rose."),
         (CHANCE, CHANCE, CHANCE, "did not rise for sure: by -0.010 (-0.030 to +0.010)."),
         (
-            Change(0.5, -np.inf, np.inf),
+            MeanChange(0.5, -np.inf, np.inf),
             UP,
             CHANCE,
             "did not rise for sure: by +0.500 (of fewer than 10 queries, so no interval).",
@@ -541,11 +543,11 @@ FEW = Change(0.5, -np.inf, np.inf)
     ],
 )
 def test_the_sentence_says_which_way_agreement_went(
-    monkeypatch: pytest.MonkeyPatch, agreement: Change, coverage: Change, entropy: Change, words: str
+    monkeypatch: pytest.MonkeyPatch, agreement: MeanChange, coverage: MeanChange, entropy: MeanChange, words: str
 ) -> None:
     changes = {"agreement": agreement, "coverage": coverage, "entropy": entropy}
     for better, decision in ((False, "Left as it was"), (True, "Adapted")):
-        verdict = Verdict(better, changes)
+        verdict = QualityVerdict(better, changes)
         monkeypatch.setattr("evenreel.adaptation.adapted.compared", lambda *_, verdict=verdict: verdict)
         stream = stream_of(19)
         report = adapt(model_of(stream, replace(PLAIN, safety=SafetySettings(drift=False))), stream).report

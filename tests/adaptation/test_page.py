@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.adaptation.changes import Changes, Example, Hub
+from evenreel.adaptation.changes import Changes, HubChange, QueryExample
 from evenreel.adaptation.page import adaptation_page
-from evenreel.adaptation.quality import Change, Verdict
-from evenreel.adaptation.report import AdaptReport, LabelRank, Step
+from evenreel.adaptation.quality import MeanChange, QualityVerdict
+from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
 from evenreel.report.page import render
 
 LAPTOP = """<script>
@@ -30,18 +30,19 @@ LONG = "a person who cuts an onion in a kitchen while somebody else looks on.mp4
 
 
 def page(pictures: dict[str, bytes]) -> str:
-    change = Change(-0.123, -0.234, 0.345)
-    verdict = Verdict(False, {"agreement": change, "coverage": change, "entropy": change})
+    change = MeanChange(-0.123, -0.234, 0.345)
+    verdict = QualityVerdict(False, {"agreement": change, "coverage": change, "entropy": change})
     rank = LabelRank(5.5, 1.25, 10, 0.04)
     steps = tuple(
-        Step(number, 4_096, 12_345, 2_345, 0.123, 0.456, {"a": 12.345}, (), verdict, label_rank=rank)
+        AdaptationStep(number, 4_096, 12_345, 2_345, 0.123, 0.456, {"a": 12.345}, (), verdict, label_rank=rank)
         for number in (1, 2)
     )
     measures = {"agreement": 0.5, "coverage": 0.4, "entropy": 1.0}
     changes = Changes(
         queries=12_345, videos=200, first_changed=0.25,
-        examples=(Example("an onion <b>", "v1", "v2"), Example("a red bus", "v2", "v3")), places=10,
-        hubs=(Hub("v1", 900, 300),), skewness=(1.0, 0.5), words=(), measured=1_024, before=measures, after=measures,
+        examples=(QueryExample("an onion <b>", "v1", "v2"), QueryExample("a red bus", "v2", "v3")), places=10,
+        hubs=(HubChange("v1", 900, 300),), skewness=(1.0, 0.5), words=(),
+        measured=1_024, before=measures, after=measures,
     )  # fmt: skip
     report = AdaptReport(True, "Adapted.", steps)
     return render(adaptation_page("t", report, changes, "lr: 1", {"v1": LONG, "v2": "<two>.mp4"}, pictures))

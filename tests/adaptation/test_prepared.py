@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from evenreel.adaptation.baselines.ttt import source_statistics
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings, fit_flow
-from evenreel.adaptation.prepared import Flows, Note, Prepared, load_prepared, save_prepared
-from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare, vectors_of
+from evenreel.adaptation.prepared import Flows, Note, PreparedSource, load_prepared, save_prepared
+from evenreel.adaptation.preparing import PrepareSettings, SourceSplit, confounders_of, prepare, vectors_of
 from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.causal_training import new_correction
@@ -44,7 +44,7 @@ def dictionary() -> EmbeddedDictionary:
     return EmbeddedDictionary(phrases, unit(3, DIMENSION, seed=5), unit(2, DIMENSION, seed=6), "org/one", "0f" * 32)
 
 
-def part(captions: int, clips: int, seed: int = 0) -> Part:
+def part(captions: int, clips: int, seed: int = 0) -> SourceSplit:
     """Captions that lie near their clips, a few words and frames each, padded."""
     rng = np.random.default_rng(seed)
     middle, own = unit(clips, DIMENSION, seed=seed), np.arange(captions) % clips
@@ -55,7 +55,7 @@ def part(captions: int, clips: int, seed: int = 0) -> Part:
     q, v = (tuple(f"{kind}{row}" for row in range(size)) for kind, size in (("c", captions), ("v", clips)))
     frames = frames / np.linalg.norm(frames, axis=-1, keepdims=True) * mask[..., None]
     sentences = sentences / np.linalg.norm(sentences, axis=-1, keepdims=True)
-    return Part(
+    return SourceSplit(
         TextFeatures(q, words, np.ones(words.shape[:2], bool), sentences),
         VideoFeatures(v, frames, mask, np.zeros(mask.shape)),
         Pairs(q, v, np.arange(captions), own, np.arange(captions)),
@@ -63,13 +63,13 @@ def part(captions: int, clips: int, seed: int = 0) -> Part:
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Prepared:
+def prepared() -> PreparedSource:
     rows = torch.from_numpy(unit(40, DIMENSION, seed=1))
     flow = FlowSettings(layers=2, hidden=5, steps=3)
     correction = new_correction(DIMENSION, torch.from_numpy(unit(5, 7)), CausalSettings(eta=4, hidden=6), 3)
     note = Note("msrvtt", "train", 40, 20, "elements", ("dog", "run"), 3, {"bce_start": 0.7})
     flows = Flows(fit_flow(rows, flow), fit_flow(rows.flip(0), flow))
-    return Prepared(correction, source_statistics(rows, rows[:30]), flows, dictionary(), note)
+    return PreparedSource(correction, source_statistics(rows, rows[:30]), flows, dictionary(), note)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
 
 
-def test_it_comes_back_bit_by_bit(prepared: Prepared, folder: Path) -> None:
+def test_it_comes_back_bit_by_bit(prepared: PreparedSource, folder: Path) -> None:
     state = torch.random.get_rng_state()
     assert save_prepared(folder, prepared) == folder / "source"
     assert sorted(path.name for path in (folder / "source").iterdir()) == ["config.json", "prepared.safetensors"]
@@ -102,19 +102,19 @@ def test_it_comes_back_bit_by_bit(prepared: Prepared, folder: Path) -> None:
     assert found.uses == dictionary().dictionary.uses != ()
 
 
-def test_the_same_is_written_in_the_same_bytes(prepared: Prepared, folder: Path) -> None:
+def test_the_same_is_written_in_the_same_bytes(prepared: PreparedSource, folder: Path) -> None:
     files = [{path.name: path.read_bytes() for path in save_prepared(folder, prepared).iterdir()} for _ in range(2)]
     assert files[0] == files[1]
 
 
 def test_parts_that_are_not_there_stay_away(folder: Path) -> None:
     assert load_prepared(folder) is None
-    save_prepared(folder, Prepared())
-    assert vars(load_prepared(folder)) == vars(Prepared())
+    save_prepared(folder, PreparedSource())
+    assert vars(load_prepared(folder)) == vars(PreparedSource())
 
 
 def test_the_matcher_still_loads_and_a_later_checkpoint_takes_the_place_of_both(
-    prepared: Prepared, folder: Path
+    prepared: PreparedSource, folder: Path
 ) -> None:
     save_prepared(folder, prepared)
     again = load_matcher(folder)
@@ -122,7 +122,7 @@ def test_the_matcher_still_loads_and_a_later_checkpoint_takes_the_place_of_both(
     assert load_prepared(folder) is None
 
 
-def test_other_weights_are_refused(prepared: Prepared, folder: Path, tmp_path: Path) -> None:
+def test_other_weights_are_refused(prepared: PreparedSource, folder: Path, tmp_path: Path) -> None:
     save_prepared(folder, prepared)
     other = trained(SPEC)
     with torch.no_grad():
@@ -185,7 +185,7 @@ def edit(place: Path, change: Callable[[dict[str, object]], dict[str, object]]) 
     ],
 )
 def test_what_cannot_be_trusted_is_refused(
-    harm: Callable[[Path], None], sentence: str, prepared: Prepared, folder: Path
+    harm: Callable[[Path], None], sentence: str, prepared: PreparedSource, folder: Path
 ) -> None:
     harm(save_prepared(folder, prepared))
     with pytest.raises(CheckpointError, match=sentence):
@@ -193,7 +193,7 @@ def test_what_cannot_be_trusted_is_refused(
 
 
 def test_there_must_be_a_checkpoint_and_a_write_that_fails_leaves_the_old(
-    prepared: Prepared, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedSource, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CheckpointError, match="cannot be read as JSON"):
         save_prepared(tmp_path, prepared)
@@ -207,7 +207,7 @@ def test_there_must_be_a_checkpoint_and_a_write_that_fails_leaves_the_old(
 
 
 def test_a_checkpoint_that_was_replaced_meanwhile_keeps_nothing_of_other_weights(
-    prepared: Prepared, folder: Path
+    prepared: PreparedSource, folder: Path
 ) -> None:
     weights = read_config(folder / "config.json").weights_sha256
     save_prepared(folder, prepared, weights)
@@ -216,14 +216,14 @@ def test_a_checkpoint_that_was_replaced_meanwhile_keeps_nothing_of_other_weights
     assert load_prepared(folder).note.corpus == "msrvtt"
 
 
-def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepared) -> None:
+def test_the_targets_confounders_are_found_as_the_sources_were(prepared: PreparedSource) -> None:
     videos = part(8, 6).videos
     phrases = prepared.target_confounders(videos)
     rows = torch.from_numpy(np.concatenate([dictionary().entities, dictionary().activities]))
     assert ((phrases @ rows.T).amax(1) > 0.9999).all()
-    centres = Prepared(prepared.correction, note=Note(confounders="kmeans")).target_confounders(videos)
+    centres = PreparedSource(prepared.correction, note=Note(confounders="kmeans")).target_confounders(videos)
     assert centres.shape == (5, DIMENSION)
-    from_file = Prepared(note=Note(confounders="file"))
+    from_file = PreparedSource(note=Note(confounders="file"))
     assert from_file.target_confounders(videos, np.eye(3, dtype=np.float32)).equal(torch.eye(3))
     with pytest.raises(UsageError, match="were read from a file, and those of the target cannot be found the same way"):
         from_file.target_confounders(videos)

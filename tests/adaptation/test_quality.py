@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy, kstest, ttest_ind
 from scipy.stats import f as fisher
 
-from evenreel.adaptation.drift import Shift, drift_of, mean_shift
+from evenreel.adaptation.drift import MeanShift, drift_of, mean_shift
 from evenreel.adaptation.quality import Quality, compared, quality
 
 
@@ -76,7 +76,7 @@ def test_equal_means_are_told_apart_as_often_as_the_confidence_says() -> None:
         found = mean_shift(stream, 200, source.mean(0), torch.cov(source.T))
         p.append(found.p)
     assert kstest(p, "uniform").pvalue > 0.01
-    alike, apart = Shift(0.0, 0.5), Shift(1.0, 0.049)  # two tests: each has half of the error
+    alike, apart = MeanShift(0.0, 0.5), MeanShift(1.0, 0.049)  # two tests: each has half of the error
     assert drift_of(alike, apart, 0.9).found and drift_of(apart, alike, 0.9).found
     assert not drift_of(alike, apart, 0.95).found
     assert mean_shift(stream + 1.0, 200, source.mean(0), torch.cov(source.T)).p < 1e-6
@@ -84,14 +84,14 @@ def test_equal_means_are_told_apart_as_often_as_the_confidence_says() -> None:
 
 def test_a_stream_like_the_source_is_left_alone_however_often_it_is_asked() -> None:
     """At the n-th time p is below a number with the chance of that number: all of these chances are the error."""
-    apart = Shift(1.0, 0.0)
+    apart = MeanShift(1.0, 0.0)
     limits = []
     for asked in range(1, 2000):
         assert drift_of(apart, apart, 0.9, asked).found
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = (low + high) / 2
-            found = drift_of(Shift(1.0, middle), Shift(1.0, 1.0), 0.9, asked).found
+            found = drift_of(MeanShift(1.0, middle), MeanShift(1.0, 1.0), 0.9, asked).found
             low, high = (middle, high) if found else (low, middle)
         limits.append(low)
     assert 2 * sum(limits) == pytest.approx(0.1, rel=1e-3) and 2 * sum(limits) < 0.1

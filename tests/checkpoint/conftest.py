@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
+from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, RecordedMetric
 from evenreel.checkpoint.architecture import build, module
 from evenreel.matchers import TextBatch, VideoBatch
 from tests.matchers.examples import graph
@@ -58,8 +58,8 @@ def saved(tmp_path: Path) -> Path:
         clips_note=("Left out for their length: 2 of 6 clips.",),
         uses=("class lengths of the split test",),
         metrics=(
-            Metric("R@1 t2v", 44.5, 41.3, 47.6, "msrvtt-1ka test"),
-            Metric("nDCG t2v", 62.0, data="msrvtt-1ka test", relevance="classes", uses=("a bank",)),
+            RecordedMetric("R@1 t2v", 44.5, 41.3, 47.6, "msrvtt-1ka test"),
+            RecordedMetric("nDCG t2v", 62.0, data="msrvtt-1ka test", relevance="classes", uses=("a bank",)),
         ),
         limits=("It has seen no film.",),
         license="apache-2.0",

@@ -15,8 +15,8 @@ from evenreel.corpus import make_corpus
 from evenreel.debias.source_vector import (
     PRESETS,
     Alike,
+    EmbeddingTable,
     PVector,
-    Vectors,
     alike,
     caption_vectors,
     corrected_scores,
@@ -39,8 +39,8 @@ def some(count: int, seed: int = 0, dimension: int = 4) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).normal(size=(count, dimension))
 
 
-def named(kind: str, values: np.ndarray[Any, Any]) -> Vectors:
-    return Vectors([f"{kind}{row}" for row in range(len(values))], values)
+def named(kind: str, values: np.ndarray[Any, Any]) -> EmbeddingTable:
+    return EmbeddingTable([f"{kind}{row}" for row in range(len(values))], values)
 
 
 def whole(scores: ScoreBlocks) -> np.ndarray[Any, Any]:

@@ -16,9 +16,9 @@ import polars as pl
 import torch
 
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
-from evenreel.adaptation.prepared import Prepared
-from evenreel.adaptation.preparing import Part as SourcePart
+from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.preparing import PrepareSettings, confounders_of, prepare
+from evenreel.adaptation.preparing import SourceSplit as SourcePart
 from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings
 from evenreel.adaptation.stream import taken
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
@@ -92,7 +92,7 @@ def source() -> Adapted:
 
 
 @cache
-def prepared() -> Prepared:
+def prepared() -> PreparedSource:
     """Of a source without a hub; a few steps."""
     part = worded_part("train", 0.0, 1)
     pairs = pairs_of(part.corpus, part.texts.ids, part.videos.ids)

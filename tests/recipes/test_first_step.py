@@ -12,8 +12,8 @@ from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_dictionary import mine
-from evenreel.training.data.material import Loaded, load_material
-from evenreel.training.loop.run import Outside, Trained, facts_of, train
+from evenreel.training.data.material import LoadedData, load_material
+from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train
 from evenreel.training.recipe.files import find_recipe, load_recipe
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
@@ -95,7 +95,7 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
         measured.append(scores)
         return {recipe.selection.metric: 50.0}
 
-    trained = train(recipe, loaded.material, tmp_path / "run", Outside(measure=measure))
+    trained = train(recipe, loaded.material, tmp_path / "run", RunHooks(measure=measure))
     assert trained.step == 1
     assert trained.progress.best_step == 1
     assert [len(scores.caption_ids) for scores in measured] == [loaded.validation.captions.height]
@@ -104,7 +104,7 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
         assert load_matcher(tmp_path / "checkpoint").spec.name == recipe.matcher.name
 
 
-def save(recipe: Recipe, loaded: Loaded, trained: Trained, folder: Path) -> None:
+def save(recipe: Recipe, loaded: LoadedData, trained: TrainedModel, folder: Path) -> None:
     encoder = EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension)
     about = About(encoder, Inputs(rule=recipe.backbone.rule if recipe.backbone else None), recipe.about)
     towers = trained.towers.towers if trained.towers else None

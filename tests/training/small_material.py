@@ -18,7 +18,7 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
-from evenreel.training.data.examples import Draw, FeatureExamples, Material, PixelBatch, TokenBatch
+from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
 from evenreel.training.data.pairs import Pairs, Rows, pairs_of
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
@@ -78,10 +78,10 @@ def small_recipe(**changes: Mapping[str, Any] | str) -> Recipe:
     return recipe_from(values)
 
 
-def small_material(examples: FeatureExamples | None = None) -> Material:
+def small_material(examples: FeatureExamples | None = None) -> TrainingInputs:
     """Learned from, and selected on, the same few clips: enough to see that something moves."""
     examples = examples or small_examples()
-    return Material(examples, DIMENSION, validation=examples)
+    return TrainingInputs(examples, DIMENSION, validation=examples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class PixelsInMemory:
         return PixelBatch(tuple(self.pairs.clip_ids[row] for row in rows), pixels, mask, torch.zeros(mask.shape))
 
 
-def tower_material(model: Path, clips: int = 16) -> Material:
+def tower_material(model: Path, clips: int = 16) -> TrainingInputs:
     """Pixels and tokens for a tiny CLIP that learns."""
     towers = load_towers(open_checkpoint(model), torch.device("cpu"), "float32")
     random = np.random.default_rng(3)
@@ -117,7 +117,7 @@ def tower_material(model: Path, clips: int = 16) -> Material:
         torch.from_numpy(random.integers(0, 256, (clips, 4, 3, SIDE, SIDE), dtype=np.uint8)),
         torch.from_numpy(np.arange(4) < random.integers(2, 5, clips)[:, None]),
     )
-    return Material(examples, towers.dimension, validation=examples, towers=TrainableTowers(towers, train=True))
+    return TrainingInputs(examples, towers.dimension, validation=examples, towers=TrainableTowers(towers, train=True))
 
 
 def recall_at_1(scores: ScoreBlocks) -> dict[str, float]:

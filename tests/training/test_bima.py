@@ -19,10 +19,10 @@ from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.training import recipe_from
 from evenreel.training.data import material as material_module
-from evenreel.training.data.examples import Batches, Material
-from evenreel.training.data.material import EncoderUsed, Loaded
+from evenreel.training.data.examples import Batches, TrainingInputs
+from evenreel.training.data.material import EncoderUsed, LoadedData
 from evenreel.training.data.pairs import Order
-from evenreel.training.loop.run import Outside, Trained, train
+from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import METRICS
 from evenreel.training.recipe.recipe import Recipe
 from tests.training.loop.test_run import CutShortError, figures_of
@@ -57,11 +57,11 @@ def recipe_of(elements: Path, lr: float = 0.01) -> Recipe:
     )
 
 
-def learning() -> Material:
-    return Material(small_examples(16), DIMENSION, weights_hash=HASH)
+def learning() -> TrainingInputs:
+    return TrainingInputs(small_examples(16), DIMENSION, weights_hash=HASH)
 
 
-def weights(trained: Trained) -> dict[str, torch.Tensor]:
+def weights(trained: TrainedModel) -> dict[str, torch.Tensor]:
     matcher: Any = trained.matcher
     return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
 
@@ -74,7 +74,7 @@ def elements(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(elements: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Trained]]:
+def whole(elements: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, TrainedModel]]:
     """A run that was left alone."""
     folder = tmp_path_factory.mktemp("whole")
     yield folder, train(recipe_of(elements), learning(), folder)
@@ -85,7 +85,7 @@ def cut_short_after_3(step: int, steps: int, figures: Mapping[str, float]) -> No
         raise CutShortError
 
 
-def test_what_it_learns_is_written_down(whole: tuple[Path, Trained]) -> None:
+def test_what_it_learns_is_written_down(whole: tuple[Path, TrainedModel]) -> None:
     folder, _ = whole
     assert all(len(figures_of(folder, f"loss/{name}")) == 6 for name in ("nce", "cap", "rec", "kl"))
     kl, cost = figures_of(folder, "bias/kl"), figures_of(folder, "loss/kl")
@@ -95,14 +95,14 @@ def test_what_it_learns_is_written_down(whole: tuple[Path, Trained]) -> None:
 
 
 def test_a_resumed_run_ends_where_one_does_that_was_left_alone(
-    elements: Path, whole: tuple[Path, Trained], tmp_path: Path
+    elements: Path, whole: tuple[Path, TrainedModel], tmp_path: Path
 ) -> None:
     """To the bit, its decoders and the noise of its bias included, and wherever its elements lie by then."""
     folder, moved = tmp_path / "run", tmp_path / "moved"
     with pytest.raises(CutShortError):
-        train(recipe_of(elements), learning(), folder, Outside(watch=cut_short_after_3))
+        train(recipe_of(elements), learning(), folder, RunHooks(watch=cut_short_after_3))
     shutil.copytree(elements, moved)
-    again = weights(train(recipe_of(moved), learning(), folder, Outside(resume=True)))
+    again = weights(train(recipe_of(moved), learning(), folder, RunHooks(resume=True)))
     assert any(name.startswith(DECODERS) for name in again)
     assert all(torch.equal(tensor, again[name]) for name, tensor in weights(whole[1]).items())
     assert (folder / METRICS).read_bytes() == (whole[0] / METRICS).read_bytes()
@@ -113,16 +113,16 @@ def test_a_run_does_not_go_on_with_another_dictionary(tmp_path: Path) -> None:
     write_elements(tmp_path / "elements", "dog", "ball")
     recipe = recipe_of(tmp_path / "elements")
     with pytest.raises(CutShortError):
-        train(recipe, learning(), tmp_path / "run", Outside(watch=cut_short_after_3))
+        train(recipe, learning(), tmp_path / "run", RunHooks(watch=cut_short_after_3))
     write_elements(tmp_path / "elements", "cat", "ball")
     with pytest.raises(
         CorpusError, match=r"begun with other data: matcher\.entities was \w{8}\.\.\. and is \w{8}\.\.\.;"
     ):
-        train(recipe, learning(), tmp_path / "run", Outside(resume=True))
+        train(recipe, learning(), tmp_path / "run", RunHooks(resume=True))
 
 
 def test_decoders_that_a_checkpoint_lacks_begin_as_the_seed_says(
-    elements: Path, whole: tuple[Path, Trained], tmp_path: Path
+    elements: Path, whole: tuple[Path, TrainedModel], tmp_path: Path
 ) -> None:
     """At a rate of 0 all else stays as the checkpoint has it."""
     trained, still = whole[1], recipe_of(elements, lr=0.0)
@@ -149,11 +149,11 @@ def test_each_device_has_the_captions_of_the_whole_batch() -> None:
 
 
 def test_training_does_not_begin_where_elements_would_be_selected_by_other_towers(
-    whole: tuple[Path, Trained], monkeypatch: pytest.MonkeyPatch
+    whole: tuple[Path, TrainedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = EncoderNote("clip", HASH, DIMENSION, before="another")
     pretrained = Pretrained(whole[1].matcher, whole[1].spec, About(note))
     monkeypatch.setattr(material_module, "load_matcher", lambda name: pretrained)
-    loaded = Loaded(learning(), None, EncoderUsed("clip", HASH, "every 1 s"), ())
+    loaded = LoadedData(learning(), None, EncoderUsed("clip", HASH, "every 1 s"), ())
     with pytest.raises(UsageError, match="by how clip saw clips before it was trained further.* train anew from clip"):
         material_module._started(loaded, "runs/bima/checkpoint", ())

@@ -31,7 +31,7 @@ from evenreel.training.cost import (
     matcher_cost,
     recipe_cost,
 )
-from evenreel.training.ensemble.strata import Lengths
+from evenreel.training.ensemble.strata import ClipLengths
 from evenreel.training.recipe.recipe import MatcherChoice
 from evenreel.training.timing import EpochTime, Times, measured_times
 from tests.in_process import run_here
@@ -174,7 +174,7 @@ def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(timing, "WARM_UP_STEPS", 1)
     monkeypatch.setattr(timing, "STEPS", 3)
     recipe = small_recipe(members={"split": "adjusted", "fraction": 0.75}, loop={"batch_size": 8, "epochs": 3})
-    material = replace(small_material(), lengths=Lengths(np.arange(32.0), "frames"))
+    material = replace(small_material(), lengths=ClipLengths(np.arange(32.0), "frames"))
     times = measured_times(recipe, material, tmp_path)
     assert [(one.captions, one.steps) for one in (times.alone, *times.members)] == [(32, 4.0), (24, 3.0), (8, 1.0)]
     assert min(one.seconds for one in times.members) > 0

@@ -20,12 +20,12 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe, RecipeError, load_recipe, recipe_from, recipe_text
-from evenreel.training.data.examples import Batches, Draw, FeatureExamples, Material, OtherClips
-from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, OtherClips, TrainingInputs
+from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.data.mirrors import mirror_rows, mirrors_of
 from evenreel.training.data.pairs import Order, pairs_of, parts_of
 from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.loop.run import Outside, Trained, train
+from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
 from evenreel.training.recipe.recipe import Data
 from evenreel.types import Corpus
@@ -76,7 +76,7 @@ def test_of_a_generated_clip_the_other_one_is_real() -> None:
 
 
 def test_the_term_falls_and_so_does_the_preference(examples: FeatureExamples, tmp_path: Path) -> None:
-    material = Material(examples, DIMENSION)
+    material = TrainingInputs(examples, DIMENSION)
     alone = train(replace(debiasing(), debias=None), material, tmp_path / "alone")
     neutral = train(debiasing(), material, tmp_path / "neutral")
     terms = figures_of(tmp_path / "neutral", "loss/source")
@@ -84,7 +84,7 @@ def test_the_term_falls_and_so_does_the_preference(examples: FeatureExamples, tm
     assert abs(lead(neutral, examples)) < 0.5 * abs(lead(alone, examples))
 
 
-def lead(trained: Trained, examples: FeatureExamples) -> float:
+def lead(trained: TrainedModel, examples: FeatureExamples) -> float:
     """Mean score of mirrors less that of their real clips."""
     scores = matcher_scores(trained.matcher, examples.text_features, examples.video_features)
     values = scores.block(slice(0, MIRRORED), slice(0, REAL + MIRRORED))
@@ -95,7 +95,7 @@ def test_the_hinge_ends_with_real_clips_ahead(examples: FeatureExamples, tmp_pat
     """As published: nothing holds them back any more."""
     recipe = debiasing(preset="release")
     faster = replace(recipe, optimiser=replace(recipe.optimiser, lr=0.03))
-    trained = train(faster, Material(examples, DIMENSION), tmp_path)
+    trained = train(faster, TrainingInputs(examples, DIMENSION), tmp_path)
     assert figures_of(tmp_path, "loss/source")[15] == 0
     assert lead(trained, examples) < -0.2
 
@@ -106,7 +106,7 @@ def test_a_weight_of_zero_is_training_without_it(examples: FeatureExamples, tmp_
     zero = small_recipe(debias={"weight": 0.0, "share": 0.5})
     without = replace(examples, pairs=replace(examples.pairs, mirrors=None))
     ends = [
-        weights_of(train(recipe, Material(given, DIMENSION), tmp_path / name))
+        weights_of(train(recipe, TrainingInputs(given, DIMENSION), tmp_path / name))
         for name, recipe, given in (("plain", plain, without), ("zero", zero, examples))
     ]
     assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
@@ -121,11 +121,11 @@ def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> No
 
 def test_a_resumed_run_ends_as_one_that_was_left_alone(examples: FeatureExamples, tmp_path: Path) -> None:
     recipe = small_recipe(debias={"share": 0.5}, records={"save_every_steps": 2})
-    material = Material(examples, DIMENSION)
+    material = TrainingInputs(examples, DIMENSION)
     train(recipe, material, tmp_path / "whole")
     with pytest.raises(CutShortError):
-        train(recipe, material, tmp_path / "broken", Outside(watch=cut_short_after_7))
-    train(recipe, material, tmp_path / "broken", Outside(resume=True))
+        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short_after_7))
+    train(recipe, material, tmp_path / "broken", RunHooks(resume=True))
     weights = [torch.load(tmp_path / name / LAST, weights_only=True)["state_dict"] for name in ("whole", "broken")]
     assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
     metrics = [(tmp_path / name / METRICS).read_bytes() for name in ("whole", "broken")]
@@ -133,13 +133,15 @@ def test_a_resumed_run_ends_as_one_that_was_left_alone(examples: FeatureExamples
 
 
 def test_a_run_is_resumed_with_its_own_debias_and_mirrors(examples: FeatureExamples, tmp_path: Path) -> None:
-    train(small_recipe(debias={"weight": 0.1}), Material(examples, DIMENSION), tmp_path)
+    train(small_recipe(debias={"weight": 0.1}), TrainingInputs(examples, DIMENSION), tmp_path)
     with pytest.raises(RecipeError, match="debias.weight was 0.1 and is 0.2"):
-        train(small_recipe(debias={"weight": 0.2}), Material(examples, DIMENSION), tmp_path, Outside(resume=True))
+        train(
+            small_recipe(debias={"weight": 0.2}), TrainingInputs(examples, DIMENSION), tmp_path, RunHooks(resume=True)
+        )
     mirrors = mirror_rows(examples.pairs.clip_ids, {"v0": "g0"})
     fewer = replace(examples, pairs=replace(examples.pairs, mirrors=mirrors))
     with pytest.raises(CorpusError, match="train_pairs was "):
-        train(small_recipe(debias={"weight": 0.1}), Material(fewer, DIMENSION), tmp_path, Outside(resume=True))
+        train(small_recipe(debias={"weight": 0.1}), TrainingInputs(fewer, DIMENSION), tmp_path, RunHooks(resume=True))
 
 
 @pytest.mark.parametrize("mirrors", [None, {"v0": "not there"}])
@@ -148,7 +150,7 @@ def test_without_counterparts_it_does_not_start(tmp_path: Path, mirrors: dict[st
     corpus = small_corpus(32)
     pairs = pairs_of(corpus, examples.text_features.ids, examples.video_features.ids, mirrors)
     with pytest.raises(UsageError, match="no clip of the training split has one that can be used"):
-        train(small_recipe(debias={}), Material(replace(examples, pairs=pairs), DIMENSION), tmp_path)
+        train(small_recipe(debias={}), TrainingInputs(replace(examples, pairs=pairs), DIMENSION), tmp_path)
 
 
 def test_pairs_without_mirrors_have_the_digest_that_they_had() -> None:
@@ -284,11 +286,11 @@ def loaded_recipe(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pyte
 
 
 @pytest.fixture(scope="module")
-def loaded(loaded_recipe: Recipe) -> Loaded:
+def loaded(loaded_recipe: Recipe) -> LoadedData:
     return load_material(loaded_recipe)
 
 
-def test_mirrors_are_read_beside_what_is_learned_from(loaded: Loaded) -> None:
+def test_mirrors_are_read_beside_what_is_learned_from(loaded: LoadedData) -> None:
     examples = loaded.material.examples
     assert isinstance(examples, PixelExamples)
     assert [file.clip_id for file in examples.files] == ["v0", "v1", "v2", "v4", "v5"]
@@ -300,7 +302,7 @@ def test_mirrors_are_read_beside_what_is_learned_from(loaded: Loaded) -> None:
     assert loaded.validation.clips["clip_id"].to_list() == ["v6", "v7", "v8"]
 
 
-def test_a_clip_and_its_mirror_are_cropped_alike(loaded: Loaded) -> None:
+def test_a_clip_and_its_mirror_are_cropped_alike(loaded: LoadedData) -> None:
     """As the clip at its place, whichever file it is; the files of v1 and v4 are given the same pictures."""
     examples = loaded.material.examples
     assert isinstance(examples, PixelExamples)
@@ -312,7 +314,7 @@ def test_a_clip_and_its_mirror_are_cropped_alike(loaded: Loaded) -> None:
     assert not torch.equal(own.pixels, twins.videos(np.array([3]), Draw(0, 5)).pixels)
 
 
-def test_the_checkpoint_is_the_matchers_own(loaded_recipe: Recipe, loaded: Loaded, tmp_path: Path) -> None:
+def test_the_checkpoint_is_the_matchers_own(loaded_recipe: Recipe, loaded: LoadedData, tmp_path: Path) -> None:
     trained = train(loaded_recipe, loaded.material, tmp_path)
     assert figures_of(tmp_path, "loss/source").keys() == {1}
     write_results(tmp_path, loaded_recipe, loaded, trained)

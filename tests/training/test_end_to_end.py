@@ -21,11 +21,11 @@ from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside
 from evenreel.training import Recipe
-from evenreel.training.data.examples import Batches, Draw, FeatureExamples, Material, ResumableLoader
-from evenreel.training.data.material import Loaded, load_material
+from evenreel.training.data.examples import Batches, Draw, FeatureExamples, ResumableLoader, TrainingInputs
+from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.data.pairs import Order, pairs_of
 from evenreel.training.data.pixels import ClipFile, PixelExamples, augmented, crop_box, read_frames
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
 from tests.training.loop.test_run import figures_of, weights_of
@@ -40,7 +40,7 @@ def end_to_end(corpus: Path, model: Path, **changes: Any) -> Recipe:
     return small_recipe(data=data, backbone=backbone, loop={"batch_size": 4, "epochs": 2}, **changes)
 
 
-def encoded(loaded: Loaded, model: Path) -> Material:
+def encoded(loaded: LoadedData, model: Path) -> TrainingInputs:
     """The same examples as features of the frozen encoder, in float32."""
     pixels = loaded.material.examples
     assert isinstance(pixels, PixelExamples)
@@ -56,10 +56,10 @@ def encoded(loaded: Loaded, model: Path) -> Material:
     text = encoder.encode_text(captions["text"].to_list())
     texts = TextFeatures(tuple(captions["caption_id"]), text.words, text.word_mask, text.sentence)
     videos = VideoFeatures(tuple(file.clip_id for file in pixels.files), frames, np.ones(times_s.shape, bool), times_s)
-    return Material(FeatureExamples(pairs_of(corpus, texts.ids, videos.ids), texts, videos), encoder.dimension)
+    return TrainingInputs(FeatureExamples(pairs_of(corpus, texts.ids, videos.ids), texts, videos), encoder.dimension)
 
 
-def in_half(material: Material) -> Material:
+def in_half(material: TrainingInputs) -> TrainingInputs:
     """The features as they are stored, in float16."""
     examples = material.examples
     assert isinstance(examples, FeatureExamples)
@@ -93,18 +93,18 @@ def test_with_frozen_towers_it_is_training_on_features(tmp_path: Path, corpus_fo
 
 
 @pytest.fixture(scope="module")
-def loaded(corpus_folder: Path, clip_folder: Path) -> Loaded:
+def loaded(corpus_folder: Path, clip_folder: Path) -> LoadedData:
     """For tests that only look at it."""
     return load_material(end_to_end(corpus_folder, clip_folder))
 
 
 @pytest.fixture(scope="module")
-def examples(loaded: Loaded) -> PixelExamples:
+def examples(loaded: LoadedData) -> PixelExamples:
     assert isinstance(loaded.material.examples, PixelExamples)
     return loaded.material.examples
 
 
-def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(loaded: Loaded) -> None:
+def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(loaded: LoadedData) -> None:
     assert [(one.clip_id, one.reason) for one in loaded.set_aside] == [(BROKEN, "not_media")]
     pairs = loaded.material.examples.pairs
     assert BROKEN not in pairs.clip_ids
@@ -124,7 +124,7 @@ def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, examples: Pix
         replace(examples, files=(gone, *examples.files[1:])).videos(np.array([0]))
 
 
-def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path, loaded: Loaded) -> None:
+def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path, loaded: LoadedData) -> None:
     """A rule by time does not say how many; the clips were counted when they were checked."""
     examples = loaded.material.examples
     assert isinstance(examples, PixelExamples)
@@ -166,7 +166,7 @@ def test_a_split_without_a_clip_that_can_be_read(
         load_material(end_to_end(corpus_folder, clip_folder))
 
 
-def tower_weights(material: Material) -> dict[str, Tensor]:
+def tower_weights(material: TrainingInputs) -> dict[str, Tensor]:
     assert material.towers is not None
     return {name: tensor.clone() for name, tensor in material.towers.model.named_parameters()}
 
@@ -230,7 +230,7 @@ def test_a_clip_that_vanishes_from_a_process_that_decodes(
         train(by_others, broken, tmp_path / "broken")
     assert caught.value.reason == "unreadable"
     shutil.copyfile(examples.files[away].path, moved)
-    train(by_others, broken, tmp_path / "broken", Outside(resume=True))
+    train(by_others, broken, tmp_path / "broken", RunHooks(resume=True))
     assert (tmp_path / "broken" / "metrics.csv").read_bytes() == (tmp_path / "whole" / "metrics.csv").read_bytes()
 
 
@@ -290,7 +290,7 @@ def test_a_part_lies_inside(height: int, width: int) -> None:
 
 
 def test_a_checkpoint_notes_the_longest_caption_and_clip(
-    loaded: Loaded, examples: PixelExamples, clip_folder: Path
+    loaded: LoadedData, examples: PixelExamples, clip_folder: Path
 ) -> None:
     """As it was read: captions of SigLIP have the full length whatever `backbone.max_words` is."""
     recipe = end_to_end(Path("corpus"), clip_folder, backbone={"max_words": 40})

@@ -30,7 +30,7 @@ from evenreel.training.data.material import load_material
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.files import recipe_from, recipe_text
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks, Scores
@@ -309,7 +309,7 @@ def test_text_that_nobody_reads_or_nobody_gives(
 
 def test_other_words_are_other_data(corpus_folder: Path, clip_folder: Path, signs: Path, tmp_path: Path) -> None:
     recipe = reading(corpus_folder, clip_folder, signs)
-    measure = Outside(measure=lambda scores: {"R@1": 1.0})
+    measure = RunHooks(measure=lambda scores: {"R@1": 1.0})
     train(recipe, load_material(recipe).material, tmp_path / "run", measure)
     edited = SIGNS.with_columns(pl.col("text").replace("bridge", "train"))
     with pytest.MonkeyPatch.context() as patch:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from evenreel.errors import UsageError
-from evenreel.training.data.examples import Material
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.data.examples import TrainingInputs
+from evenreel.training.loop.run import RunHooks, train
 from tests.training.loop.test_run import CutShortError
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 
@@ -46,11 +46,11 @@ def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> No
 def test_a_resumed_run_goes_on_from_its_own_checkpoint(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
     """Its last weights are those of a run that was left alone, and not of one that began anew in the middle."""
     recipe = small_recipe(records={"save_every_steps": 2})
-    material = Material(small_examples(), DIMENSION, start=first)
+    material = TrainingInputs(small_examples(), DIMENSION, start=first)
     whole = weights(train(recipe, material, tmp_path / "whole").matcher)
     with pytest.raises(CutShortError):
-        train(recipe, material, tmp_path / "broken", Outside(watch=cut_short_after_7))
-    again = weights(train(recipe, material, tmp_path / "broken", Outside(resume=True)).matcher)
+        train(recipe, material, tmp_path / "broken", RunHooks(watch=cut_short_after_7))
+    again = weights(train(recipe, material, tmp_path / "broken", RunHooks(resume=True)).matcher)
     assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
 
 

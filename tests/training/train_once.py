@@ -14,7 +14,7 @@ from typing import Any
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.cli import main
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.loop.run import RunHooks, train
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
 PRELOADED = [
@@ -42,7 +42,7 @@ def run(folder: Path, settings: Mapping[str, Any], resume: bool = False, killed_
         if step == killed_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    train(small_recipe(**settings), small_material(), folder, Outside(recall_at_1, watch=watch, resume=resume))
+    train(small_recipe(**settings), small_material(), folder, RunHooks(recall_at_1, watch=watch, resume=resume))
 
 
 def command(said: Path, *words: str) -> None:

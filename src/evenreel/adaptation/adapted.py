@@ -13,11 +13,19 @@ from torch import Tensor, nn
 
 from evenreel.adaptation.drift import Drift, drift_of, mean_shift
 from evenreel.adaptation.learning import Learner, learnable
-from evenreel.adaptation.quality import Quality, Verdict, compared, of_both, quality
-from evenreel.adaptation.report import Step
+from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
+from evenreel.adaptation.report import AdaptationStep
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import Rows, Stream, check_sentences, joined, taken
-from evenreel.adaptation.titan.pseudo_labels import Aids, Gallery, PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
+from evenreel.adaptation.stream import QueryStream, Rows, check_sentences, joined, taken
+from evenreel.adaptation.titan.pseudo_labels import (
+    ClipGallery,
+    PseudoPairs,
+    QueryWindow,
+    Resources,
+    pseudo_pairs,
+    scored,
+    vectors_of,
+)
 from evenreel.adaptation.vectors import video_vectors
 from evenreel.evaluation.concentration import balance
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
@@ -39,7 +47,7 @@ class TestTimeMatcher(nn.Module):
         matcher: the source; it stays as it is.
         videos: features of the V clips of the gallery.
         settings: how; None for the paper's, with safety.
-        aids: what that takes.
+        resources: what that takes.
 
     Raises:
         UsageError: an aid is missing, or nothing of the matcher may learn, or nothing that the objective moves.
@@ -48,15 +56,19 @@ class TestTimeMatcher(nn.Module):
     __test__ = False
 
     def __init__(
-        self, matcher: Any, videos: VideoFeatures, settings: AdaptSettings | None = None, aids: Aids | None = None
+        self,
+        matcher: Any,
+        videos: VideoFeatures,
+        settings: AdaptSettings | None = None,
+        resources: Resources | None = None,
     ) -> None:
         super().__init__()
-        settings, aids = settings or AdaptSettings(), aids or Aids()
-        aids.check(settings)
+        settings, resources = settings or AdaptSettings(), resources or Resources()
+        resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
-        self.settings, self._aids, self._videos = settings, aids, videos
+        self.settings, self._resources, self._videos = settings, resources, videos
         self.source: Any = _frozen(matcher)
-        drift = settings.safety.drift and aids.statistics is not None
+        drift = settings.safety.drift and resources.statistics is not None
         self._at_source = gallery_of(self.source, videos, vectors=settings.causal or drift)
         self.reset()
 
@@ -65,15 +77,15 @@ class TestTimeMatcher(nn.Module):
         safety = self.settings.safety
         self.student: Any = copy.deepcopy(self.source)
         self.teacher: Any = _frozen(self.student) if safety.teacher else self.student
-        self._here = self._aids.fresh(self.settings)
+        self._here = self._resources.for_stream(self.settings)
         self._learner = Learner(self.student, self.settings, self._here.unpaired, self._follow)
-        self._gallery: Gallery | None = self._at_source
-        self._seen: Seen | None = None
+        self._gallery: ClipGallery | None = self._at_source
+        self._seen: QueryWindow | None = None
         self._qualities: tuple[Quality, Quality] | None = None
         self.drift: Drift | None = None
         self._asked = 0
         self.trusted = not safety.roll_back
-        self.steps: list[Step] = []
+        self.steps: list[AdaptationStep] = []
 
     @property
     def clip_ids(self) -> tuple[str, ...]:
@@ -102,7 +114,7 @@ class TestTimeMatcher(nn.Module):
         return any(step.loss for step in self.steps)
 
     @property
-    def gallery(self) -> Gallery:
+    def gallery(self) -> ClipGallery:
         """The clips as the adapted model keeps them; encoded anew once it has learned."""
         if self._gallery is None:
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
@@ -147,7 +159,7 @@ class TestTimeMatcher(nn.Module):
         self._step(self._seen, own, verdict)
         return self.ranked(texts) if before is None else before
 
-    def learn(self, stream: Stream, progress: Callable[[float], None] = lambda share: None) -> None:
+    def learn(self, stream: QueryStream, progress: Callable[[float], None] = lambda share: None) -> None:
         """Learn from all queries of a stream, but those that are held out to measure quality on."""
         held, learned = self._parted(len(stream.sentences))
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
@@ -172,22 +184,22 @@ class TestTimeMatcher(nn.Module):
     def _name(self) -> str:
         return "source" if self.served is self.source else "adapted"
 
-    def _step(self, seen: Seen, own: Rows, verdict: Verdict | None) -> None:
+    def _step(self, window: QueryWindow, own: Rows, verdict: QualityVerdict | None) -> None:
         """Learn from a batch of those that were seen."""
-        step = Step(len(self.steps) + 1, len(own), verdict=verdict)
-        if self._may_learn(seen):
+        step = AdaptationStep(len(self.steps) + 1, len(own), verdict=verdict)
+        if self._may_learn(window):
             if self.settings.objective == "pseudo_labels":
-                pairs = pseudo_pairs(self.teacher, seen, own, self.gallery, self.settings, self._here)
+                pairs = pseudo_pairs(self.teacher, window, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
                 step = self._noted(step, pairs, kept)
                 step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
             else:
-                loss = self._learner.unpaired(taken(seen.texts, own), self._videos)
+                loss = self._learner.unpaired(taken(window.texts, own), self._videos)
                 step = replace(step, loss=loss)
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
 
-    def _noted(self, step: Step, pairs: PseudoPairs, kept: PseudoPairs) -> Step:
+    def _noted(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
         clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
         return replace(
@@ -223,7 +235,7 @@ class TestTimeMatcher(nn.Module):
         kept = max(new, self.settings.bank)
         if len(sentences) > kept:
             texts, sentences = taken(texts, np.arange(len(sentences) - kept, len(sentences))), sentences[-kept:]
-        self._seen = Seen(texts, sentences)
+        self._seen = QueryWindow(texts, sentences)
         return np.arange(len(sentences) - new, len(sentences))
 
     def _parted(self, count: int) -> tuple[Rows, Rows]:
@@ -232,12 +244,12 @@ class TestTimeMatcher(nn.Module):
         held = round(self.settings.safety.held_out * count)
         return np.sort(order[:held]), np.sort(order[held:])
 
-    def _judged(self, seen: Seen, own: Rows) -> Verdict:
+    def _judged(self, window: QueryWindow, own: Rows) -> QualityVerdict:
         """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
         scale = float(self.source.logit_scale.detach().exp())
         rows = slice(int(own[0]), int(own[-1]) + 1)
-        new = quality(scored(self.teacher, seen.texts, self.gallery.encoded), scale, rows)
-        old = quality(scored(self.source, seen.texts, self._at_source.encoded), scale, rows)
+        new = quality(scored(self.teacher, window.texts, self.gallery.encoded), scale, rows)
+        old = quality(scored(self.source, window.texts, self._at_source.encoded), scale, rows)
         if self._qualities is not None:
             new, old = of_both(self._qualities[0], new), of_both(self._qualities[1], old)
         self._qualities = new, old
@@ -246,15 +258,15 @@ class TestTimeMatcher(nn.Module):
             self.trusted = verdict.better
         return verdict
 
-    def _may_learn(self, seen: Seen) -> bool:
+    def _may_learn(self, window: QueryWindow) -> bool:
         """Whether the stream differs from the source: offline asked once, online until it does; yes if nobody knows."""
-        statistics, online = self._aids.statistics, self.settings.online
+        statistics, online = self._resources.statistics, self.settings.online
         if not self.settings.safety.drift or statistics is None:
             return True
         if self.drift is None or (online and not self.drift.found):
             text, video = statistics
             assert self._at_source.vectors is not None
-            captions = mean_shift(vectors_of(self.source, seen.texts), int(text.size), text.mean, text.covariance)
+            captions = mean_shift(vectors_of(self.source, window.texts), int(text.size), text.mean, text.covariance)
             clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
             self._asked += 1
             confidence = self.settings.safety.confidence
@@ -262,9 +274,9 @@ class TestTimeMatcher(nn.Module):
         return self.drift.found
 
 
-def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> Gallery:
+def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
     """The clips as a matcher keeps them, in main memory, with their vectors or without."""
-    return Gallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
+    return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
 
 
 def _vectors(matcher: Any, videos: VideoFeatures) -> Tensor:
@@ -282,8 +294,8 @@ def _frozen(matcher: Any) -> Any:
     return copy.deepcopy(matcher).eval().requires_grad_(requires_grad=False)
 
 
-def _part(stream: Stream, rows: Rows) -> Seen:
-    return Seen(taken(stream.texts, rows), tuple(stream.sentences[row] for row in rows))
+def _part(stream: QueryStream, rows: Rows) -> QueryWindow:
+    return QueryWindow(taken(stream.texts, rows), tuple(stream.sentences[row] for row in rows))
 
 
 def _chunks(rows: Rows, size: int) -> list[Rows]:

@@ -13,7 +13,7 @@ from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.quality import quality
 from evenreel.adaptation.report import AdaptReport
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import Rows, Stream, taken
+from evenreel.adaptation.stream import QueryStream, Rows, taken
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings, over_attended
 from evenreel.evaluation.concentration import skewness
 from evenreel.language.tokens import Tagger
@@ -32,7 +32,7 @@ BAND = 1024
 """Queries that are ranked at a time, and most that quality is measured on."""
 
 
-class Example(NamedTuple):
+class QueryExample(NamedTuple):
     """A query, and the ids of its first clips."""
 
     query: str
@@ -40,7 +40,7 @@ class Example(NamedTuple):
     after: str
 
 
-class Hub(NamedTuple):
+class HubChange(NamedTuple):
     """A clip, and how many queries have it among their first."""
 
     clip: str
@@ -48,7 +48,7 @@ class Hub(NamedTuple):
     after: int
 
 
-class Word(NamedTuple):
+class HubWord(NamedTuple):
     """A word that `sharing` of the `matched` queries have whose first clip this was before adaptation."""
 
     clip: str
@@ -78,17 +78,17 @@ class Changes:
     queries: int
     videos: int
     first_changed: float
-    examples: tuple[Example, ...]
+    examples: tuple[QueryExample, ...]
     places: int
-    hubs: tuple[Hub, ...]
+    hubs: tuple[HubChange, ...]
     skewness: tuple[float, float]
-    words: tuple[Word, ...]
+    words: tuple[HubWord, ...]
     measured: int
     before: Mapping[str, float]
     after: Mapping[str, float]
 
 
-def changes_of(model: TestTimeMatcher, stream: Stream, tagger: Tagger | None = None) -> Changes:
+def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | None = None) -> Changes:
     """Hold the model that is given to the source.
 
     Args:
@@ -118,7 +118,9 @@ def changes_of(model: TestTimeMatcher, stream: Stream, tagger: Tagger | None = N
         queries=len(before),
         videos=len(ids),
         first_changed=float((before != after).mean()),
-        examples=tuple(Example(stream.sentences[row], ids[before[row]], ids[after[row]]) for row in _spread(other)),
+        examples=tuple(
+            QueryExample(stream.sentences[row], ids[before[row]], ids[after[row]]) for row in _spread(other)
+        ),
         places=places,
         hubs=tuple(_hubs(counts, ids)),
         skewness=(skewness(counts[0]), skewness(counts[1])),
@@ -171,17 +173,17 @@ def _spread(rows: Rows) -> Rows:
     return kept
 
 
-def _hubs(counts: Rows, ids: Sequence[str]) -> Iterator[Hub]:
+def _hubs(counts: Rows, ids: Sequence[str]) -> Iterator[HubChange]:
     listed = {int(place) for row in counts for place in np.argsort(-row, kind="stable")[:LISTED]}
     for place in sorted(listed, key=lambda place: (-counts[0, place], -counts[1, place], place)):
-        yield Hub(ids[place], int(counts[0, place]), int(counts[1, place]))
+        yield HubChange(ids[place], int(counts[0, place]), int(counts[1, place]))
 
 
-def _words(stream: Stream, firsts: Rows, tagger: Tagger, settings: AdaptSettings) -> tuple[Word, ...]:
+def _words(stream: QueryStream, firsts: Rows, tagger: Tagger, settings: AdaptSettings) -> tuple[HubWord, ...]:
     how = settings.counterfactuals or CounterfactualSettings()
     found = over_attended(tagger.tag(stream.sentences), firsts, how)
     most = sorted(found, key=lambda one: (-one.matched, one.video, -one.count, one.word))[:EXAMPLES]
-    return tuple(Word(stream.videos.ids[one.video], one.word, one.count, one.matched) for one in most)
+    return tuple(HubWord(stream.videos.ids[one.video], one.word, one.count, one.matched) for one in most)
 
 
 def _finite(value: Any) -> Any:

@@ -14,7 +14,7 @@ A_MEAN = 5
 """Vectors for each axis, at least."""
 
 
-class Shift(NamedTuple):
+class MeanShift(NamedTuple):
     """How far the mean of some vectors is from the source's.
 
     `distance` in standard deviations of the source along its principal axes, and `p` of Hotelling's test that both have
@@ -28,12 +28,12 @@ class Shift(NamedTuple):
 class Drift(NamedTuple):
     """Of captions and of clips; `found` says whether either differs for sure, of two tests together."""
 
-    captions: Shift
-    clips: Shift
+    captions: MeanShift
+    clips: MeanShift
     found: bool
 
 
-def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> Shift:
+def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> MeanShift:
     """Hotelling's two-sample test along the source's first principal axes (Hotelling 1931).
 
     Args:
@@ -53,10 +53,10 @@ def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) ->
     t2 = float(away @ torch.linalg.solve(pooled, away)) * count * len(vectors) / (count + len(vectors))
     freedom = count + len(vectors) - axes - 1
     ratio = t2 * freedom / (axes * (count + len(vectors) - 2))
-    return Shift(float(away.norm()), float(fisher.sf(ratio, axes, freedom)))
+    return MeanShift(float(away.norm()), float(fisher.sf(ratio, axes, freedom)))
 
 
-def drift_of(captions: Shift, clips: Shift, confidence: float, asked: int | None = None) -> Drift:
+def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: int | None = None) -> Drift:
     """Both tests together, each at half the error (Bonferroni).
 
     Args:

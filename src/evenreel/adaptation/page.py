@@ -8,8 +8,8 @@ from math import isfinite
 import plotly.graph_objects as go
 
 from evenreel.adaptation.changes import Changes
-from evenreel.adaptation.quality import Change
-from evenreel.adaptation.report import AdaptReport, Step
+from evenreel.adaptation.quality import MeanChange
+from evenreel.adaptation.report import AdaptationStep, AdaptReport
 from evenreel.report.figures import COLOURS, axes, panels, wrapped
 from evenreel.report.page import Chart, Page, Picture, Section, Table, Text
 
@@ -85,10 +85,10 @@ def _changed(
     yield Text(note, "note")
     if changes.examples:
         shown = {clip: Picture(jpeg, names[clip]) for clip, jpeg in pictures.items()}
-        told = [
+        pictured = [
             [one.query, *(shown.get(clip, names[clip]) for clip in (one.before, one.after))] for one in changes.examples
         ]
-        yield Table(["query", "first clip before", "after"], told, title="Queries with another first clip", left=3)
+        yield Table(["query", "first clip before", "after"], pictured, title="Queries with another first clip", left=3)
         if shown:
             yield Text("Each picture is from the middle of its clip.", "note")
 
@@ -126,7 +126,7 @@ def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
         )
 
 
-def _steps(steps: Sequence[Step]) -> Iterator[Text | Table | Chart]:
+def _steps(steps: Sequence[AdaptationStep]) -> Iterator[Text | Table | Chart]:
     if not steps:
         yield Text("No step was taken.")
         return
@@ -140,7 +140,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[Text | Table | Chart]:
     yield from _label_ranks(shown)
 
 
-def _row(step: Step) -> list[str]:
+def _row(step: AdaptationStep) -> list[str]:
     loss = sum(step.loss.values()) if step.loss else None
     numbers = [step.queries, step.pairs, step.counterfactual]
     change = None if step.verdict is None else step.verdict.changes["agreement"]
@@ -148,11 +148,11 @@ def _row(step: Step) -> list[str]:
         f"{step.number}, {step.served}",
         *(f"{number:,}" for number in numbers),
         *(_figure(value) for value in (step.coverage, step.gini, loss)),
-        "" if change is None else told(change),
+        "" if change is None else interval_text(change),
     ]
 
 
-def _label_ranks(steps: Sequence[Step]) -> Iterator[Text | Table]:
+def _label_ranks(steps: Sequence[AdaptationStep]) -> Iterator[Text | Table]:
     """Whether the target stage of the bias correction learned its labels; nothing where there was none."""
     rows = [
         [str(step.number), f"{rank.candidates}", f"{rank.before:.2f}", f"{rank.after:.2f}", f"{rank.relabelled:.1%}"]
@@ -171,17 +171,17 @@ def _label_ranks(steps: Sequence[Step]) -> Iterator[Text | Table]:
         )
 
 
-def told(change: Change) -> str:
+def interval_text(change: MeanChange) -> str:
     """A mean difference with its interval, where there is one.
 
-    >>> told(Change(0.0125, -0.01, 0.035)), told(Change(0.5, float("-inf"), float("inf")))
+    >>> interval_text(MeanChange(0.0125, -0.01, 0.035)), interval_text(MeanChange(0.5, float("-inf"), float("inf")))
     ('+0.013 (-0.010 to +0.035)', '+0.500')
     """
     ends = f" ({change.low:+.3f} to {change.high:+.3f})" if isfinite(change.low) and isfinite(change.high) else ""
     return f"{change.mean:+.3f}{ends}"
 
 
-def _progress(steps: Sequence[Step]) -> go.Figure:
+def _progress(steps: Sequence[AdaptationStep]) -> go.Figure:
     """Coverage and Gini of the pseudo-labels, and agreement of the learned model over the source's, by step."""
     judged = [(step.number, step.verdict.changes["agreement"]) for step in steps if step.verdict is not None]
     titles = ["coverage of pseudo-labels", "Gini of pseudo-labels"] + ["change of agreement"] * bool(judged)

@@ -73,7 +73,7 @@ class Note:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedSource:
     """What is shipped with a source checkpoint; None where it was not prepared.
 
     Attributes:
@@ -121,7 +121,7 @@ class Prepared:
         return torch.from_numpy(frame_confounders(videos, count, self.note.seed))
 
 
-def save_prepared(folder: str | Path, prepared: Prepared, weights_sha256: str | None = None) -> Path:
+def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
     """Keep what was prepared with the checkpoint that it belongs to, in place of what is there.
 
     Args:
@@ -154,7 +154,7 @@ def save_prepared(folder: str | Path, prepared: Prepared, weights_sha256: str | 
     return place
 
 
-def load_prepared(folder: str | Path) -> Prepared | None:
+def load_prepared(folder: str | Path) -> PreparedSource | None:
     """What was prepared of a checkpoint; None where nothing was.
 
     Args:
@@ -179,7 +179,7 @@ def load_prepared(folder: str | Path) -> Prepared | None:
         ) from error
 
 
-def _tensors(prepared: Prepared) -> Iterator[tuple[str, Tensor]]:
+def _tensors(prepared: PreparedSource) -> Iterator[tuple[str, Tensor]]:
     """All arrays, each under its part's name."""
     parts: dict[str, Mapping[str, Tensor]] = {}
     if prepared.correction is not None:
@@ -195,7 +195,7 @@ def _tensors(prepared: Prepared) -> Iterator[tuple[str, Tensor]]:
         yield from ((f"{part}.{name}", tensor) for name, tensor in tensors.items())
 
 
-def _record(prepared: Prepared) -> dict[str, Any]:
+def _record(prepared: PreparedSource) -> dict[str, Any]:
     correction, embedded = prepared.correction, prepared.dictionary
     return {
         "format": FORMAT,
@@ -243,10 +243,10 @@ def _read_tensors(place: Path, record: Mapping[str, Any]) -> dict[str, Tensor]:
         raise CheckpointError(f"{place / ARRAYS} cannot be read ({error}); {AGAIN}.") from error
 
 
-def _prepared(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Prepared:
+def _prepared(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PreparedSource:
     note = record["note"]
     statistics, text, video = (_part(tensors, name) for name in ("statistics", "flow_text", "flow_video"))
-    return Prepared(
+    return PreparedSource(
         _correction(record["correction"], _part(tensors, "correction")),
         statistics_of(statistics) if statistics else None,
         Flows(flow_of(text).eval(), flow_of(video).eval()) if text and video else None,

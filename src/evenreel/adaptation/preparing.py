@@ -13,10 +13,10 @@ from torch import Tensor
 
 from evenreel.adaptation.baselines.ttt import source_statistics
 from evenreel.adaptation.baselines.ttt_flow import Flow, FlowSettings, fit_flow, nll_per_number
-from evenreel.adaptation.prepared import Flows, Kind, Note, Prepared
+from evenreel.adaptation.prepared import Flows, Kind, Note, PreparedSource
 from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
-from evenreel.adaptation.titan.causal_training import first_clips, fit_source, new_correction, told
+from evenreel.adaptation.titan.causal_training import correction_recall, fit_source, new_correction, pair_accuracy
 from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.features.scene_elements import EmbeddedDictionary
@@ -36,7 +36,7 @@ Bar = Callable[[str], AbstractContextManager[Callable[[float], None]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SourceSplit:
     """A split of the source.
 
     Attributes:
@@ -50,14 +50,14 @@ class Part:
     pairs: Pairs
 
 
-class Vectors(NamedTuple):
+class UnitVectors(NamedTuple):
     """(Q, D) of captions and (V, D) of clips, of unit length, on the matcher's device."""
 
     q: Tensor
     v: Tensor
 
 
-class Found(NamedTuple):
+class FoundConfounders(NamedTuple):
     """Confounders of the source.
 
     Attributes:
@@ -103,22 +103,22 @@ def _silent(stage: str) -> Iterator[Callable[[float], None]]:
 
 def confounders_of(
     videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
-) -> Found:
+) -> FoundConfounders:
     """Confounders of the source's clips: phrases of a dictionary where there is one, else centres of frames."""
     if dictionary is None:
-        return Found("kmeans", frame_confounders(videos, count, seed))
+        return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
     phrases = phrase_confounders(videos, dictionary, count)
-    return Found("elements", phrases.vectors, phrases.names, dictionary)
+    return FoundConfounders("elements", phrases.vectors, phrases.names, dictionary)
 
 
 def prepare(
     matcher: Matcher,
-    source: Part,
-    confounders: Found,
+    source: SourceSplit,
+    confounders: FoundConfounders,
     settings: PrepareSettings | None = None,
-    validation: Part | None = None,
+    validation: SourceSplit | None = None,
     bar: Bar = _silent,
-) -> Prepared:
+) -> PreparedSource:
     """Fit the correction of bias, the moments and the flows on a source; the matcher stays as it is.
 
     Args:
@@ -142,7 +142,7 @@ def prepare(
     flow = replace(settings.flow, seed=seed + settings.flow.seed)
     correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
     if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
-        told(correction.to(device), *measured, validation.pairs, of="validation split")
+        pair_accuracy(correction.to(device), *measured, validation.pairs, of="validation split")
     with bar("learning to tell pairs apart") as progress:
         figures = fit_source(correction.to(device), *vectors, source.pairs, fit, progress)
     flows, more = _flows(vectors, flow, bar)
@@ -157,10 +157,10 @@ def prepare(
         seed=seed,
         figures=figures,
     )
-    return Prepared(correction.cpu(), statistics, flows, confounders.dictionary, note)
+    return PreparedSource(correction.cpu(), statistics, flows, confounders.dictionary, note)
 
 
-def vectors_of(matcher: Matcher, part: Part, bar: Bar = _silent) -> Vectors:
+def vectors_of(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitVectors:
     """Vectors of all captions and clips of a split, without gradients.
 
     Raises:
@@ -183,12 +183,15 @@ def vectors_of(matcher: Matcher, part: Part, bar: Bar = _silent) -> Vectors:
                 check_videos(matcher, clips)
                 made[1].append(video_vectors(matcher, to_device(clips, device)))
                 progress(rows.stop / len(videos.ids))
-    return Vectors(torch.cat(made[0]), torch.cat(made[1]))
+    return UnitVectors(torch.cat(made[0]), torch.cat(made[1]))
 
 
-def _measured(correction: CausalCorrection, vectors: Vectors, pairs: Pairs) -> dict[str, float]:
-    """`Told` and `FirstClips` of a split."""
-    verdicts, firsts = told(correction, *vectors, pairs)._asdict(), first_clips(correction, *vectors, pairs)._asdict()
+def _measured(correction: CausalCorrection, vectors: UnitVectors, pairs: Pairs) -> dict[str, float]:
+    """Measure a correction on the pairs of a split."""
+    verdicts, firsts = (
+        pair_accuracy(correction, *vectors, pairs)._asdict(),
+        correction_recall(correction, *vectors, pairs)._asdict(),
+    )
     return {
         f"{part}_{name}": float(value)
         for part, found in (("validation", verdicts), ("first", firsts))
@@ -196,7 +199,7 @@ def _measured(correction: CausalCorrection, vectors: Vectors, pairs: Pairs) -> d
     }
 
 
-def _flows(vectors: Vectors, settings: FlowSettings, bar: Bar) -> tuple[Flows, dict[str, float]]:
+def _flows(vectors: UnitVectors, settings: FlowSettings, bar: Bar) -> tuple[Flows, dict[str, float]]:
     """Flows on the CPU, and what a number costs under each and under independent Gaussians, on the source itself."""
     made: list[Flow] = []
     figures: dict[str, float] = {}

@@ -41,7 +41,7 @@ class Quality:
         return {name: float(values.mean()) for name, values in vars(self).items()}
 
 
-class Change(NamedTuple):
+class MeanChange(NamedTuple):
     """A mean difference with its interval."""
 
     mean: float
@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class QualityVerdict:
     """Whether a model is better than another as far as it shows without labels.
 
     Attributes:
@@ -59,7 +59,7 @@ class Verdict:
     """
 
     better: bool
-    changes: dict[str, Change]
+    changes: dict[str, MeanChange]
 
 
 def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None)) -> Quality:
@@ -86,11 +86,11 @@ def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None
     return Quality(1 / ranks[np.arange(len(asked)), place], 1 / np.bincount(place)[place], entropy)
 
 
-def compared(new: Quality, old: Quality, confidence: float) -> Verdict:
+def compared(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
     """Query by query, with intervals by Student's t, of fewer than `LEAST` queries without bounds."""
     changes = {name: _change(getattr(new, name) - getattr(old, name), confidence) for name in vars(new)}
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
-    return Verdict(changes["agreement"].low > 0 and not fell, changes)
+    return QualityVerdict(changes["agreement"].low > 0 and not fell, changes)
 
 
 def of_both(first: Quality, second: Quality) -> Quality:
@@ -98,9 +98,9 @@ def of_both(first: Quality, second: Quality) -> Quality:
     return Quality(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in vars(first)))
 
 
-def _change(values: Vector, confidence: float) -> Change:
+def _change(values: Vector, confidence: float) -> MeanChange:
     mean = float(values.mean())
     if len(values) < LEAST:
-        return Change(mean, -np.inf, np.inf)
+        return MeanChange(mean, -np.inf, np.inf)
     half = float(student.ppf(0.5 + confidence / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return Change(mean, mean - half, mean + half)
+    return MeanChange(mean, mean - half, mean + half)

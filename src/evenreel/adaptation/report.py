@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from evenreel.adaptation.drift import Drift
-from evenreel.adaptation.quality import Verdict
+from evenreel.adaptation.quality import QualityVerdict
 
 
 class LabelRank(NamedTuple):
@@ -39,7 +39,7 @@ class LabelRank(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class AdaptationStep:
     """One batch, or offline one time through all.
 
     Attributes:
@@ -66,7 +66,7 @@ class Step:
     gini: float | None = None
     loss: dict[str, float] = field(default_factory=dict)
     labels: tuple[tuple[str, str], ...] = ()
-    verdict: Verdict | None = None
+    verdict: QualityVerdict | None = None
     served: str = "adapted"
     label_rank: LabelRank | None = None
 
@@ -87,7 +87,7 @@ class AdaptReport:
 
     kept: bool
     sentence: str
-    steps: tuple[Step, ...]
+    steps: tuple[AdaptationStep, ...]
     drift: Drift | None = None
     moved: float = 0.0
     first_changed: float = 0.0

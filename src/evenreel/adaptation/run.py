@@ -11,9 +11,9 @@ import torch
 
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.changes import Changes, changes_of
-from evenreel.adaptation.quality import LEAST, Change, Verdict
+from evenreel.adaptation.quality import LEAST, MeanChange, QualityVerdict
 from evenreel.adaptation.report import AdaptReport
-from evenreel.adaptation.stream import Stream, taken
+from evenreel.adaptation.stream import QueryStream, taken
 from evenreel.errors import UsageError
 from evenreel.language.tokens import Tagger
 from evenreel.types import FloatArray, Scores
@@ -38,7 +38,7 @@ class Adaptation(NamedTuple):
 
 def adapt(
     model: TestTimeMatcher,
-    stream: Stream,
+    stream: QueryStream,
     progress: Callable[[float], None] = lambda share: None,
     *,
     keep: bool = False,
@@ -115,7 +115,7 @@ def _sentence(model: TestTimeMatcher, kept: bool) -> str:
     return f"{decision}: on queries that it had not learned from, {_evidence(verdict)}."
 
 
-def _evidence(verdict: Verdict) -> str:
+def _evidence(verdict: QualityVerdict) -> str:
     """What became of agreement, and what speaks against the adapted model."""
     harm = ["coverage fell"] if verdict.changes["coverage"].high < 0 else []
     harm += ["entropy rose"] if verdict.changes["entropy"].low > 0 else []
@@ -124,12 +124,12 @@ def _evidence(verdict: Verdict) -> str:
     return f"agreement with their first clips {_went(rise)}{more}"
 
 
-def _went(change: Change) -> str:
+def _went(change: MeanChange) -> str:
     """Up, down, or not for sure, with the interval.
 
-    >>> _went(Change(0.02, 0.01, 0.03)), _went(Change(-0.02, -0.03, -0.01))
+    >>> _went(MeanChange(0.02, 0.01, 0.03)), _went(MeanChange(-0.02, -0.03, -0.01))
     ('rose by 0.020 (0.010 to 0.030)', 'fell by 0.020 (0.010 to 0.030)')
-    >>> _went(Change(-0.01, -0.03, 0.01))
+    >>> _went(MeanChange(-0.01, -0.03, 0.01))
     'did not rise for sure: by -0.010 (-0.030 to +0.010)'
     """
     if change.low > 0:

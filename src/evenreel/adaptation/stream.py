@@ -19,7 +19,7 @@ EncodeTexts = Callable[[Sequence[str]], TextFeatures]
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class QueryStream:
     """Queries and clips. There is no room for an answer here, so nothing can learn from one.
 
     Attributes:

@@ -131,7 +131,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
     return PairedScores(checked, rows, pair, drawn, real, made, together, notices)
 
 
-def said_of(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
+def score_notices(scores: ScoreBlocks, corpus: Corpus, cluster: str) -> Iterator[str]:
     """What a reader must know of the scores: what they use, what they leave out of a corpus, what is drawn together."""
     if scores.about.uses:
         yield uses_sentence(scores.about.uses)

@@ -3,7 +3,7 @@
 from evenreel.checkpoint.changed_words import changed_words
 from evenreel.checkpoint.corpus_features import CorpusFeatures, load_features_for
 from evenreel.checkpoint.loading import checkpoint_folder, load_matcher
-from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric, Pretrained
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Pretrained, RecordedMetric
 from evenreel.checkpoint.saving import save_pretrained
 from evenreel.checkpoint.untrained import untrained_matcher
 
@@ -13,8 +13,8 @@ __all__ = [
     "EncoderNote",
     "Inputs",
     "MatcherSpec",
-    "Metric",
     "Pretrained",
+    "RecordedMetric",
     "changed_words",
     "checkpoint_folder",
     "load_features_for",

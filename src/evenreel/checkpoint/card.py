@@ -9,7 +9,7 @@ from itertools import groupby
 
 from evenreel.checkpoint.architecture import Encodings, encodings, reads_graphs
 from evenreel.checkpoint.config_file import Config
-from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, Metric
+from evenreel.checkpoint.records import ENCODER, About, EncoderNote, Inputs, MatcherSpec, RecordedMetric
 from evenreel.encoders.hub import HUB_ID
 from evenreel.features.windows import EMPTY
 from evenreel.version import __version__
@@ -171,7 +171,7 @@ def _training(about: About) -> Iterator[str]:
         yield from ("```yaml", about.recipe.rstrip("\n"), "```", "")
 
 
-def _metrics(metrics: tuple[Metric, ...]) -> Iterator[str]:
+def _metrics(metrics: tuple[RecordedMetric, ...]) -> Iterator[str]:
     yield from ("## Measured", "")
     if not metrics:
         yield from ("Nothing was measured.", "")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, Metric
+from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec, RecordedMetric
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.settings import Words
@@ -97,7 +97,7 @@ def _spec(data: Mapping[str, Any]) -> MatcherSpec:
 
 
 def _about(data: Mapping[str, Any]) -> About:
-    metrics = tuple(Metric(**{**metric, "uses": tuple(metric["uses"])}) for metric in data["metrics"])
+    metrics = tuple(RecordedMetric(**{**metric, "uses": tuple(metric["uses"])}) for metric in data["metrics"])
     for metric in metrics:
         _numbers(metric)
     inputs = data["inputs"]
@@ -138,7 +138,7 @@ def _inputs(inputs: Inputs) -> Inputs:
     return inputs
 
 
-def _numbers(metric: Metric) -> None:
+def _numbers(metric: RecordedMetric) -> None:
     for value in (metric.value, metric.low, metric.high):
         if value is not None and not isinstance(value, (int, float)):  # of JSON, so of 64 bits at most
             raise ValueError(f"the value {brief(value)} of {brief(metric.name)} is no number")

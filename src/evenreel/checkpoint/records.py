@@ -107,7 +107,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Metric:
+class RecordedMetric:
     """One figure with its interval.
 
     Attributes:
@@ -156,7 +156,7 @@ class About:
     recipe_note: str = ""
     clips_note: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[RecordedMetric, ...] = ()
     limits: tuple[str, ...] = ()
     license: str = ""
 

@@ -13,8 +13,8 @@ from evenreel.cli.options import MOST, MOST_SEED, DeviceOption, JsonOption
 from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.prepared import Note, Prepared
-    from evenreel.adaptation.preparing import Found, Part, PrepareSettings
+    from evenreel.adaptation.prepared import Note, PreparedSource
+    from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit
     from evenreel.checkpoint import Pretrained
     from evenreel.features import ClipAside
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -93,9 +93,9 @@ class _Reader:
     def __init__(self, pretrained: Pretrained, corpus: Corpus, features: Path, seen: Path | None) -> None:
         self._pretrained, self._corpus, self._features, self._seen = pretrained, corpus, features, seen
 
-    def part(self, split: str) -> tuple[Part, tuple[ClipAside, ...]]:
+    def part(self, split: str) -> tuple[SourceSplit, tuple[ClipAside, ...]]:
         """A split, and what had been set aside of it."""
-        from evenreel.adaptation.preparing import Part
+        from evenreel.adaptation.preparing import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
         from evenreel.training.data.pairs import pairs_of
@@ -108,7 +108,7 @@ class _Reader:
             raise CorpusError(
                 f"No caption of the split {split} has a clip that can be used; is it the right split?"
             ) from error
-        return Part(loaded.texts, loaded.videos, pairs), loaded.set_aside
+        return SourceSplit(loaded.texts, loaded.videos, pairs), loaded.set_aside
 
 
 def _own_folder(name: str) -> Path:
@@ -155,7 +155,7 @@ def _settings(path: Path | None, changes: list[str] | None, steps: int | None, s
 
 def _confounders(
     asked: str, made_by: tuple[Path, Pretrained, Path, str], videos: VideoFeatures, count: int, seed: int
-) -> Found:
+) -> FoundConfounders:
     """Confounders of the source's clips.
 
     Args:
@@ -165,7 +165,7 @@ def _confounders(
         count: how many.
         seed: of the centres of frames.
     """
-    from evenreel.adaptation.preparing import Found, confounders_of
+    from evenreel.adaptation.preparing import FoundConfounders, confounders_of
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.features.scene_elements import load_embedded
 
@@ -181,7 +181,7 @@ def _confounders(
         raise UsageError(
             f"--confounders is {asked!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a file."
         )
-    return Found("file", read_confounders(place))
+    return FoundConfounders("file", read_confounders(place))
 
 
 def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str) -> EmbeddedDictionary:
@@ -204,7 +204,9 @@ def _packaged(folder: Path, pretrained: Pretrained, features: Path, device: str)
         return embed(packaged(), encoder, progress)
 
 
-def _show(place: Path, prepared: Prepared, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool) -> None:
+def _show(
+    place: Path, prepared: PreparedSource, measured: str | None, aside: tuple[ClipAside, ...], as_json: bool
+) -> None:
     """Say what was fitted, how well, how large it is and where it lies."""
     from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
     from evenreel.wording import count

@@ -69,7 +69,7 @@ PRESETS: Mapping[str, PVector] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class EmbeddingTable:
     """Captions or videos as one vector each.
 
     Attributes:
@@ -80,7 +80,7 @@ class Vectors:
     ids: Sequence[str]
     values: Array
 
-    def of(self, ids: Sequence[str]) -> Vectors:
+    def of(self, ids: Sequence[str]) -> EmbeddingTable:
         """Those of some, in their order.
 
         Raises:
@@ -92,7 +92,7 @@ class Vectors:
                 f"{len(missing):,} of {len(ids):,} clips have no vector ({missing[0]!r} for one); encode all of them, "
                 "or leave out their counterparts too."
             )
-        return Vectors(tuple(ids), self.values[[places[name] for name in ids]])
+        return EmbeddingTable(tuple(ids), self.values[[places[name] for name in ids]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ class VectorScores:
         about: what the scores use.
     """
 
-    captions: Vectors
-    videos: Vectors
+    captions: EmbeddingTable
+    videos: EmbeddingTable
     about: ScoreNotes = NO_NOTES
 
     @property
@@ -124,7 +124,7 @@ class VectorScores:
         return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
 
 
-def video_vectors(matcher: Matcher, features: VideoFeatures) -> Vectors:
+def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
     """The vectors that a matcher compares captions with.
 
     Raises:
@@ -135,7 +135,7 @@ def video_vectors(matcher: Matcher, features: VideoFeatures) -> Vectors:
     return _single(encode_videos(matcher, features), "video")
 
 
-def caption_vectors(matcher: Matcher, features: TextFeatures) -> Vectors:
+def caption_vectors(matcher: Matcher, features: TextFeatures) -> EmbeddingTable:
     """The vectors that a matcher compares videos with.
 
     Raises:
@@ -178,7 +178,9 @@ def shifted(vectors: Array, p: Array, settings: PVector) -> Array:
     return _prepared(moved, settings.normalised).astype(vectors.dtype)
 
 
-def shifted_scores(captions: Vectors, real: Vectors, generated: Vectors, p: Array, settings: PVector) -> VectorScores:
+def shifted_scores(
+    captions: EmbeddingTable, real: EmbeddingTable, generated: EmbeddingTable, p: Array, settings: PVector
+) -> VectorScores:
     """Scores of real clips moved by p, and of generated ones as they are: (Q, V real + V generated).
 
     Args:
@@ -194,12 +196,16 @@ def shifted_scores(captions: Vectors, real: Vectors, generated: Vectors, p: Arra
     prepared = _prepared(generated.values, settings.normalised).astype(generated.values.dtype)
     values = np.concatenate([shifted(real.values, p, settings), prepared])
     sentences = _prepared(captions.values, settings.normalised).astype(captions.values.dtype)
-    clips = Vectors((*real.ids, *generated.ids), values)
-    return VectorScores(Vectors(captions.ids, sentences), clips, ScoreNotes(uses=(str(settings),)))
+    clips = EmbeddingTable((*real.ids, *generated.ids), values)
+    return VectorScores(EmbeddingTable(captions.ids, sentences), clips, ScoreNotes(uses=(str(settings),)))
 
 
 def corrected_scores(
-    captions: Vectors, models: tuple[Vectors, Vectors], corpus: Corpus, settings: PVector, group: str | None = None
+    captions: EmbeddingTable,
+    models: tuple[EmbeddingTable, EmbeddingTable],
+    corpus: Corpus,
+    settings: PVector,
+    group: str | None = None,
 ) -> VectorScores:
     """The paper's experiment in one step: p of a corpus's clips, and the scores after real ones were moved by it.
 
@@ -246,7 +252,7 @@ class Alike:
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class DirectionAgreement:
     """Several sets of p_i beside each other.
 
     Attributes:
@@ -263,7 +269,7 @@ class Diagnosis:
         return float(self.cosines[names.index(one), names.index(other)])
 
 
-def diagnose(sets: Mapping[str, Array]) -> Diagnosis:
+def diagnose(sets: Mapping[str, Array]) -> DirectionAgreement:
     """How alike the p_i of each set are, and whether the sets point the same way.
 
     Useful sets are p_i of real clips and of generated ones, and both of a control that was fine-tuned on real pairs
@@ -277,7 +283,7 @@ def diagnose(sets: Mapping[str, Array]) -> Diagnosis:
     lengths = np.linalg.norm(means, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         cosines = (means @ means.T) / np.outer(lengths, lengths)
-    return Diagnosis({name: alike(p) for name, p in sets.items()}, np.clip(cosines, -1, 1))
+    return DirectionAgreement({name: alike(p) for name, p in sets.items()}, np.clip(cosines, -1, 1))
 
 
 def alike(p: Array) -> Alike:
@@ -297,7 +303,7 @@ def alike(p: Array) -> Alike:
     return Alike(count, float(lengths.mean()), float(cosine), float(share))
 
 
-def _single(encoded: Encoded, what: str) -> Vectors:
+def _single(encoded: Encoded, what: str) -> EmbeddingTable:
     from evenreel.similarity.states import tensors_of
 
     tensors = list(tensors_of(encoded.state))
@@ -307,7 +313,7 @@ def _single(encoded: Encoded, what: str) -> Vectors:
             f"A p-vector needs matchers that keep one vector a {what}, such as mean_pool and temporal; this one keeps "
             f"{' and '.join(kept)}."
         )
-    return Vectors(encoded.ids, tensors[0].float().numpy())
+    return EmbeddingTable(encoded.ids, tensors[0].float().numpy())
 
 
 def _prepared(vectors: Array, normalised: bool) -> NDArray[np.float64]:

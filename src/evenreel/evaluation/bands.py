@@ -51,7 +51,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RankingPlan:
     """What is calculated of each ranking.
 
     Attributes:
@@ -80,7 +80,7 @@ class Plan:
         return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables), hits)
 
 
-def rank_all(search: Search, plan: Plan, settings: EvaluationSettings, progress: Progress) -> Ranked:
+def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:
     """Every query of a direction.
 
     Scores and relevance are asked for in this thread alone, each pair once. What is read is copied before more is

@@ -14,7 +14,7 @@ from evenreel.arguments import check_corpus, check_progress, check_settings_kind
 from evenreel.corpus.relevance import Relevance, class_relevance, own_clip, same_text
 from evenreel.corpus.splits import splits_of
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.bands import Plan, Progress, Ranked, part_of, rank_all
+from evenreel.evaluation.bands import Progress, Ranked, RankingPlan, part_of, rank_all
 from evenreel.evaluation.blocks import (
     CaptionGroups,
     CheckedScores,
@@ -153,7 +153,7 @@ def _v2t(case: _Case, progress: Progress) -> DirectionResult:
 
 
 def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
-    plan = Plan(settings.metrics, settings.ties, every, Tables.of(search.gallery_size))
+    plan = RankingPlan(settings.metrics, settings.ties, every, Tables.of(search.gallery_size))
     return rank_all(search, plan, settings, progress)
 
 

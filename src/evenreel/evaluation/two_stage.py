@@ -1,4 +1,4 @@
-"""A search in two stages: a cheap score chooses a shortlist, a dear one orders it, and the rest stays as it was.
+"""A search in two stages: a cheap score chooses a shortlist, an expensive one orders it, and the rest stays as it was.
 
 So what is found after re-ranking K clips can be measured as any system is, for any two systems' scores.
 """
@@ -19,51 +19,53 @@ Matrix = NDArray[Any]
 
 
 class TwoStage:
-    """Captions' rankings of videos by two scores; a `ScoreBlocks` that is had a band of captions at a time.
+    """Rank videos by a cheap score first and by an expensive one within its shortlist; implements `ScoreBlocks`.
 
-    The first `depth` videos of the cheap score stand above all others, in the order of the dear one; equal scores stay
-    equal. Where several videos tie for the last places of a shortlist, those that get one are drawn at random, so a
-    shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose dear
-    score is that is never retrieved. With a depth of all videos the rankings are those of the dear score.
+    The first `depth` videos of the cheap score stand above all others, in the order of the expensive one; equal scores
+    stay equal. Where several videos tie for the last places of a shortlist, those that get one are drawn at random, so
+    a shortlist never holds more than `depth`. A video whose cheap score is minus infinity is on none, and one whose
+    expensive score is that is never retrieved. With a depth of all videos the rankings are those of the expensive
+    score.
 
     The values are places, not similarities: they mean something within a caption's ranking only. `about` has the notes
     of the scores that have a part in them.
 
     Args:
-        cheap: of Q captions and V videos.
-        dear: of the same, in any order; its order is that of the result. It is read whole rows at a time.
+        cheap: scores of Q captions and V videos.
+        expensive: scores of the same, in any order; its order is that of the result. It is read whole rows at a time.
         depth: videos of a shortlist; None for all.
-        seed: of what is drawn.
+        seed: of the draw among ties.
 
     Raises:
         UsageError: the depth is below 1.
-        ScoresError: the cheap score lacks a caption or a video of the dear one; a score is NaN.
+        ScoresError: the cheap score lacks a caption or a video of the expensive one; a score is NaN.
     """
 
-    def __init__(self, cheap: ScoreBlocks, dear: ScoreBlocks, depth: int | None, seed: int = 0) -> None:
+    def __init__(self, cheap: ScoreBlocks, expensive: ScoreBlocks, depth: int | None, seed: int = 0) -> None:
         if depth is not None and depth < 1:
             raise UsageError(f"The depth of a shortlist is {depth}; it must be 1 or more.")
-        self.caption_ids: Sequence[str] = dear.caption_ids
-        self.video_ids: Sequence[str] = dear.video_ids
-        self._cheap, self._dear, self._seed = CheckedScores(aligned(cheap, dear)), CheckedScores(dear), seed
-        self._depth = len(dear.video_ids) if depth is None else min(depth, len(dear.video_ids))
-        self._whole = self._depth == len(dear.video_ids)
-        stages = (dear,) if self._whole else (cheap, dear)
+        self.caption_ids: Sequence[str] = expensive.caption_ids
+        self.video_ids: Sequence[str] = expensive.video_ids
+        self._cheap, self._expensive = CheckedScores(aligned(cheap, expensive)), CheckedScores(expensive)
+        self._seed = seed
+        self._depth = len(expensive.video_ids) if depth is None else min(depth, len(expensive.video_ids))
+        self._whole = self._depth == len(expensive.video_ids)
+        stages = (expensive,) if self._whole else (cheap, expensive)
         self.about = ScoreNotes.joined([stage.about for stage in stages])
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
         """See `ScoreBlocks.block`."""
         start, stop, _ = captions.indices(len(self.caption_ids))
         rows, everything = slice(start, stop), slice(0, len(self.video_ids))
-        dear = np.array(self._dear.block(rows, everything), np.float64)
+        expensive = np.array(self._expensive.block(rows, everything), np.float64)
         if self._whole:
-            return dear[:, videos]
+            return expensive[:, videos]
         cheap = np.array(self._cheap.block(rows, everything), np.float64)
         chosen = np.zeros(cheap.shape, np.bool_)
         np.put_along_axis(chosen, shortlists(cheap, self._depth, self._seed, start), True, axis=1)
         chosen &= cheap > -np.inf
-        found = np.where(chosen, len(self.video_ids) + places(dear), places(cheap))
-        found[np.where(chosen, dear, cheap) == -np.inf] = -np.inf
+        found = np.where(chosen, len(self.video_ids) + places(expensive), places(cheap))
+        found[np.where(chosen, expensive, cheap) == -np.inf] = -np.inf
         return found[:, videos]
 
 

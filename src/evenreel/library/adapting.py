@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evenreel.adaptation.aids import text_reader
-from evenreel.adaptation.stream import EncodeTexts, Stream
+from evenreel.adaptation.resources import text_reader
+from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.zero_shot import FRAMES, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
@@ -44,7 +44,7 @@ class LibraryStream(NamedTuple):
     """
 
     pretrained: Pretrained
-    stream: Stream
+    stream: QueryStream
     encode: EncodeTexts
     names: Mapping[str, str]
     asked: int
@@ -95,7 +95,7 @@ def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained,
             f"{len(distinct):,}, clips: {len(library.gallery.clip_ids):,})."
         )
     encode = text_reader(encoder, pretrained.matcher, inputs.words)
-    stream = Stream(encode(distinct), distinct, read_clips(library, inputs, encoder))
+    stream = QueryStream(encode(distinct), distinct, read_clips(library, inputs, encoder))
     names = library.connection.execute(
         "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
     )

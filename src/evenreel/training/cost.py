@@ -63,7 +63,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Side:
+class SideCost:
     """What one side of a matcher costs.
 
     Attributes:
@@ -91,8 +91,8 @@ class Cost:
         training_parameters: that no score depends on: of decoders with their words, of a bias, the temperature.
     """
 
-    captions: Side
-    videos: Side
+    captions: SideCost
+    videos: SideCost
     pair_parameters: int
     pair_multiply_adds: int
     parameters: int
@@ -195,8 +195,8 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
     scoring = encoding | _used(network, [scores])
     tables = {weight for part in network.modules() if isinstance(part, nn.Embedding) for weight in part.parameters()}
     return Cost(
-        Side(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
-        Side(_size(of_video - tables), round(batches * video_adds), row_bytes(kept_video)),
+        SideCost(_size(of_text - tables), round(batches * text_adds), row_bytes(kept_text)),
+        SideCost(_size(of_video - tables), round(batches * video_adds), row_bytes(kept_video)),
         _size(scoring - encoding - tables),
         _pair_adds(matcher, kept_text, kept_video),
         _size(scoring - tables),

@@ -12,7 +12,7 @@ from evenreel.checkpoint.architecture import fitted, reads_graphs
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.fitting import LearnedFrom
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.strata import sizes
 from evenreel.training.loop.run_folder import Facts
 from evenreel.training.recipe.recipe import Recipe
@@ -24,7 +24,7 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
     return matcher if recipe.adapter is None else MatcherSpec("adapted", asdict(recipe.adapter), (matcher,))
 
 
-def fitted_spec(recipe: Recipe, material: Material) -> MatcherSpec:
+def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
     """The same, complete; in its heads where the strata of a single training have some.
 
     Args:
@@ -60,7 +60,7 @@ def lists_in(spec: MatcherSpec) -> Facts:
     return {**own, **{name: digest for inner in spec.wrapped for name, digest in lists_in(inner).items()}}
 
 
-def learned_from(material: Material) -> LearnedFrom:
+def learned_from(material: TrainingInputs) -> LearnedFrom:
     """What matchers may be fitted to; each caption counts once."""
     examples = material.examples
     graphs = examples.text_features.graphs if isinstance(examples, FeatureExamples) else None

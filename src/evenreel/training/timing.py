@@ -11,11 +11,11 @@ from statistics import median
 
 import torch
 
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import seeded_runs, stratum_runs, whole_run
 from evenreel.training.loop.milestones import plan_of
-from evenreel.training.loop.run import Outside
+from evenreel.training.loop.run import RunHooks
 from evenreel.training.recipe.recipe import Recipe, Records
 
 WARM_UP_STEPS = 5
@@ -62,7 +62,7 @@ class Times:
 
 
 def measured_times(
-    recipe: Recipe, material: Material, folder: Path, progress: Callable[[float], None] = lambda share: None
+    recipe: Recipe, material: TrainingInputs, folder: Path, progress: Callable[[float], None] = lambda share: None
 ) -> Times:
     """Train for a few steps each, as `evenreel train` does, and see how long they take.
 
@@ -85,7 +85,7 @@ def measured_times(
     return Times(times[0], tuple(times[1:]))
 
 
-def _member_parts(recipe: Recipe, material: Material) -> list[tuple[Recipe, Material]]:
+def _member_parts(recipe: Recipe, material: TrainingInputs) -> list[tuple[Recipe, TrainingInputs]]:
     """What each member, or the one training with heads, does and learns from."""
     members = recipe.members
     if members is None:
@@ -100,7 +100,7 @@ def _member_parts(recipe: Recipe, material: Material) -> list[tuple[Recipe, Mate
     return [(run.recipe, run.material) for run in chosen]
 
 
-def _epoch(recipe: Recipe, material: Material, folder: Path) -> EpochTime:
+def _epoch(recipe: Recipe, material: TrainingInputs, folder: Path) -> EpochTime:
     steps = WARM_UP_STEPS + STEPS
     short = replace(
         recipe,
@@ -115,7 +115,7 @@ def _epoch(recipe: Recipe, material: Material, folder: Path) -> EpochTime:
             torch.cuda.synchronize()
         moments.append(time.perf_counter())
 
-    train_recipe(short, material, folder, Outside(watch=watch))
+    train_recipe(short, material, folder, RunHooks(watch=watch))
     captions = len(material.examples.pairs)
     per_epoch = plan_of(recipe, captions // recipe.loop.batch_size).steps_per_epoch
     step_s = median(after - before for before, after in pairwise(moments[WARM_UP_STEPS - 1 :]))

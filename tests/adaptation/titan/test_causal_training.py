@@ -18,12 +18,12 @@ from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
 from evenreel.adaptation.titan.causal_training import (
     TargetStage,
     choose,
-    first_clips,
+    correction_recall,
     fit_source,
     judged,
     label_rank,
     new_correction,
-    told,
+    pair_accuracy,
 )
 from evenreel.errors import UsageError
 from evenreel.training.data.pairs import Pairs
@@ -123,10 +123,10 @@ def test_the_source_stage_helps_where_the_background_changes_sides(learned: Caus
 def test_the_source_stage_tells_pairs_of_clips_it_has_not_seen(learned: CausalCorrection) -> None:
     fresh = domain(300, 7, shift=0)
     start = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    before, after = (told(one, *fresh, one_each(300)) for one in (start, learned))
+    before, after = (pair_accuracy(one, *fresh, one_each(300)) for one in (start, learned))
     assert after.accuracy > 0.9
     assert after.bce < before.bce
-    firsts = first_clips(learned, *fresh, one_each(300))
+    firsts = correction_recall(learned, *fresh, one_each(300))
     assert firsts.cosine == np.mean(nearest(fresh)[:, 0] == np.arange(300))
     assert firsts.corrected == np.mean(choose(learned, *fresh, nearest(fresh)).columns == np.arange(300))
 
@@ -135,7 +135,7 @@ def test_the_nearest_clips_are_found_some_captions_at_a_time(monkeypatch: pytest
     """A table of all captions by all clips would take gigabytes of a large split."""
     asked, one = list[int](), domain(30, 7, shift=0)
     correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
-    whole, sort = first_clips(correction, *one, one_each(30)), Tensor.sort
+    whole, sort = correction_recall(correction, *one, one_each(30)), Tensor.sort
 
     def counting(values: Tensor, **how: Any) -> Any:
         asked.append(len(values))
@@ -143,7 +143,7 @@ def test_the_nearest_clips_are_found_some_captions_at_a_time(monkeypatch: pytest
 
     monkeypatch.setattr(Tensor, "sort", counting)
     monkeypatch.setattr(causal_training, "CHUNK_BYTES", 7 * 16 * 30)
-    assert first_clips(correction, *one, one_each(30)) == whole
+    assert correction_recall(correction, *one, one_each(30)) == whole
     assert asked == [7, 7, 7, 7, 2]
 
 
@@ -152,7 +152,7 @@ def test_what_is_told_is_counted_by_hand() -> None:
     q = F.normalize(torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), dim=-1)
     v = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     correction = new_correction(2, torch.eye(2), CausalSettings(), 0)
-    found = told(correction, q, v, pairs_of([0, 0, 1]))
+    found = pair_accuracy(correction, q, v, pairs_of([0, 0, 1]))
     half = math.sqrt(0.5)
     right = [5 * one for one in (1.0, half, 1.0)]
     wrong = [5 * one for one in (0.0, half, 0.0)]

@@ -168,7 +168,7 @@ def test_a_dictionary_that_is_right_about_everything() -> None:
     assert entity is not None
     assert (entity.gain.tolist(), entity.precision.tolist()) == ([100.0] * 3, pytest.approx([100.0] * 3))
     result = audit_dictionary(own, captions, chosen, SETTINGS)
-    assert result.effect.is_told and result.effect.enough
+    assert result.effect.is_significant and result.effect.enough
     assert "The commonest activity of clips is '<b>x</b>': 100.0% of them get it." in result.sentence
     assert (
         "100.0% of captions name one of its entities and 50.0% of captions name one of its activities."
@@ -195,7 +195,7 @@ def test_the_page_takes_phrases_for_text() -> None:
 def test_few_clips_are_too_few() -> None:
     result = audit_dictionary(*known_world(6), SETTINGS)
     assert result.sentence.startswith("Too few clips have captions (6)")
-    assert not result.effect.is_told
+    assert not result.effect.is_significant
 
 
 def test_without_clips_or_without_captions() -> None:

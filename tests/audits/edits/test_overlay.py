@@ -114,7 +114,7 @@ def test_a_ranking_blind_to_words_is_not_told() -> None:
         asked = replace(SETTINGS, edited={"overlay": edited, "control": control})
         effects.append(measure_overlay(clean, corpus_of, asked).effect)
     assert np.mean([one.value for one in effects]) == pytest.approx(0, abs=0.1)
-    assert sum(one.is_told for one in effects) <= 1
+    assert sum(one.is_significant for one in effects) <= 1
 
 
 @given(seed=st.integers(0, 1000))
@@ -141,7 +141,7 @@ def test_a_ranking_that_reads_nothing_but_words_is_led_astray_every_time(seed: i
     before = np.array([slow(mute, mute, row, clip) for row, clip in enumerate(carriers)])
     assert silent.first["overlay"] == 100.0 and silent.first["control"] == pytest.approx(before[:, 2].mean())
     assert silent.shifts[WRONG, "overlay"].beyond["places"].value == pytest.approx(before[:, 1].mean() - 1)
-    assert silent.effect.is_told and silent.effect.value > 50
+    assert silent.effect.is_significant and silent.effect.value > 50
     assert silent.shifts[ITS_CLIP, "overlay"].places.value == 0.0
     hidden = measure_overlay(of(telling), marked(), settings_of(lying, telling)).shifts[ITS_CLIP, "overlay"]
     left = np.array([slow(mute, mute, row, int(own)) for row, own in enumerate(OWN)])
@@ -154,7 +154,7 @@ def test_what_is_read_more_has_the_larger_effect() -> None:
     some, more = (
         measure_overlay(of(clean), marked(), settings_of(read(NEXT, weight), clean)).effect for weight in (0.5, 2.0)
     )
-    assert some.is_told and 0 < some.value < more.value
+    assert some.is_significant and 0 < some.value < more.value
 
 
 def test_a_ranking_that_turns_clips_with_the_words_away_is_said_to() -> None:
@@ -187,7 +187,7 @@ def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
     assert found.unknown[WRONG] == 100
     assert found.effect.name == "rise of a wrong clip beyond the control (overlay), places"
     assert found.effect.value == pytest.approx(before[0] - after[0]) and found.effect.value > 20
-    assert found.effect.is_told and found.effect.p_value is not None and found.effect.p_value < 0.001
+    assert found.effect.is_significant and found.effect.p_value is not None and found.effect.p_value < 0.001
     told = audit_overlay(of(clean), marked(), settings_of(edited, clean))
     rise = f"{found.effect.value:.2f}"
     assert told.sentence.startswith(

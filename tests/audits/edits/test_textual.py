@@ -63,7 +63,7 @@ def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
 def test_a_ranking_that_is_deaf_to_style_is_not_told() -> None:
     results = [found(0.0, seed=seed) for seed in range(1, 5)]
     assert np.mean([one.effect.value for one in results]) == pytest.approx(0, abs=0.06)
-    assert sum(one.effect.is_told for one in results) <= 1
+    assert sum(one.effect.is_significant for one in results) <= 1
     assert results[0].sentence.startswith("That the ranking hangs on what 'style-removed' changes cannot be told: with")
     alone = [rows(one, "What style alone finds")["content-removed"][0] for one in results]
     assert np.mean(alone) == pytest.approx(50, abs=3)
@@ -71,7 +71,7 @@ def test_a_ranking_that_is_deaf_to_style_is_not_told() -> None:
 
 def test_a_ranking_that_hears_style_is_told_by_how_much() -> None:
     some, more = found(0.5), found(1.0)
-    assert some.effect.is_told and more.effect.is_told
+    assert some.effect.is_significant and more.effect.is_significant
     assert 0 < some.effect.value < more.effect.value
     assert more.sentence.startswith("The ranking hangs on what 'style-removed' changes: with it the clip of a caption")
     assert "when the caption is edited" in more.sentence

@@ -92,7 +92,7 @@ def slow(clean: np.ndarray, own: np.ndarray, others: np.ndarray, row: int) -> tu
 def test_a_ranking_that_is_blind_to_the_background_is_not_told() -> None:
     effects = [measure_perturbed(of_clean, CORPUS, wanted).effect for of_clean, wanted in map(settings_of, blind())]
     assert np.mean([one.value for one in effects]) == pytest.approx(0, abs=0.05)
-    assert sum(one.is_told for one in effects) <= 1
+    assert sum(one.is_significant for one in effects) <= 1
     clean, wanted = settings_of(World(0.0, seed=1))
     quiet = audit_visual(clean, CORPUS, wanted)
     assert quiet.sentence.startswith("That the ranking hangs on what 'background-swapped' changes cannot be told: with")
@@ -105,7 +105,7 @@ def blind() -> list[World]:
 def test_a_ranking_that_reads_the_background_is_told_by_how_much() -> None:
     """Though its clips rise as often as they fall, so that the mean fall says nothing."""
     some, more = (measure_perturbed(*with_corpus(World(weight))) for weight in (0.5, 1.0))
-    assert some.effect.is_told and more.effect.is_told
+    assert some.effect.is_significant and more.effect.is_significant
     assert 0 < some.effect.value < more.effect.value
     fell = more.changes["background-swapped", "its clip"].fell
     assert fell.low is not None and fell.high is not None and fell.low < 0 < fell.high
@@ -137,7 +137,7 @@ def test_without_a_control_it_is_asked_whether_clips_fall() -> None:
     clean, wanted = settings_of(World(0.0), "control", "background-swapped")
     found = audit_visual(clean, CORPUS, wanted)
     assert found.effect.name == "fall (entity-swapped), SD"
-    assert found.effect.is_told
+    assert found.effect.is_significant
     assert found.sentence.startswith("The clip of a caption falls by ")
     assert any("There are no scores of a control" in notice for notice in found.notices)
     turned = replace(wanted, edited={"entity-restored": clean})

@@ -17,7 +17,7 @@ from scipy import stats
 from evenreel.audits import AuditSettings, audit_hubness, measure_hubness
 from evenreel.audits.hubness import captions as hubness_captions
 from evenreel.audits.hubness.captions import QueryWords, crowded_words, query_words
-from evenreel.audits.hubness.chance import DRAWS, Shown, _distinct
+from evenreel.audits.hubness.chance import DRAWS, EntryCounts, _distinct
 from evenreel.audits.hubness.figures import occurrence_shares
 from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skewness_slope
 from evenreel.corpus import make_corpus
@@ -120,7 +120,7 @@ def test_a_planted_hub_is_found_with_its_count() -> None:
         assert one.counts[7] == 120
         assert int(one.counts.argmax()) == 7
     assert found.hubs[0] == 7
-    assert found.effect.is_told and found.effect.value > 5 * found.effect.neutral
+    assert found.effect.is_significant and found.effect.value > 5 * found.effect.neutral
     result = audit_hubness(scores_of(planted(200, 80, 0, hub=7, taken=120)), corpus_of(80))
     assert result.sentence.startswith("A few clips crowd the rankings: the skewness of how often a clip is among the")
     assert "'v7' is there for 120 of 200 queries, by chance for" in result.sentence
@@ -149,7 +149,7 @@ def test_random_rankings_are_as_skewed_as_chance_says() -> None:
             values = np.array([getattr(one, figure).value for one in ones])
             error = values.std() / len(ones) ** 0.5
             assert values.mean() == pytest.approx(getattr(ones[0], f"chance_{figure}"), abs=4 * error)
-    assert sum(one.effect.is_told for one in found) <= 7  # 5 % of 40 are more than that once in 2,000
+    assert sum(one.effect.is_significant for one in found) <= 7  # 5 % of 40 are more than that once in 2,000
 
 
 def test_captions_of_one_clip_that_rank_alike_make_random_rankings_uneven() -> None:
@@ -168,7 +168,7 @@ def test_chance_of_sets_by_loops() -> None:
     """Sets that each show some clips so often, of which it is drawn anew which ones these are."""
     sets = [[1.0, 1.0, 2.0], [0.5, 0.5], [3.0], []]
     starts = np.cumsum([0, *map(len, sets)])
-    shown = Shown(starts, np.concatenate(sets), 6)
+    shown = EntryCounts(starts, np.concatenate(sets), 6)
     random, values = np.random.default_rng(5), []
     for _ in range(4000):
         counts = np.zeros(6)
@@ -248,7 +248,7 @@ def test_where_all_clips_are_shown_alike_there_is_no_hub() -> None:
     for values in (np.zeros((50, 40)), np.full((50, 40), NONE)):
         result = audit_hubness(scores_of(values), corpus_of(40))
         assert result.sentence.endswith("as often as any other, or none is ever: there is no hub.")
-        assert np.isnan(result.effect.value) and not result.effect.is_told
+        assert np.isnan(result.effect.value) and not result.effect.is_significant
         assert result.to_json()["effect"]["value"] is None
         render(audit_page([result]))
     even = np.array([[(clip - row) % 40 for clip in range(40)] for row in range(40)], np.float64)

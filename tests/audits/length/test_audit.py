@@ -55,7 +55,7 @@ def test_a_ranking_by_content_alone_has_no_lean() -> None:
     for longer in (0.0, 0.15):
         found = of_seeds(0.0, longer)
         assert np.mean([one.value for one in found]) == pytest.approx(0, abs=0.06)
-        assert sum(one.is_told for one in found) <= 1
+        assert sum(one.is_significant for one in found) <= 1
     quiet = audit_length(ranking(0.0, seed=0), CORPUS, SETTINGS)
     assert quiet.sentence.startswith("No lean towards the lengths that classes had in training can be told: rank")
     assert "as some do in any ranking" in quiet.sentence
@@ -70,13 +70,13 @@ def test_taking_classes_for_related_ones_that_are_as_long_is_no_lean() -> None:
     ids = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
     noise = 0.3 * generator.normal(size=related.shape)
     blind = measure_length(Scores(related + noise, *ids), corpus, SETTINGS)
-    assert blind.leans[3][1].value > 0.2
-    assert not blind.effect.is_told
+    assert blind.length_biases[3][1].value > 0.2
+    assert not blind.effect.is_significant
 
 
 def test_a_ranking_that_is_drawn_to_the_lengths_of_training_leans() -> None:
     some, more = of_seeds(0.1), of_seeds(0.4)
-    assert all(one.is_told and one.value > 0 for one in [*some, *more])
+    assert all(one.is_significant and one.value > 0 for one in [*some, *more])
     assert all(a.value < b.value for a, b in zip(some, more, strict=True))
     found = audit_length(ranking(0.4), CORPUS, SETTINGS)
     assert found.sentence.startswith("The ranking leans towards the lengths that classes had in training: rank")
@@ -90,9 +90,9 @@ def test_a_ranking_that_is_drawn_to_the_lengths_of_training_leans() -> None:
 
 def test_without_training_the_question_is_whether_first_clips_are_long() -> None:
     fair, long, short = (audit_length(ranking(0.0, longer), CORPUS, WITHOUT) for longer in (0.0, 0.2, -0.2))
-    assert not fair.effect.is_told
-    assert long.effect.is_told and long.effect.value > 1.2
-    assert short.effect.is_told and short.effect.value < 0.8
+    assert not fair.effect.is_significant
+    assert long.effect.is_significant and long.effect.value > 1.2
+    assert short.effect.is_significant and short.effect.value < 0.8
     assert long.sentence.startswith("The ranking returns long clips first: the first 20 are ")
     assert short.sentence.startswith("The ranking returns short clips first: the first 20 are ")
     assert long.effect.neutral == 1.0
@@ -119,7 +119,7 @@ def test_hubs_are_no_preference_for_a_length(classes: bool) -> None:
     told = 0
     for seed in range(80):
         found = measure_length(*hub_world(seed, classes=classes), AuditSettings(resamples=150, seed=seed))
-        told += found.ratio.is_told
+        told += found.ratio.is_significant
     assert 1 <= told <= 10
 
 
@@ -127,7 +127,7 @@ def test_long_clips_are_found_among_hubs() -> None:
     scores, corpus = hub_world(0, classes=False)
     longer = Scores(scores.values + 2 * np.log(corpus.clips["frame_count"].to_numpy()), *scores_ids(scores))
     found = measure_length(longer, corpus, AuditSettings(resamples=300)).ratio
-    assert found.is_told and found.value > 1
+    assert found.is_significant and found.value > 1
     assert found.over == "captions and clips"
     assert found.p_value is not None and found.p_value < 0.02
 

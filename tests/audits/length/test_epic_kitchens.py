@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenreel.audits import AuditSettings, AuditTable, audit_length
-from evenreel.audits.length.data import ClassesHeld, LengthData
+from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.tail import tail_by_frequency
 from evenreel.corpus import Imported, class_relevance, select
 from evenreel.types import Corpus, Scores
@@ -32,7 +32,7 @@ def found(ranked: tuple[Scores, Corpus, AuditSettings]) -> dict[str, AuditTable]
 
 
 @pytest.fixture(scope="module")
-def held(ranked: tuple[Scores, Corpus, AuditSettings]) -> ClassesHeld:
+def held(ranked: tuple[Scores, Corpus, AuditSettings]) -> TrainTestClasses:
     scores, test, settings = ranked
     classes = LengthData.of(scores, test, settings.train).classes
     assert classes is not None
@@ -43,7 +43,7 @@ def rows(table: AuditTable) -> dict[object, tuple[object, ...]]:
     return {row[0]: row[1:] for row in table.rows}
 
 
-def test_clips_and_classes(found: dict[str, AuditTable], held: ClassesHeld) -> None:
+def test_clips_and_classes(found: dict[str, AuditTable], held: TrainTestClasses) -> None:
     classes = rows(found["Classes"])
     assert classes["clips in training"] == (67_217, 67_217)
     assert classes["clips in test"] == (9_668, 9_668)
@@ -101,7 +101,7 @@ def test_a_ranking_blind_to_length_has_no_lean_though_its_lengths_go_with_those_
     assert effect == pytest.approx(0, abs=0.1)
 
 
-def test_the_tail_by_frequency_is_that_of_the_official_lists(held: ClassesHeld) -> None:
+def test_the_tail_by_frequency_is_that_of_the_official_lists(held: TrainTestClasses) -> None:
     """The lists have 86 verbs, which are 10 and 12 to 96, and 228 nouns."""
     tail = tail_by_frequency(held.actions.pairs, held.actions.classes[held.trained])
     assert tail.verbs == {10, *range(12, 97)}

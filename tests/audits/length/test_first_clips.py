@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.audits.length.data import LengthData
-from evenreel.audits.length.first_clips import DEPTHS, FirstClips, measure_first
+from evenreel.audits.length.first_clips import DEPTHS, FirstClipLengths, measure_first
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus import make_corpus
 from evenreel.errors import ScoresError
@@ -23,7 +23,7 @@ NO_CAPTIONS = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String
 ROW = st.lists(st.sampled_from([0.0, 1.0, 2.0, -np.inf]), min_size=1, max_size=6)
 
 
-def first_of(scores: Scores, corpus: Corpus, band_bytes: int = 2**26) -> FirstClips:
+def first_of(scores: Scores, corpus: Corpus, band_bytes: int = 2**26) -> FirstClipLengths:
     checked = CheckedScores(scores)
     return measure_first(checked, LengthData.of(checked, corpus, None), band_bytes)
 

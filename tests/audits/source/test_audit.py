@@ -52,7 +52,7 @@ def test_pairs_give_the_normalized_delta_in_a_sentence() -> None:
     delta, wins = measured.deltas["normalized"]["MixR"], measured.win_rate
     assert (found.effect.value, found.effect.low, found.effect.high) == (delta.value, delta.low, delta.high)
     assert found.effect.name == "Normalized Δ MixR (sora)"
-    assert found.effect.is_told
+    assert found.effect.is_significant
     assert found.sentence == (
         f"The ranking favours generated clips: Normalized Δ MixR is {delta.value:.1f} (95% interval {delta.low:.1f} to "
         f"{delta.high:.1f}), where 0 is no preference and less than 0 favours generated clips. For {wins.value:.1f}% "
@@ -76,7 +76,7 @@ def test_the_first_words_say_who_is_favoured(shift: float, lead: str) -> None:
         scores = scores_of(np.random.default_rng(2).normal(size=scores.values.shape), corpus)
     found = audit_source(scores, without_pairs(corpus), QUICK)
     assert found.sentence.startswith(f"{lead}of a real and a generated clip that are not known to answer")
-    assert (found.effect.neutral, found.effect.is_told) == (50, shift != 0)
+    assert (found.effect.neutral, found.effect.is_significant) == (50, shift != 0)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_too_few_are_said_first() -> None:
 def test_too_few_give_no_verdict_whatever_their_interval() -> None:
     few = audited(12, 4.0)
     assert few.effect.high is not None and few.effect.high < 0
-    assert not few.effect.is_told
+    assert not few.effect.is_significant
     assert effect_words(few).endswith(": too few to conclude")
     assert few.to_json()["effect"]["enough"] is False
     assert audited(30, 4.0).to_json()["effect"]["enough"] is True

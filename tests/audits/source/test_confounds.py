@@ -65,7 +65,7 @@ def test_a_preference_that_a_property_explains_is_gone_among_alike_pairs() -> No
     corpus = corpus_with(RATES | ALIKE)
     found = audit_confounds(scores_with(corpus, RATE_GAPS), corpus, QUICK)
     assert found.effect.value == 50.0
-    assert not found.effect.is_told
+    assert not found.effect.is_significant
     assert found.effect.p_value == 1.0
     raw = 100 * np.mean([gap > 0 for gap in RATE_GAPS])
     assert found.tables[0].rows[0][7] == pytest.approx(raw)
@@ -172,7 +172,7 @@ def test_equal_scores_are_no_preference() -> None:
     corpus = corpus_with(RATES | ALIKE)
     scores = Scores(np.zeros((PAIRS, 2 * PAIRS)), corpus.captions["caption_id"].to_list(), REAL + MADE)
     found = audit_confounds(scores, corpus, QUICK)
-    assert (found.effect.value, found.effect.is_told, found.effect.p_value) == (50.0, False, 1.0)
+    assert (found.effect.value, found.effect.is_significant, found.effect.p_value) == (50.0, False, 1.0)
     assert all(row[3] is None for row in found.tables[1].rows)
 
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from evenreel.audits import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
-from evenreel.audits.statistics.permuted import PROBES, Property, queries_part, widened
+from evenreel.audits.statistics.permuted import PROBES, ClipProperty, queries_part, widened
 from evenreel.evaluation.results import Interval
 
 HOW = AuditSettings(resamples=4000, seed=1)
 
 
-def a_property(values: list[float], strata: list[int] | None = None, cluster: list[int] | None = None) -> Property:
+def a_property(values: list[float], strata: list[int] | None = None, cluster: list[int] | None = None) -> ClipProperty:
     count = len(values)
-    return Property(
+    return ClipProperty(
         np.array(values),
         np.zeros(count, np.int64) if strata is None else np.array(strata),
         np.arange(count) if cluster is None else np.array(cluster),
@@ -63,8 +63,8 @@ def test_the_order_of_clips_does_not_matter(seed: int, clustered: bool) -> None:
     random = np.random.default_rng(seed)
     values, weights, moved = random.normal(size=9), random.random(9), random.permutation(9)
     cluster = random.integers(0, 4, 9) if clustered else np.arange(9)
-    first = Property(values, np.zeros(9, np.int64), cluster, np.arange(9))
-    second = Property(values[moved], np.zeros(9, np.int64), cluster[moved], np.argsort(moved))
+    first = ClipProperty(values, np.zeros(9, np.int64), cluster, np.arange(9))
+    second = ClipProperty(values[moved], np.zeros(9, np.int64), cluster[moved], np.argsort(moved))
     how = AuditSettings(resamples=20)
     np.testing.assert_allclose(first.sums(weights, how), second.sums(weights[moved], how))
 

@@ -139,7 +139,7 @@ def test_by_itself_it_shows_what_one_system_answers_and_the_other_does_not(mater
     rows = found.tables[0].rows
     assert [row[1] for row in rows[::2]] == [captions["text"][row] for row in chosen.tolist()]
     assert {row[5] for row in rows[::2]} == {1} and rows[0][3] == "right" and rows[1][3] == "wrong"
-    assert (found.effect.value, found.effect.is_told) == (-1.0, False)
+    assert (found.effect.value, found.effect.is_significant) == (-1.0, False)
     assert [row[4] is None for row in rows] == [False, True] * len(chosen)
     assert len(found.figures) == 3 * len(chosen)
 

@@ -39,11 +39,11 @@ from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, le
 from evenreel.papers.frame_length.samples import compared, drawn
 from evenreel.papers.frame_length.streams import with_streams
 from evenreel.report.result.record import AuditResult, AuditTable
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.runs import seeded_runs
 from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.milestones import Progress
-from evenreel.training.loop.run import Outside, Trained
+from evenreel.training.loop.milestones import SelectionProgress
+from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, quick_settings
@@ -90,20 +90,20 @@ def rows_of(table: AuditTable) -> dict[str, Any]:
     return {str(row[0]): row for row in table.rows}
 
 
-def untrained(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+def untrained(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
     """What `train_recipe` gives, after no step; stratum k has k clips."""
     torch.manual_seed(recipe.loop.seed)
     inner, members = fitted(spec_of(recipe), learned_from(material)), recipe.members
     if members is None:
-        return Trained(build(inner, material.dimension), inner, None, 0, Progress(), {})
+        return TrainedModel(build(inner, material.dimension), inner, None, 0, SelectionProgress(), {})
     heads = members.form == "heads"
     fusion = {"weights": (1 / members.count,) * members.count}
     spec = MatcherSpec("per_stratum" if heads else "ensemble", fusion, (inner,) * (1 if heads else members.count))
     matcher = build(spec, material.dimension)
     alone = () if heads else tuple(cast("Ensemble", matcher).members)
-    return Trained(
-        matcher, spec, None, 0, Progress(), {},
-        members=tuple(Trained(one, inner, None, 0, Progress(), {}) for one in alone),
+    return TrainedModel(
+        matcher, spec, None, 0, SelectionProgress(), {},
+        members=tuple(TrainedModel(one, inner, None, 0, SelectionProgress(), {}) for one in alone),
         strata=tuple(Stratum(k, k, k, 1.0, 2.0, "frames") for k in range(1, members.count + 1)),
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettin
 def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[str] = []
 
-    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+    def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
         folders.append(folder.parent.name)
         return untrained(recipe, material, folder, outside)
 
@@ -206,7 +206,7 @@ def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyP
     """An interval over seeds is of independent trainings, and an ensemble takes the seeds that follow its own."""
     taken: list[set[int]] = []
 
-    def told(recipe: Recipe, material: Material, folder: Path, outside: Outside) -> Trained:
+    def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
         if folder.parent.name == "ensemble":
             assert recipe.members is not None
             taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})

@@ -76,8 +76,8 @@ def test_what_is_replaced_stays_replaced(pairs: int, seed: int) -> None:
 def test_the_preferred_source_takes_more_than_its_share(quick: StudySettings) -> None:
     five = replace(quick, seeds=5)
     found = {lead: run_study("ghost/gallery", offset_material(lead), five) for lead in (-0.5, 0.5)}
-    assert found[0.5].effect.value > 5 and found[0.5].effect.is_told
-    assert found[-0.5].effect.value < -5 and found[-0.5].effect.is_told
+    assert found[0.5].effect.value > 5 and found[0.5].effect.is_significant
+    assert found[-0.5].effect.value < -5 and found[-0.5].effect.is_significant
     rows = found[0.5].tables[0].rows
     assert rows[0][0] == 0 and rows[0][1] == 0.0 and rows[-1][0] == 100 and rows[-1][1] == 100.0
     assert np.isnan(rows[0][7]) and np.isnan(rows[-1][4])  # type: ignore[arg-type]

@@ -20,9 +20,9 @@ from tests.papers.offset_pairs import GROUP, PAIRS, offset_material
 
 def test_the_preference_has_the_sign_of_the_offset(quick: StudySettings) -> None:
     effects = {lead: run_study("ghost/t2", offset_material(lead, seed=2), quick).effect for lead in (-0.5, 0.0, 0.5)}
-    assert effects[-0.5].is_told and effects[-0.5].value > 0
-    assert effects[0.5].is_told and effects[0.5].value < 0
-    assert not effects[0.0].is_told
+    assert effects[-0.5].is_significant and effects[-0.5].value > 0
+    assert effects[0.5].is_significant and effects[0.5].value < 0
+    assert not effects[0.0].is_significant
 
 
 def test_rows_are_those_of_the_audit(favoured: StudyMaterial, quick: StudySettings) -> None:
@@ -62,7 +62,7 @@ def test_too_few_pairs_are_said_first(favoured: StudyMaterial, quick: StudySetti
     few = select(favoured.test, where=pl.col("clip_id").str.contains(r"r[0-9](@|$)"))
     found = run_study("ghost/t2", replace(favoured, test=few), quick)
     assert found.sentence.startswith(f"Too few pairs of a real clip and its mirror to conclude: 10 of {GROUP}. ")
-    assert not found.effect.is_told
+    assert not found.effect.is_significant
 
 
 def test_what_is_left_out_is_said(favoured: StudyMaterial, quick: StudySettings) -> None:

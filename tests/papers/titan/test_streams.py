@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.aids import RememberingReader
-from evenreel.adaptation.report import AdaptReport, LabelRank, Step
+from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
+from evenreel.adaptation.resources import RememberingReader
 from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
@@ -169,9 +169,11 @@ def test_what_a_report_says_is_held_to_the_labels() -> None:
     first, second, third = one.part.corpus.captions["caption_id"].to_list()[:3]  # all of the first clip
     clips = one.part.videos.ids
     steps = (
-        Step(1, 3, counterfactual=2, labels=((first, clips[1]), (second, clips[0]))),
-        Step(2, 3, counterfactual=1, labels=((first, clips[0]), (third, clips[4])), label_rank=LabelRank(4, 1, 9, 0.5)),
-        Step(3, 3, label_rank=LabelRank(5, 3, 9, 0.0)),
+        AdaptationStep(1, 3, counterfactual=2, labels=((first, clips[1]), (second, clips[0]))),
+        AdaptationStep(
+            2, 3, counterfactual=1, labels=((first, clips[0]), (third, clips[4])), label_rank=LabelRank(4, 1, 9, 0.5)
+        ),
+        AdaptationStep(3, 3, label_rank=LabelRank(5, 3, 9, 0.0)),
     )
     found = diagnosed(AdaptReport(True, "Done.", steps, moved=0.5, first_changed=0.25), one)
     assert (found.labels, found.counterfactual, found.sentence) == (3, 3, "Done.")

@@ -23,8 +23,8 @@ from evenreel.features.word_changes import WordChanges, with_changed_words
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import RecipeError, load_recipe, recipe_text
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.material import Loaded, load_material
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.data.material import LoadedData, load_material
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus, Encoder, Scores, VideoFeatures
 from tests.training.small_material import small_recipe
@@ -73,7 +73,7 @@ def place(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest.TempP
     return Place(corpus, signs_of(corpus, clip_folder, root / "features"))
 
 
-def videos_of(loaded: Loaded) -> tuple[VideoFeatures, VideoFeatures]:
+def videos_of(loaded: LoadedData) -> tuple[VideoFeatures, VideoFeatures]:
     """Of the clips to learn from and of those to select on."""
     learned, selected = loaded.material.examples, loaded.material.validation
     assert isinstance(learned, FeatureExamples) and isinstance(selected, FeatureExamples)
@@ -131,7 +131,7 @@ def test_a_table_that_changes_nothing_is_none(place: Place) -> None:
 
 def test_a_run_goes_on_with_words_changed_as_they_were(place: Place, tmp_path: Path) -> None:
     """The recipe says it, and so does what the run remembers of its data."""
-    recipe, outside = place.recipe(CHANGES), Outside(measure=lambda scores: {"R@1": 1.0})
+    recipe, outside = place.recipe(CHANGES), RunHooks(measure=lambda scores: {"R@1": 1.0})
     material = load_material(recipe).material
     train(recipe, material, tmp_path / "run", outside)
     other = load_material(place.recipe({**CHANGES, "seed": 5})).material

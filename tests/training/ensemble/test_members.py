@@ -20,13 +20,13 @@ from evenreel.checkpoint.architecture import build, module
 from evenreel.debias.fusion import prior_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble import processes
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import shares
-from evenreel.training.ensemble.strata import Lengths, described, divided, sizes, taken
+from evenreel.training.ensemble.strata import ClipLengths, described, divided, sizes, taken
 from evenreel.training.loop.milestones import TrainingError
-from evenreel.training.loop.run import Outside, Trained, train
+from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
 from evenreel.training.recipe.recipe import Members
 from evenreel.types import RoleGraph, RoleNode
@@ -49,20 +49,20 @@ ONE = {"epochs": 1}
 Changes = Mapping[str, Any]
 
 
-def long_material() -> Material:
-    return replace(small_material(), lengths=Lengths(FRAMES, "frames"))
+def long_material() -> TrainingInputs:
+    return replace(small_material(), lengths=ClipLengths(FRAMES, "frames"))
 
 
-def states(trained: Trained) -> dict[str, bytes]:
+def states(trained: TrainedModel) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in module(trained.matcher).state_dict().items()}
 
 
-def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: Changes) -> Trained:
+def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: Changes) -> TrainedModel:
     """A plain training on some clips, whose captions have the same numbers."""
     examples = small_examples()
     examples = replace(examples, pairs=taken(examples.pairs, kept))
     material = replace(small_material(), examples=examples)
-    return train(small_recipe(**changes), material, folder, Outside(recall_at_1))
+    return train(small_recipe(**changes), material, folder, RunHooks(recall_at_1))
 
 
 @settings(max_examples=30)
@@ -80,7 +80,7 @@ def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: 
 def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> None:
     assume(len(set(lengths)) > 1)
     pairs = small_examples(len(lengths), captions_each=2).pairs
-    known = Lengths(np.array(lengths, np.float64), "seconds")
+    known = ClipLengths(np.array(lengths, np.float64), "seconds")
     numbers = divided(pairs, known, members, 0)
     parts = [taken(pairs, numbers[pairs.clips] == number) for number in range(members.count)]
     captions = np.concatenate([part.captions for part in parts])
@@ -99,14 +99,14 @@ def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> No
 @pytest.mark.parametrize("longest_first", [False, True])
 def test_without_a_fraction_clips_are_divided_at_their_mean(longest_first: bool) -> None:
     pairs = small_examples().pairs
-    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(longest_first=longest_first), 0)
+    numbers = divided(pairs, ClipLengths(FRAMES, "frames"), Members(longest_first=longest_first), 0)
     assert np.array_equal(numbers == int(longest_first), SHORT)
 
 
 @settings(max_examples=30)
 @given(st.integers(2, 4), st.sampled_from([None, 0.25, 0.7]), st.integers(0, 9))
 def test_random_strata_are_as_large_as_those_by_length(count: int, fraction: float | None, seed: int) -> None:
-    pairs, known = small_examples().pairs, Lengths(FRAMES, "frames")
+    pairs, known = small_examples().pairs, ClipLengths(FRAMES, "frames")
     drawn = Members(count=count, split="random", fraction=fraction)
     by_length = replace(drawn, split="equal" if fraction is None else "adjusted")
     numbers, control = divided(pairs, known, by_length, seed), divided(pairs, known, drawn, seed)
@@ -117,7 +117,7 @@ def test_random_strata_are_as_large_as_those_by_length(count: int, fraction: flo
 
 def test_random_strata_know_nothing_of_length() -> None:
     """The mean rank of the clips of a stratum is that of all, within four standard errors, over 200 seeds."""
-    pairs, known = small_examples().pairs, Lengths(FRAMES, "frames")
+    pairs, known = small_examples().pairs, ClipLengths(FRAMES, "frames")
     ranks = FRAMES.argsort().argsort()
     means = [ranks[divided(pairs, known, Members(split="random"), seed) == 0].mean() for seed in range(200)]
     assert abs(np.mean(means) - ranks.mean()) < 4 * np.std(means) / 200**0.5
@@ -126,10 +126,10 @@ def test_random_strata_know_nothing_of_length() -> None:
 @pytest.mark.parametrize("longest_first", [False, True])
 def test_clips_that_length_cannot_divide(longest_first: bool) -> None:
     pairs, members = small_examples().pairs, Members(longest_first=longest_first)
-    alike = Lengths(np.full(CLIPS, 3.3), "seconds")  # whose mean is none of them, by rounding
+    alike = ClipLengths(np.full(CLIPS, 3.3), "seconds")  # whose mean is none of them, by rounding
     with pytest.raises(UsageError, match=r"All 32 training clips are 3.3 seconds long, so length divides nothing"):
         divided(pairs, alike, members, 0)
-    unknown = Lengths(np.where(SHORT, FRAMES, np.nan), "frames")
+    unknown = ClipLengths(np.where(SHORT, FRAMES, np.nan), "frames")
     with pytest.raises(UsageError, match=r"The length of 8 of 32 training clips is not known, .* give the corpus"):
         divided(pairs, unknown, members, 0)
 
@@ -137,7 +137,7 @@ def test_clips_that_length_cannot_divide(longest_first: bool) -> None:
 def test_clips_without_a_caption_are_in_no_stratum() -> None:
     pairs = small_examples().pairs
     pairs = taken(pairs, pairs.clips % 2 == 0)
-    numbers = divided(pairs, Lengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)), 0)
+    numbers = divided(pairs, ClipLengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)), 0)
     assert np.array_equal(numbers, np.where(np.arange(CLIPS) % 2, -1, FRAMES >= 42))
 
 
@@ -153,7 +153,7 @@ def test_steps_are_dealt_by_size(steps: int, counts: list[int]) -> None:
 
 
 def test_members_are_the_trainings_of_their_clips(tmp_path: Path) -> None:
-    trained = train_recipe(small_recipe(members={}), long_material(), tmp_path / "run", Outside(recall_at_1))
+    trained = train_recipe(small_recipe(members={}), long_material(), tmp_path / "run", RunHooks(recall_at_1))
     hand = [by_hand(tmp_path / "short", SHORT), by_hand(tmp_path / "long", ~SHORT)]
     assert [states(one) for one in trained.members] == [states(one) for one in hand]
     assert [one.figures for one in trained.members] == [one.figures for one in hand]
@@ -164,12 +164,12 @@ def test_members_are_the_trainings_of_their_clips(tmp_path: Path) -> None:
     assert trained.figures == {"validation/R@1": recall_at_1(all_scores(trained))["R@1"]}
 
 
-def all_scores(trained: Trained) -> Any:
+def all_scores(trained: TrainedModel) -> Any:
     examples = small_examples()
     return matcher_scores(trained.matcher, examples.text_features, examples.video_features)
 
 
-def scores_of(trained: Trained) -> Any:
+def scores_of(trained: TrainedModel) -> Any:
     return all_scores(trained).block(slice(0, CLIPS), slice(0, CLIPS))
 
 
@@ -186,7 +186,7 @@ def test_the_spec_builds_what_was_trained(tmp_path: Path) -> None:
 def test_one_member_alone_is_its_plain_matcher(tmp_path: Path) -> None:
     recipes = [small_recipe(members=members, loop=ONE) for members in ({}, {"only": 2})]
     whole, alone = (
-        train_recipe(recipe, long_material(), tmp_path / name, Outside(recall_at_1))
+        train_recipe(recipe, long_material(), tmp_path / name, RunHooks(recall_at_1))
         for recipe, name in zip(recipes, ("run", "alone"), strict=True)
     )
     assert states(alone) == states(whole.members[1])
@@ -198,7 +198,7 @@ def test_one_member_alone_is_its_plain_matcher(tmp_path: Path) -> None:
 
 def test_members_of_other_seeds_learn_from_all_clips(tmp_path: Path) -> None:
     recipe = small_recipe(members={"by": "seed"}, loop={"seed": 4, "epochs": 1})
-    trained = train_recipe(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    trained = train_recipe(recipe, small_material(), tmp_path / "run", RunHooks(recall_at_1))
     every = np.ones(CLIPS, np.bool_)
     hand = [by_hand(tmp_path / str(seed), every, loop={"seed": seed, "epochs": 1}) for seed in (4, 5)]
     assert [states(one) for one in trained.members] == [states(one) for one in hand]
@@ -208,7 +208,7 @@ def test_members_of_other_seeds_learn_from_all_clips(tmp_path: Path) -> None:
 
 def test_steps_are_shared_so_that_all_cost_what_one_would(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    outside = Outside(watch=lambda step, steps, figures: told.append((step, steps)))
+    outside = RunHooks(watch=lambda step, steps, figures: told.append((step, steps)))
     recipe = small_recipe(members={}, loop={"epochs": None, "steps": 12})
     trained = train_recipe(recipe, long_material(), tmp_path / "run", outside)
     assert [one.step for one in trained.members] == [9, 3]
@@ -220,7 +220,7 @@ def test_steps_are_shared_so_that_all_cost_what_one_would(tmp_path: Path) -> Non
 def test_each_stratum_may_take_as_many_steps_as_all_clips_would(tmp_path: Path, loop: Changes) -> None:
     """4 batches of all clips an epoch: 12 steps, however they are counted, evaluated after as many as those are."""
     told: list[tuple[int, int]] = []
-    outside = Outside(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
+    outside = RunHooks(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
     recipe = small_recipe(members={"steps": "full"}, loop=loop, selection={"patience": None})
     trained = train_recipe(recipe, long_material(), tmp_path / "run", outside)
     assert told == [(step, 24) for step in range(1, 25)]
@@ -236,7 +236,7 @@ def test_members_that_begin_with_a_training_on_all_clips(tmp_path: Path) -> None
     full = train(small_recipe(loop=ONE), small_material(), tmp_path / "full")
     assert (tmp_path / "run" / "members" / "all" / LAST).is_file()
     examples = small_examples()
-    material = Material(
+    material = TrainingInputs(
         replace(examples, pairs=taken(examples.pairs, SHORT)), DIMENSION, start=module(full.matcher).state_dict()
     )
     tuned = train(small_recipe(loop=ONE), material, tmp_path / "tuned")
@@ -245,7 +245,7 @@ def test_members_that_begin_with_a_training_on_all_clips(tmp_path: Path) -> None
 
 def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) -> None:
     recipe = small_recipe(members={"fusion": "learned", "standardise": True}, loop={"epochs": 8})
-    trained = train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", RunHooks(recall_at_1))
     scores = [scores_of(one) for one in trained.members]
     fusion = trained.spec.settings
     assert fusion["means"] == pytest.approx([float(one.mean()) for one in scores], abs=1e-5)
@@ -253,7 +253,7 @@ def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) 
     assert sum(fusion["weights"]) == pytest.approx(1)
     assert fusion["weights"] != pytest.approx(prior_weights([24, 8]))
     other = small_recipe(members={"fusion": "uniform"}, loop={"epochs": 8})
-    again = train_recipe(other, long_material(), tmp_path / "run", Outside(recall_at_1, resume=True))
+    again = train_recipe(other, long_material(), tmp_path / "run", RunHooks(recall_at_1, resume=True))
     assert states(again) == states(trained)
     assert again.spec.settings == {"weights": (0.5, 0.5), "means": (), "scales": ()}
     assert "fusion: uniform" in (tmp_path / "run" / "recipe.yaml").read_text(), "what it is now"
@@ -261,7 +261,7 @@ def test_weights_and_scales_are_learned_on_the_validation_split(tmp_path: Path) 
 
 def test_heads_learn_in_one_training_and_keep_one_gallery(tmp_path: Path) -> None:
     recipe = small_recipe(members={"form": "heads"}, loop={"epochs": 8})
-    trained = train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+    trained = train_recipe(recipe, long_material(), tmp_path / "run", RunHooks(recall_at_1))
     assert trained.members == ()
     assert [one.clips for one in trained.strata] == [24, 8]
     assert (trained.spec.name, trained.spec.settings["weights"]) == ("per_stratum", (0.75, 0.25))
@@ -270,7 +270,7 @@ def test_heads_learn_in_one_training_and_keep_one_gallery(tmp_path: Path) -> Non
     assert all(head.abs().max() > 0 for head in heads)
     assert not torch.equal(*heads)
     learned = small_recipe(members={"form": "heads", "fusion": "learned", "standardise": True}, loop={"epochs": 8})
-    other = train_recipe(learned, long_material(), tmp_path / "other", Outside(recall_at_1))
+    other = train_recipe(learned, long_material(), tmp_path / "other", RunHooks(recall_at_1))
     assert states(other) == states(trained)
     assert other.spec.settings["weights"] != (0.75, 0.25)
     assert other.figures["validation/R@1"] == recall_at_1(all_scores(other))["R@1"]
@@ -301,7 +301,7 @@ def test_each_member_has_the_words_of_all_strata(tmp_path: Path) -> None:
     hgr = {"name": "hgr", "settings": {"size": 8, "word_size": 4}}
     for members in ({}, {"only": 2}):
         recipe = small_recipe(matcher=hgr, adapter=None, members=members, loop=ONE)
-        material = replace(small_material(examples), lengths=Lengths(FRAMES, "frames"))
+        material = replace(small_material(examples), lengths=ClipLengths(FRAMES, "frames"))
         trained = train_recipe(recipe, material, tmp_path / str(len(members)))
         for one in trained.members or (trained,):
             assert one.spec.settings["vocabulary"] == ("cut", "take")
@@ -316,7 +316,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Members by length need the lengths of the clips"):
         train_recipe(small_recipe(members={}), small_material(), tmp_path / "unknown")
     with pytest.raises(UsageError, match="the measure cannot be sent to one"):
-        outside = Outside(lambda scores: {**recall_at_1(scores)})
+        outside = RunHooks(lambda scores: {**recall_at_1(scores)})
         train_recipe(small_recipe(members={"at_once": 2}), long_material(), tmp_path / "local", outside)
 
 
@@ -338,7 +338,7 @@ def run(folder: Path, changes: Changes, resume: bool = False, killed_after: int 
         if len(told) == killed_after:
             signal.raise_signal(signal.SIGKILL)
 
-    train_recipe(small_recipe(**changes), long_material(), folder, Outside(recall_at_1, watch=watch, resume=resume))
+    train_recipe(small_recipe(**changes), long_material(), folder, RunHooks(recall_at_1, watch=watch, resume=resume))
 
 
 SETTINGS: dict[str, Any] = {"members": {"begin": "full"}, "records": {"save_every_steps": 2}}
@@ -385,7 +385,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_members_at_once_end_as_those_in_sequence(tmp_path: Path, forked: None) -> None:
     told: list[tuple[int, int]] = []
-    outside = Outside(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
+    outside = RunHooks(recall_at_1, watch=lambda step, steps, figures: told.append((step, steps)))
     together, apart = (small_recipe(members=members, loop=ONE) for members in ({"at_once": 2}, {}))
     first = train_recipe(together, long_material(), tmp_path / "together", outside)
     assert told[-1] == (4, 4)
@@ -398,7 +398,7 @@ def test_members_at_once_end_as_those_in_sequence(tmp_path: Path, forked: None) 
 def test_what_fails_in_a_process_is_said_here(tmp_path: Path, forked: None) -> None:
     recipe = small_recipe(members={"at_once": 2}, selection={"metric": "R@5"})
     with pytest.raises(TrainingError, match="selection.metric is 'R@5'; measured are R@1"):
-        train_recipe(recipe, long_material(), tmp_path / "run", Outside(recall_at_1))
+        train_recipe(recipe, long_material(), tmp_path / "run", RunHooks(recall_at_1))
 
 
 def killed(scores: Any) -> dict[str, float]:
@@ -410,4 +410,4 @@ def killed(scores: Any) -> dict[str, float]:
 def test_a_process_that_ends_without_a_word(tmp_path: Path, forked: None) -> None:
     recipe = small_recipe(members={"at_once": 2})
     with pytest.raises(TrainingError, match=r"The process that trained member [12] came to an end by itself"):
-        train_recipe(recipe, long_material(), tmp_path / "run", Outside(killed))
+        train_recipe(recipe, long_material(), tmp_path / "run", RunHooks(killed))

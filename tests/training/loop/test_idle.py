@@ -10,12 +10,12 @@ from evenreel.debias.fusion import Fusion
 from evenreel.debias.length import PerStratum
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.loop.idle import rest_idle_parameters
+from evenreel.training.loop.idle import freeze_unused_parameters
 from tests.matchers.examples import SETTINGS
 
 
 def resting(module: nn.Module) -> set[str]:
-    rest_idle_parameters(module, 8)  # type: ignore[arg-type]
+    freeze_unused_parameters(module, 8)  # type: ignore[arg-type]
     return {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
 
 
@@ -50,5 +50,5 @@ def test_looking_for_them_draws_no_random_number() -> None:
     expected = torch.rand(2)
     torch.manual_seed(3)
     matcher = build_matcher("mean_pool", 8)
-    rest_idle_parameters(matcher, 8)
+    freeze_unused_parameters(matcher, 8)
     assert torch.equal(torch.rand(2), expected)

@@ -21,11 +21,11 @@ from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training import Recipe, load_recipe
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.data.pairs import Order, batch_seed
 from evenreel.training.loop.milestones import Milestones, TrainingError, best_weights, plan_of
 from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import Outside, Trained, train
+from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, held
 from evenreel.types import ScoreBlocks
 from tests.training.small_material import (
@@ -49,7 +49,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def weights_of(trained: Trained) -> dict[str, torch.Tensor]:
+def weights_of(trained: TrainedModel) -> dict[str, torch.Tensor]:
     matcher: Any = trained.matcher
     return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
 
@@ -108,14 +108,14 @@ def test_a_run_ends_where_a_plain_loop_ends(tmp_path: Path, accumulate: int) -> 
 
 def test_training_learns(tmp_path: Path) -> None:
     recipe = small_recipe(loop={"epochs": 10})
-    trained = train(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    trained = train(recipe, small_material(), tmp_path / "run", RunHooks(recall_at_1))
     recalls = figures_of(tmp_path / "run", "validation/R@1")
     assert trained.figures["validation/R@1"] == max(recalls.values()) > 2 * recalls[4]
 
 
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        train(small_recipe(), small_material(), tmp_path / name, Outside(recall_at_1))
+        train(small_recipe(), small_material(), tmp_path / name, RunHooks(recall_at_1))
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
@@ -153,7 +153,7 @@ def given_recalls(values: list[float]) -> Any:
 
 @pytest.mark.parametrize(("higher_is_better", "best_step"), [(True, 8), (False, 12)])
 def test_the_best_state_is_kept(tmp_path: Path, higher_is_better: bool, best_step: int) -> None:
-    outside = Outside(given_recalls([3, 9, 1]), higher_is_better)
+    outside = RunHooks(given_recalls([3, 9, 1]), higher_is_better)
     trained = train(small_recipe(), small_material(), tmp_path, outside)
     assert trained.step == best_step
     matcher = load_file(best_weights(tmp_path, best_step))
@@ -174,13 +174,13 @@ def test_the_best_state_that_the_checkpoint_names_outlives_later_ones(tmp_path: 
     """On a GPU a resumed run may not find again what the broken one found after its checkpoint."""
     recipe = small_recipe(selection={"every_steps": 1}, records={"save_every_steps": 5})
     with pytest.raises(CutShortError):
-        train(recipe, small_material(), tmp_path, Outside(given_recalls(list(range(1, 13))), watch=cut_short_after_7))
+        train(recipe, small_material(), tmp_path, RunHooks(given_recalls(list(range(1, 13))), watch=cut_short_after_7))
     assert {path.name for path in (tmp_path / "checkpoints").glob("best*")} == {
         "best-5.safetensors",
         "best-7.safetensors",
     }
     best = load_file(best_weights(tmp_path, 5))
-    trained = train(recipe, small_material(), tmp_path, Outside(given_recalls([0] * 12), resume=True))
+    trained = train(recipe, small_material(), tmp_path, RunHooks(given_recalls([0] * 12), resume=True))
     assert (trained.step, trained.figures["validation/R@1"]) == (5, 5)
     for name, tensor in weights_of(trained).items():
         assert torch.equal(tensor, best[f"matcher.{name}"])
@@ -190,19 +190,19 @@ def test_the_best_state_that_the_checkpoint_names_outlives_later_ones(tmp_path: 
 def test_early_stopping_also_holds_for_a_run_that_is_resumed(tmp_path: Path) -> None:
     recipe = small_recipe(selection={"every_steps": 1, "patience": 3})
     measure = given_recalls([1, 5, 5, 4, 2, 9, 9])
-    stopped = train(recipe, small_material(), tmp_path / "run", Outside(measure))
+    stopped = train(recipe, small_material(), tmp_path / "run", RunHooks(measure))
     assert (stopped.step, stopped.progress.stopped) == (2, True)
     assert max(figures_of(tmp_path / "run", "validation/R@1")) == 5
     before = (tmp_path / "run" / "metrics.csv").read_bytes()
-    again = train(recipe, small_material(), tmp_path / "run", Outside(measure, resume=True))
+    again = train(recipe, small_material(), tmp_path / "run", RunHooks(measure, resume=True))
     assert again.step == 2
     assert (tmp_path / "run" / "metrics.csv").read_bytes() == before
 
 
 def test_a_finished_run_is_not_trained_on(tmp_path: Path) -> None:
-    first = train(small_recipe(), small_material(), tmp_path / "run", Outside(recall_at_1))
+    first = train(small_recipe(), small_material(), tmp_path / "run", RunHooks(recall_at_1))
     before = contents(tmp_path / "run")
-    again = train(small_recipe(), small_material(), tmp_path / "run", Outside(recall_at_1, resume=True))
+    again = train(small_recipe(), small_material(), tmp_path / "run", RunHooks(recall_at_1, resume=True))
     assert before == contents(tmp_path / "run")
     assert (first.step, first.figures, first.progress) == (again.step, again.figures, again.progress)
     for name, tensor in weights_of(first).items():
@@ -217,7 +217,7 @@ def test_bfloat16_trains_weights_in_float32(tmp_path: Path) -> None:
 
 def test_what_a_run_writes_down(tmp_path: Path) -> None:
     recipe = small_recipe(records={"every_steps": 5, "tensorboard": True})
-    train(recipe, small_material(), tmp_path / "run", Outside(recall_at_1))
+    train(recipe, small_material(), tmp_path / "run", RunHooks(recall_at_1))
     assert load_recipe(tmp_path / "run" / "recipe.yaml") == recipe
     assert "torch " in (tmp_path / "run" / "versions.txt").read_text()
     assert list(figures_of(tmp_path / "run", "loss/contrastive")) == [5, 10, 12]
@@ -228,8 +228,8 @@ def test_what_a_run_writes_down(tmp_path: Path) -> None:
 def test_curves_of_tensorboard_take_back_what_the_checkpoint_does_not_know(tmp_path: Path) -> None:
     recipe = small_recipe(records={"save_every_steps": 5, "tensorboard": True})
     with pytest.raises(CutShortError):
-        train(recipe, small_material(), tmp_path, Outside(watch=cut_short_after_7))
-    train(recipe, small_material(), tmp_path, Outside(resume=True))
+        train(recipe, small_material(), tmp_path, RunHooks(watch=cut_short_after_7))
+    train(recipe, small_material(), tmp_path, RunHooks(resume=True))
     assert starts_in(sorted((tmp_path / TENSORBOARD).glob("events.*"))) == [6]
 
 
@@ -268,7 +268,7 @@ def test_a_folder_that_another_process_has_is_not_written(tmp_path: Path) -> Non
 def test_a_run_is_resumed_with_its_own_pairs(tmp_path: Path) -> None:
     train(small_recipe(), small_material(), tmp_path / "run")
     with pytest.raises(CorpusError, match="begun with other data: train_pairs was .* and is .*, validation_pairs was "):
-        train(small_recipe(), small_material(small_examples(33)), tmp_path / "run", Outside(resume=True))
+        train(small_recipe(), small_material(small_examples(33)), tmp_path / "run", RunHooks(resume=True))
 
 
 def test_fewer_pairs_than_a_batch(tmp_path: Path) -> None:
@@ -276,11 +276,11 @@ def test_fewer_pairs_than_a_batch(tmp_path: Path) -> None:
         train(small_recipe(loop={"batch_size": 64}), small_material(), tmp_path / "run")
 
 
-def broken_in_step_3() -> Material:
+def broken_in_step_3() -> TrainingInputs:
     """A caption of the third of four batches has a sentence of no numbers."""
     examples = small_examples()
     examples.text_features.sentence[Order(32, 8, 0).rows(2)[0]] = np.nan
-    return Material(examples, DIMENSION)
+    return TrainingInputs(examples, DIMENSION)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_at_its_step(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_weights_that_are_no_numbers_are_neither_measured_nor_saved(
             small_recipe(records=records),
             small_material(),
             tmp_path,
-            Outside(measured.append),  # type: ignore[arg-type]  # it is never called
+            RunHooks(measured.append),  # type: ignore[arg-type]  # it is never called
         )
     assert not measured
     saved = torch.load(tmp_path / LAST, weights_only=True)["state_dict"] if (tmp_path / LAST).exists() else {}
@@ -341,7 +341,7 @@ def test_weights_that_are_no_numbers_are_neither_measured_nor_saved(
 
 def test_a_metric_that_is_not_measured(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="selection.metric is 'R@7'; measured are R@1"):
-        train(small_recipe(selection={"metric": "R@7"}), small_material(), tmp_path / "run", Outside(recall_at_1))
+        train(small_recipe(selection={"metric": "R@7"}), small_material(), tmp_path / "run", RunHooks(recall_at_1))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_damaged_checkpoint_is_refused_and_no_code_in_it_runs(tmp_path: Path) 
     for content in (path.read_bytes()[:-50], b"cos\nsystem\n(S'touch " + str(tmp_path / "owned").encode() + b"'\ntR."):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match="cannot be read"):
-            train(small_recipe(), small_material(), tmp_path / "run", Outside(resume=True))
+            train(small_recipe(), small_material(), tmp_path / "run", RunHooks(resume=True))
     assert not (tmp_path / "owned").exists()
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from evenreel.training import Recipe
-from evenreel.training.data.examples import Material
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.data.examples import TrainingInputs
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import ScoreBlocks
 from tests.training.loop.test_run import CutShortError, cut_short_after_7, figures_of, weights_of
@@ -48,7 +48,7 @@ def test_the_mean_of_first_and_last_weights_is_kept(tmp_path: Path, share: float
 
 def test_it_begins_with_the_weights_of_a_checkpoint(tmp_path: Path) -> None:
     given = weights_of(train(small_recipe(), small_material(), tmp_path / "given"))
-    material = Material(small_examples(), DIMENSION, start=given)
+    material = TrainingInputs(small_examples(), DIMENSION, start=given)
     kept = weights_of(train(sharing(1.0), material, tmp_path / "kept"))
     assert all(torch.equal(kept[name], given[name]) for name in given)
 
@@ -56,7 +56,7 @@ def test_it_begins_with_the_weights_of_a_checkpoint(tmp_path: Path) -> None:
 def test_what_is_kept_is_what_is_evaluated(tmp_path: Path) -> None:
     """With a share of 1 nothing that is learned is ever seen; training itself goes on as without."""
     for name, share in (("start", 1.0), ("trained", 0.0)):
-        train(sharing(share, loop={"epochs": 10}), small_material(), tmp_path / name, Outside(recall_at_1))
+        train(sharing(share, loop={"epochs": 10}), small_material(), tmp_path / name, RunHooks(recall_at_1))
     evaluated, of_trained = (figures_of(tmp_path / name, "validation/R@1") for name in ("start", "trained"))
     assert len(set(evaluated.values())) == 1 < len(set(of_trained.values()))
     losses, of_trained = (figures_of(tmp_path / name, "loss/contrastive") for name in ("start", "trained"))
@@ -65,10 +65,10 @@ def test_what_is_kept_is_what_is_evaluated(tmp_path: Path) -> None:
 
 def test_a_resumed_run_remembers_how_it_began(tmp_path: Path) -> None:
     recipe = sharing(0.5, records={"save_every_steps": 2})
-    whole = train(recipe, small_material(), tmp_path / "whole", Outside(recall_at_1))
+    whole = train(recipe, small_material(), tmp_path / "whole", RunHooks(recall_at_1))
     with pytest.raises(CutShortError):
-        train(recipe, small_material(), tmp_path / "broken", Outside(recall_at_1, watch=cut_short_after_7))
-    again = train(recipe, small_material(), tmp_path / "broken", Outside(recall_at_1, resume=True))
+        train(recipe, small_material(), tmp_path / "broken", RunHooks(recall_at_1, watch=cut_short_after_7))
+    again = train(recipe, small_material(), tmp_path / "broken", RunHooks(recall_at_1, resume=True))
     assert whole.step == again.step
     assert all(torch.equal(tensor, weights_of(again)[name]) for name, tensor in weights_of(whole).items())
 
@@ -85,7 +85,7 @@ def test_towers_that_learn_take_part(tmp_path: Path, clip_folder: Path, learns: 
     material = tower_material(clip_folder)
     assert material.towers is not None
     before = {name: tensor.clone() for name, tensor in material.towers.model.state_dict().items()}
-    trained = train(sharing(1.0, **changes), material, tmp_path, Outside(a_recall))
+    trained = train(sharing(1.0, **changes), material, tmp_path, RunHooks(a_recall))
     assert trained.towers is not None
     assert all(torch.equal(tensor, before[name]) for name, tensor in trained.towers.model.state_dict().items())
 

@@ -36,7 +36,7 @@ from evenreel.settings_checks import ABOVE_0, AT_LEAST_0, SHARE, TRUE_OR_FALSE, 
 from evenreel.similarity.pooling import masked_mean
 
 
-class Moments(NamedTuple):
+class VectorMoments(NamedTuple):
     """What is kept of many vectors.
 
     Attributes:
@@ -49,9 +49,9 @@ class Moments(NamedTuple):
     mean: Tensor
     covariance: Tensor
 
-    def to(self, device: torch.device) -> Moments:
+    def to(self, device: torch.device) -> VectorMoments:
         """The same on another device."""
-        return Moments(*(each.to(device) for each in self))
+        return VectorMoments(*(each.to(device) for each in self))
 
 
 class SourceStatistics(NamedTuple):
@@ -62,8 +62,8 @@ class SourceStatistics(NamedTuple):
         video: of its clips.
     """
 
-    text: Moments
-    video: Moments
+    text: VectorMoments
+    video: VectorMoments
 
     def tensors(self) -> dict[str, Tensor]:
         """By the names that `statistics_of` reads, to be written to a file."""
@@ -78,7 +78,10 @@ def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
     >>> statistics_of(statistics.tensors()).video.mean
     tensor([0.5000, 0.5000])
     """
-    sides = [Moments(*(tensors[f"{side}.{name}"] for name in Moments._fields)) for side in SourceStatistics._fields]
+    sides = [
+        VectorMoments(*(tensors[f"{side}.{name}"] for name in VectorMoments._fields))
+        for side in SourceStatistics._fields
+    ]
     return SourceStatistics(*sides)
 
 
@@ -95,7 +98,7 @@ def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | 
     return SourceStatistics(moments(vectors_q, "captions"), moments(vectors_v, "clips"))
 
 
-def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> Moments:
+def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMoments:
     """Mean and covariance of batches (n, D), each seen once, added up in float64.
 
     Args:
@@ -118,7 +121,7 @@ def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> Moments:
         raise UsageError(f"Some vectors of the source's {kind} are NaN or infinite; their moments say nothing.")
     mean = total / count
     covariance = (products - count * torch.outer(mean, mean)) / (count - 1)
-    return Moments(torch.tensor(count), mean.float(), covariance.float())
+    return VectorMoments(torch.tensor(count), mean.float(), covariance.float())
 
 
 @dataclass(frozen=True)
@@ -247,7 +250,7 @@ class TTTObjective:
         return nt_xent(first, second, self.settings.temperature)
 
     def _alignment(self, vectors: Tensor, side: str) -> dict[str, Tensor]:
-        source: Moments = getattr(self.statistics, side).to(vectors.device)
+        source: VectorMoments = getattr(self.statistics, side).to(vectors.device)
         if vectors.shape[1] != len(source.mean):
             raise UsageError(
                 f"The vectors ({side}) have {vectors.shape[1]} numbers and the source's moments {len(source.mean)}; "
@@ -293,7 +296,7 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     return F.cross_entropy(logits, torch.arange(len(both), device=both.device).roll(len(first)))
 
 
-def moment_gaps(vectors: Tensor, source: Moments) -> tuple[Tensor, ...]:
+def moment_gaps(vectors: Tensor, source: VectorMoments) -> tuple[Tensor, ...]:
     """`||mu_s - mu_t||^2` and `||Sigma_s - Sigma_t||_F^2`, in float32; the latter is 0 for a single vector.
 
     Args:
@@ -311,7 +314,7 @@ def moment_gaps(vectors: Tensor, source: Moments) -> tuple[Tensor, ...]:
     return (mean - source.mean).square().sum(), spread if len(vectors) > 1 else spread * 0.0
 
 
-def chance_gaps(source: Moments, count: int) -> tuple[Tensor, ...]:
+def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
     """What `moment_gaps` are on average for vectors that do come from the source.
 
     `tr(Sigma) (1/m + 1/n)` for means of m and n vectors, and `(tr(Sigma)^2 + tr(Sigma^2)) (1/(m-1) + 1/(n-1))` for

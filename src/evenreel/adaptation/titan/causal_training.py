@@ -34,7 +34,7 @@ MEASURED_PAIRS = 4096
 """Pairs that what was learned is measured on."""
 
 
-class Told(NamedTuple):
+class PairAccuracy(NamedTuple):
     """How well pairs are told from others.
 
     Attributes:
@@ -60,7 +60,7 @@ class Chosen(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
-class FirstClips(NamedTuple):
+class CorrectionRecall(NamedTuple):
     """How often a caption's own clip comes first.
 
     Attributes:
@@ -106,7 +106,7 @@ def fit_source(
         UsageError: no caption has a clip that it does not describe.
     """
     generator = torch.Generator().manual_seed(settings.seed)
-    before = told(correction, q, v, pairs, settings.seed)
+    before = pair_accuracy(correction, q, v, pairs, settings.seed)
     optimiser = torch.optim.Adam(correction.parameters(), settings.lr)
     batches = _batches(len(pairs), settings.batch_size, generator)
     for step in range(settings.steps):
@@ -114,7 +114,7 @@ def fit_source(
         loss = F.binary_cross_entropy_with_logits(correction.source_logits(q[queries], v[clips]), labels.to(q))
         _step(optimiser, loss)
         progress((step + 1) / settings.steps)
-    after = told(correction, q, v, pairs, settings.seed)
+    after = pair_accuracy(correction, q, v, pairs, settings.seed)
     return {"bce_start": before.bce, "bce_end": after.bce, "steps": float(settings.steps)}
 
 
@@ -215,7 +215,9 @@ def judged(correction: CausalCorrection, q: Tensor, v: Tensor, candidates: Rows)
     return logits.reshape(len(candidates), eta).numpy()
 
 
-def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source") -> Told:
+def pair_accuracy(
+    correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed: int = 0, of: str = "source"
+) -> PairAccuracy:
     """How well pairs are told from others, on a drawn sample; arguments as `fit_source` has, and where pairs are `of`.
 
     Raises:
@@ -238,10 +240,10 @@ def told(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs, seed:
     weights = torch.where(truth > 0, 0.5 / (truth > 0).sum(), 0.5 / (truth == 0).sum())
     bce = (weights * F.binary_cross_entropy_with_logits(found, truth, reduction="none")).sum()
     right = (weights * ((found > 0) == (truth > 0))).sum()
-    return Told(bce.item(), right.item(), len(rows))
+    return PairAccuracy(bce.item(), right.item(), len(rows))
 
 
-def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> FirstClips:
+def correction_recall(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs) -> CorrectionRecall:
     """How often a caption's own clip is its nearest, and the correction's choice; arguments as `fit_source` has."""
     rows = np.arange(len(pairs))[:MEASURED_PAIRS]
     asked, eta = q[torch.from_numpy(pairs.captions[rows])], min(correction.settings.eta, len(v))
@@ -251,7 +253,7 @@ def first_clips(correction: CausalCorrection, q: Tensor, v: Tensor, pairs: Pairs
     candidates = torch.cat(parts).cpu().numpy()
     corrected = choose(correction, asked, v, candidates).columns
     own = pairs.clips[rows]
-    return FirstClips(float((candidates[:, 0] == own).mean()), float((corrected == own).mean()), len(rows))
+    return CorrectionRecall(float((candidates[:, 0] == own).mean()), float((corrected == own).mean()), len(rows))
 
 
 def _nearest(q: Tensor, v: Tensor, count: int) -> Tensor:

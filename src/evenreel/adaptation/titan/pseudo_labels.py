@@ -41,7 +41,7 @@ AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Aids:
+class Resources:
     """What pseudo-labels take beside the model and the stream.
 
     Attributes:
@@ -60,14 +60,14 @@ class Aids:
     statistics: SourceStatistics | None = None
     objective: Callable[[], UnpairedLoss] | None = None
 
-    def fresh(self, settings: AdaptSettings) -> StreamAids:
+    def for_stream(self, settings: AdaptSettings) -> StreamResources:
         """What learns with one stream, by the settings of its adaptation."""
         unpaired = None if self.objective is None else self.objective()
         stage = None
         if self.correction is not None and self.confounders is not None:
             fit = replace(settings.causal_fit, seed=settings.seed + settings.causal_fit.seed)
             stage = TargetStage(self.correction, self.confounders, fit)
-        return StreamAids(self.encode, self.tagger, stage, unpaired)
+        return StreamResources(self.encode, self.tagger, stage, unpaired)
 
     def check(self, settings: AdaptSettings) -> None:
         """Hold what is asked for to what there is.
@@ -94,8 +94,8 @@ class Aids:
             )
 
 
-class StreamAids(NamedTuple):
-    """The aids of one stream; `target` and `unpaired` change with it."""
+class StreamResources(NamedTuple):
+    """The resources of one stream; `target` and `unpaired` change with it."""
 
     encode: EncodeTexts | None
     tagger: Tagger | None
@@ -103,14 +103,14 @@ class StreamAids(NamedTuple):
     unpaired: UnpairedLoss | None
 
 
-class Seen(NamedTuple):
+class QueryWindow(NamedTuple):
     """The queries that ranks are counted among: their features, and how they are written."""
 
     texts: TextFeatures
     sentences: tuple[str, ...]
 
 
-class Gallery(NamedTuple):
+class ClipGallery(NamedTuple):
     """The clips, as the model keeps them, and (V, D) their vectors, where the correction or the test of drift asks."""
 
     encoded: Encoded
@@ -149,27 +149,32 @@ class PseudoPairs(NamedTuple):
 
 
 def pseudo_pairs(
-    matcher: Matcher, seen: Seen, own: Rows, gallery: Gallery, settings: AdaptSettings, aids: StreamAids
+    matcher: Matcher,
+    window: QueryWindow,
+    own: Rows,
+    gallery: ClipGallery,
+    settings: AdaptSettings,
+    resources: StreamResources,
 ) -> PseudoPairs:
     """Captions with the clips that they are to learn from.
 
     Args:
         matcher: whose scores name clips.
-        seen: queries that ranks are counted among.
+        window: queries that ranks are counted among.
         own: places among them of those that are labelled.
         gallery: the clips.
         settings: how.
-        aids: what that takes; the correction in it learns.
+        resources: what that takes; the correction in it learns.
 
     Raises:
         UsageError: a counterfactual caption cannot be scored.
     """
-    scores = scored(matcher, seen.texts, gallery.encoded)
+    scores = scored(matcher, window.texts, gallery.encoded)
     columns = _labels(scores, own, settings)
-    texts, own_scores, doubt = taken(seen.texts, own), scores[own], _doubt(scores, own, columns)
-    made = _counterfactuals(scores, seen, own, settings, aids)
+    texts, own_scores, doubt = taken(window.texts, own), scores[own], _doubt(scores, own, columns)
+    made = _counterfactuals(scores, window, own, settings, resources)
     if made:
-        more = _encoded(made, aids)
+        more = _encoded(made, resources)
         stacked = np.concatenate([scores, scored(matcher, more, gallery.encoded)])
         places = np.arange(len(scores), len(stacked))
         extra = _labels(stacked, places, settings)
@@ -181,10 +186,10 @@ def pseudo_pairs(
     texts, columns, doubt, own_scores = taken(texts, there), columns[there], doubt[there], own_scores[there]
     rank = None
     if settings.causal and len(there):
-        assert aids.target is not None and gallery.vectors is not None
-        candidates = likeliest(own_scores, columns, aids.target.correction.settings.eta)
+        assert resources.target is not None and gallery.vectors is not None
+        candidates = likeliest(own_scores, columns, resources.target.correction.settings.eta)
         columns, rank = _corrected(
-            vectors_of(matcher, texts), gallery.vectors, candidates, aids.target, settings.decides
+            vectors_of(matcher, texts), gallery.vectors, candidates, resources.target, settings.decides
         )
     return PseudoPairs(texts, columns, doubt, queries, made, rank)
 
@@ -216,19 +221,19 @@ def _doubt(scores: FloatArray, own: Rows, columns: Rows) -> NDArray[np.float64]:
 
 
 def _counterfactuals(
-    scores: FloatArray, seen: Seen, own: Rows, settings: AdaptSettings, aids: StreamAids
+    scores: FloatArray, window: QueryWindow, own: Rows, settings: AdaptSettings, resources: StreamResources
 ) -> tuple[Counterfactual, ...]:
     """Those of the queries that are labelled; how often a clip is named is counted among all."""
-    if settings.counterfactuals is None or aids.tagger is None:
+    if settings.counterfactuals is None or resources.tagger is None:
         return ()
     matches, among = one_way(scores), set(own.tolist())
-    made = counterfactuals(seen.sentences, aids.tagger.tag(seen.sentences), matches, settings.counterfactuals)
+    made = counterfactuals(window.sentences, resources.tagger.tag(window.sentences), matches, settings.counterfactuals)
     return tuple(one for one in made if one.query in among)
 
 
-def _encoded(made: tuple[Counterfactual, ...], aids: StreamAids) -> TextFeatures:
-    assert aids.encode is not None
-    found = aids.encode([one.text for one in made])
+def _encoded(made: tuple[Counterfactual, ...], resources: StreamResources) -> TextFeatures:
+    assert resources.encode is not None
+    found = resources.encode([one.text for one in made])
     ids = tuple(f"{one.query} without {one.word}" for one in made)
     return TextFeatures(ids, found.words, found.word_mask, found.sentence, found.graphs)
 

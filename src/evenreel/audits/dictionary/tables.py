@@ -29,7 +29,7 @@ _PHRASE_NOTE = (
 )
 
 
-class Hub(NamedTuple):
+class HubPhrase(NamedTuple):
     """A phrase and the share of clips that got it, and of those that name it, percent; None without captions."""
 
     place: int
@@ -60,7 +60,7 @@ def coverage_of(one: KindMeasures) -> float:
     return 100 * sum(part.covered for part in one.coverage) / max(captions, 1)
 
 
-def hubs_of(one: KindMeasures) -> Iterator[Hub]:
+def hubs_of(one: KindMeasures) -> Iterator[HubPhrase]:
     """The phrases that clips get, the most frequent first, and of equally frequent ones that of the dictionary."""
     if one.chosen is None or not one.clips:
         return
@@ -68,7 +68,7 @@ def hubs_of(one: KindMeasures) -> Iterator[Hub]:
         named = gain = None
         if one.gains is not None:
             named, gain = float(one.gains.chance[place]), float(one.gains.gain[place])
-        yield Hub(place, float(100 * one.chosen[place] / one.clips), named, gain)
+        yield HubPhrase(place, float(100 * one.chosen[place] / one.clips), named, gain)
 
 
 def named_share(some: Sequence[Gains], *, named: bool) -> float:

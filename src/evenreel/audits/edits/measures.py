@@ -32,7 +32,7 @@ CONTROL = "control"
 RECALLS = parse_metrics([f"R@{depth}" for depth in DEPTHS])
 
 MOVED, BEYOND, FELL, LOST = "moved", "beyond", "fell", "lost"
-"""Kinds of change: see `Change`."""
+"""Kinds of change: see `EditChange`."""
 
 Key = tuple[str, str, str]
 """Edit, placing and kind of change."""
@@ -42,7 +42,7 @@ _KINDS = (MOVED, BEYOND, FELL, LOST, *_RECALLS)
 
 
 @dataclass(frozen=True)
-class Change:
+class EditChange:
     """What one edit does to where the own clips of captions stand, as means over captions.
 
     Distances are of a clip's score from the mean of the other clips', in their standard deviations. Above 0, the clip
@@ -80,7 +80,7 @@ class PerturbedMeasures:
 
     perturbed: Perturbed
     standings: dict[tuple[str, str], Standings]
-    changes: dict[tuple[str, str], Change]
+    changes: dict[tuple[str, str], EditChange]
     effect: Effect
     main: tuple[str, str]
 
@@ -192,13 +192,13 @@ def _columns(standings: Mapping[tuple[str, str], Standings]) -> dict[Key, Column
     return columns
 
 
-def _change(edit: str, placing: str, found: Mapping[str, Interval]) -> Change:
-    return Change(
+def _change(edit: str, placing: str, found: Mapping[str, Interval]) -> EditChange:
+    return EditChange(
         edit, placing, found[MOVED], found[BEYOND], found[FELL], found[LOST], {name: found[name] for name in _RECALLS}
     )
 
 
-def _effect(change: Change, kind: str, values: Column, groups: Places) -> Effect:
+def _effect(change: EditChange, kind: str, values: Column, groups: Places) -> Effect:
     name, figure = ("movement beyond the control", change.beyond) if kind == BEYOND else ("fall", change.fell)
     p = None if isnan(figure.value) else wilcoxon_test(values, groups)
     enough = len(np.unique(groups[~np.isnan(values)])) >= ENOUGH

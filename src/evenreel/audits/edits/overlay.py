@@ -17,7 +17,7 @@ from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMea
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import ends, standing_table
 from evenreel.audits.edits.words import STANDING_METHOD, edited_uses, interval_words, perturbed_notices
-from evenreel.audits.pairs import said_of
+from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
@@ -85,7 +85,7 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         ),
         figures=tuple(_figures(measured)),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *edited_uses(uses),
             *_silent(measured),
             *perturbed_notices(measured.own, NO_CONTROL, UNMOVED),
@@ -130,7 +130,7 @@ def _lead(measured: OverlayMeasures) -> str:
         return f"What was seen of {edit!r}"
     if effect.low is None:
         return f"Without an interval nothing can be told of {edit!r}"
-    if not effect.is_told:
+    if not effect.is_significant:
         return "That the ranking follows misleading words cannot be told"
     return "The ranking shuns misleading words" if effect.value < 0 else "The ranking follows misleading words"
 

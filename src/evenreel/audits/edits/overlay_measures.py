@@ -40,7 +40,7 @@ _UNITS = (*UNITS, "first")
 
 
 @dataclass(frozen=True)
-class Shift:
+class OverlayShift:
     """How far clips move to the worse, as means over captions; each figure also beyond that of the control.
 
     Attributes:
@@ -73,7 +73,7 @@ class OverlayMeasures:
     own: PerturbedMeasures
     pairs: Perturbed
     first: dict[str, float]
-    shifts: dict[tuple[str, str], Shift]
+    shifts: dict[tuple[str, str], OverlayShift]
     unknown: dict[str, int]
     effect: Effect
     clips: int
@@ -111,7 +111,7 @@ def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     pairs, lenders = every.aimed(captions, wrong), every.drawn_with[captions]
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}
     of_own = {edit: one for (edit, placing), one in own.standings.items() if placing in (AS_IS, OWN)}
-    shifts: dict[tuple[str, str], Shift] = {}
+    shifts: dict[tuple[str, str], OverlayShift] = {}
     unknown: dict[str, int] = {}
     for whose, some, groups in ((WRONG, standings, lenders), (OWN, of_own, own.perturbed.drawn_with)):
         found = _shifts(_columns(some, _WORSE[whose]), groups, settings)
@@ -179,7 +179,9 @@ def _share(one: Standings) -> float:
     return float(_figures(one)["first"].mean())
 
 
-def _shifts(columns: Mapping[str, Mapping[str, Column]], groups: Places, settings: AuditSettings) -> dict[str, Shift]:
+def _shifts(
+    columns: Mapping[str, Mapping[str, Column]], groups: Places, settings: AuditSettings
+) -> dict[str, OverlayShift]:
     """Means of changes and of what is beyond the control, by edit, all on the same samples."""
     unknown = np.full(len(groups), np.nan)
 
@@ -191,14 +193,14 @@ def _shifts(columns: Mapping[str, Mapping[str, Column]], groups: Places, setting
         control = columns.get(CONTROL) if edit != CONTROL else None
         beyond = {unit: unknown if control is None else one[unit] - control[unit] for unit in _UNITS}
         sd, places, first = (mean(unit, one[unit]) for unit in _UNITS)
-        shifts[edit] = Shift(sd, places, first, {unit: mean(unit, values) for unit, values in beyond.items()})
+        shifts[edit] = OverlayShift(sd, places, first, {unit: mean(unit, values) for unit, values in beyond.items()})
     return shifts
 
 
 def _effect(
     edit: str,
     unit: Unit,
-    shifts: Mapping[tuple[str, str], Shift],
+    shifts: Mapping[tuple[str, str], OverlayShift],
     standings: Mapping[str, Standings],
     groups: Places,
 ) -> Effect:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.edits.measures import RECALLS, Change, PerturbedMeasures, means
+from evenreel.audits.edits.measures import RECALLS, EditChange, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditFigure, AuditTable, Cell
@@ -67,7 +67,7 @@ def ends(figure: Interval) -> tuple[float, float | None, float | None]:
     return figure.value, figure.low, figure.high
 
 
-def _movement_row(change: Change, *, controlled: bool) -> tuple[Cell, ...]:
+def _movement_row(change: EditChange, *, controlled: bool) -> tuple[Cell, ...]:
     beyond = ends(change.beyond) if controlled else ()
     return (change.edit, *ends(change.moved), *beyond, *ends(change.fell))
 

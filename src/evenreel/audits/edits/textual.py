@@ -22,7 +22,7 @@ from evenreel.audits.edits.words import (
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.pairs import said_of
+from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.errors import UsageError
@@ -53,7 +53,7 @@ SPREAD_METHOD = (
 
 
 @dataclass(frozen=True)
-class Spread:
+class CaptionSpread:
     """How far the captions of a clip differ in the distance of their clip, after an edit and before.
 
     Attributes:
@@ -98,7 +98,7 @@ def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         ),
         figures=perturbed_figures(measured),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *edited_uses(uses),
             *perturbed_notices(measured, NO_CONTROL),
         ),
@@ -118,7 +118,7 @@ def style_alone(measured: PerturbedMeasures, settings: AuditSettings) -> dict[st
     return dict(zip(names, zip(found, found[len(names) :], strict=False), strict=True))
 
 
-def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, Spread]:
+def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dict[str, CaptionSpread]:
     """How much of the spread among the captions of a clip each edit of style takes away; none where none has two."""
     own, before = measured.perturbed.own, _standings(measured, AS_IS).distance
     names = [edit for edit in measured.perturbed.edits if not edit.startswith(OF_CONTENT)]
@@ -129,7 +129,7 @@ def caption_spreads(measured: PerturbedMeasures, settings: AuditSettings) -> dic
     found = ratio_intervals(second, first, measured.perturbed.drawn_with, settings)
     with np.errstate(invalid="ignore"):  # of no clip are two captions known
         roots = np.sqrt([first.sum(axis=1), second.sum(axis=1)] / counted.sum(axis=1)).T.tolist()
-    return {edit: Spread(_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)}
+    return {edit: CaptionSpread(_taken(one), *root) for edit, one, root in zip(names, found, roots, strict=True)}
 
 
 def _main(edited: Mapping[str, ScoreBlocks]) -> str | None:
@@ -182,7 +182,7 @@ def _alone_table(alone: Mapping[str, tuple[Interval, Interval]], clips: int) -> 
         )
 
 
-def _spread_table(spreads: Mapping[str, Spread]) -> Iterator[AuditTable]:
+def _spread_table(spreads: Mapping[str, CaptionSpread]) -> Iterator[AuditTable]:
     if spreads:
         yield AuditTable(
             "How far the captions of a clip differ",

@@ -17,7 +17,7 @@ from evenreel.audits.edits.words import (
     perturbed_notices,
     perturbed_sentence,
 )
-from evenreel.audits.pairs import said_of
+from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
@@ -61,7 +61,7 @@ def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         ),
         figures=perturbed_figures(measured),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *edited_uses(uses),
             *perturbed_notices(measured, NO_CONTROL),
         ),

@@ -72,7 +72,7 @@ def _beyond_lead(effect: Effect, edit: str) -> str:
         return f"What was seen of {edit!r}"
     if effect.low is None:
         return f"Without an interval nothing can be told of {edit!r}"
-    if not effect.is_told:
+    if not effect.is_significant:
         return f"That the ranking hangs on what {edit!r} changes cannot be told"
     if effect.value < 0:
         return f"The ranking hangs less on what {edit!r} changes than on what the control does"
@@ -92,7 +92,7 @@ def _fall_words(measured: PerturbedMeasures, confidence: float, when: str) -> st
     effect, (edit, _) = measured.effect, measured.main
     does, fall = ("rises", _turned(effect)) if effect.value < 0 else ("falls", effect)
     lead = "What was seen: the" if not effect.enough else "The"
-    if effect.enough and not effect.is_told:
+    if effect.enough and not effect.is_significant:
         lead = f"That {edit!r} makes clips fall or rise cannot be told: the"
     return (
         f"{lead} clip of a caption {does} by {fall.value:.2f} standard deviations of the other clips' scores "

@@ -14,7 +14,7 @@ from evenreel.audits.hubness.captions import query_words, texts_of
 from evenreel.audits.hubness.measures import Column, HubnessMeasures, Occurrence, measure_hubness
 from evenreel.audits.hubness.tables import hubness_tables
 from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
-from evenreel.audits.pairs import said_of
+from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.report.result.record import AuditFigure, AuditResult
 from evenreel.types import Corpus, ScoreBlocks
@@ -50,7 +50,7 @@ def audit_hubness(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         effect=measured.effect,
         tables=tuple(hubness_tables(measured, words)),
         figures=tuple(_figures(measured)),
-        notices=(*said_of(scores, corpus, settings.cluster), *hubness_notices(measured, words)),
+        notices=(*score_notices(scores, corpus, settings.cluster), *hubness_notices(measured, words)),
         method=tuple(hubness_method(measured, words)),
         confidence=settings.confidence,
     )

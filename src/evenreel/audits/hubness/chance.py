@@ -46,7 +46,7 @@ class Chance:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class EntryCounts:
     """How often each of G sets of captions shows each of V clips.
 
     Attributes:

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 
-from evenreel.audits.hubness.chance import Chance, Figure, Shown
+from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
@@ -184,7 +184,7 @@ class _Rankings:
             yield rows, found
 
 
-def _counts(rankings: _Rankings, own: Places, clusters: Places) -> tuple[Column, Column, list[Shown]]:
+def _counts(rankings: _Rankings, own: Places, clusters: Places) -> tuple[Column, Column, list[EntryCounts]]:
     """(K, V) how often each clip is shown at each depth, for how many of its own queries, and by which captions."""
     videos = len(rankings.scores.video_ids)
     counts, owned = np.zeros((2, len(rankings.depths), videos))
@@ -214,13 +214,13 @@ class _Entries:
         rows, places = np.nonzero(held & ~wide[:, None])
         self._parts.append((clusters[rows], columns[rows, places], shares[rows, places]))
 
-    def shown(self, clusters: int) -> Shown:
+    def shown(self, clusters: int) -> EntryCounts:
         """All of it, what captions of one cluster show as one."""
         rows, columns, shares = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         table = sparse.coo_array((shares, (rows, columns)), shape=(clusters, self._videos)).tocsr()
         table.sum_duplicates()
         order = np.lexsort((table.data, np.repeat(np.arange(clusters), np.diff(table.indptr))))
-        return Shown(table.indptr, table.data[order], self._videos, self._spread)
+        return EntryCounts(table.indptr, table.data[order], self._videos, self._spread)
 
 
 def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> tuple[Column, Column]:

@@ -36,7 +36,7 @@ def _lead(measured: HubnessMeasures) -> str:
         return "What was seen"
     if effect.low is None:
         return "Without an interval no crowding can be told"
-    if not effect.is_told:
+    if not effect.is_significant:
         return "That a few clips crowd the rankings cannot be told"
     if effect.value < effect.neutral:
         return "No clip crowds the rankings; they are shared out more evenly than by chance"
@@ -59,7 +59,7 @@ def _word_words(words: QueryWords) -> str:
 
 
 def _advice(measured: HubnessMeasures) -> str:
-    if not measured.effect.is_told or measured.effect.value < measured.effect.neutral:
+    if not measured.effect.is_significant or measured.effect.value < measured.effect.neutral:
         return ""
     how = "`evenreel evaluate --rescore csls`, or qb-norm and nnn with a bank"
     if measured.asked is None:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.length.data import ClassesHeld
+from evenreel.audits.length.data import TrainTestClasses
 from evenreel.audits.length.examples import STRIP_DEPTH, Groups, Strip, all_lengths, histogram_parts, strip_parts
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import length_tables
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
-from evenreel.audits.pairs import said_of
+from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.report.result.record import AuditFigure, AuditResult
@@ -50,7 +50,7 @@ def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         tables=tuple(length_tables(measured)),
         figures=tuple(_figures(measured, CheckedScores(scores))),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *length_notices(measured, trained=settings.train is not None),
         ),
         method=tuple(length_method(measured)),
@@ -89,7 +89,7 @@ def _histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
     return length_histograms(parts, unit)
 
 
-def _bars(held: ClassesHeld, unit: str) -> go.Figure:
+def _bars(held: TrainTestClasses, unit: str) -> go.Figure:
     from evenreel.audits.length.figures import discrepancy_bars
 
     return discrepancy_bars(held.common.discrepancy, [held.names[one] for one in held.common.classes.tolist()], unit)

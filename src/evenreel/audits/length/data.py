@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
-from evenreel.audits.statistics.permuted import Property
+from evenreel.audits.statistics.permuted import ClipProperty
 from evenreel.corpus.actions import Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
@@ -25,7 +25,7 @@ _FPS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
-class ClassesHeld:
+class TrainTestClasses:
     """Classes of N training clips and of V ranked ones.
 
     Attributes:
@@ -89,7 +89,7 @@ class LengthData:
     train_lengths: Column
     unit: Unit
     second: float
-    classes: ClassesHeld | None
+    classes: TrainTestClasses | None
     class_logs: Column | None
     kinds: NDArray[np.int64]
     cluster: NDArray[np.int64]
@@ -149,13 +149,13 @@ class LengthData:
         return class_relevance(self.corpus, *ids) if told else same_text(self.corpus, *ids)
 
     @cached_property
-    def beyond_class(self) -> Property:
+    def beyond_class(self) -> ClipProperty:
         """Logarithms of known lengths, less the mean of the clip's class where clips have classes."""
         known = np.flatnonzero(~np.isnan(self.lengths))
         logs = np.log(self.lengths[known])
         values = logs if self.class_logs is None else logs - self.class_logs[known]
         order = np.argsort(self.corpus.clips["clip_id"].to_numpy()[known], kind="stable")
-        return Property(values, self.kinds[known], self.cluster[known], order)
+        return ClipProperty(values, self.kinds[known], self.cluster[known], order)
 
     def of_captions(self, by_class: Column) -> Column:
         """(C,) a figure of each class -> (Q,) of each caption: the mean over its clip's classes, NaN where unknown."""
@@ -225,14 +225,14 @@ def _joined(train: Corpus, ranked: Corpus) -> Corpus:
     )
 
 
-def _classes(both: Corpus, count: int) -> ClassesHeld | None:
+def _classes(both: Corpus, count: int) -> TrainTestClasses | None:
     """Classes of both; None where no clip has one."""
     if not both.clips["verb_classes"].drop_nulls().list.len().sum():
         return None
     actions = actions_of(both)
     trained = actions.clips < count
     sides = [(actions.classes[side], actions.lengths[side]) for side in (trained, ~trained)]
-    return ClassesHeld(actions, trained, action_names(both, actions), class_lengths(sides[0], sides[1]))
+    return TrainTestClasses(actions, trained, action_names(both, actions), class_lengths(sides[0], sides[1]))
 
 
 def _of_one_action(lengths: Column, actions: Actions, count: int) -> Column:

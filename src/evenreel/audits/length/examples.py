@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.length.data import ClassesHeld
+from evenreel.audits.length.data import TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures
 from evenreel.audits.length.tables import most_affected
@@ -97,7 +97,7 @@ def strip_parts(
     }
 
 
-def _class_lengths(measured: LengthMeasures, held: ClassesHeld, class_: int, scores: CheckedScores) -> Groups:
+def _class_lengths(measured: LengthMeasures, held: TrainTestClasses, class_: int, scores: CheckedScores) -> Groups:
     """Actions of one class in training and in test, and what its captions are shown."""
     own = held.actions.classes == class_
     shown = np.zeros(len(measured.data.lengths))

@@ -33,7 +33,7 @@ _RECALL = parse_metric("R@10")
 
 
 @dataclass(frozen=True, eq=False)
-class FirstClips:
+class FirstClipLengths:
     """What Q rankings return first.
 
     Attributes:
@@ -71,7 +71,7 @@ class FirstClips:
         return np.asarray(self.means[max(place for place, one in enumerate(self.depths) if one <= depth)])
 
 
-def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed: int = 0) -> FirstClips:
+def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed: int = 0) -> FirstClipLengths:
     """Read the scores once, some captions at a time.
 
     Args:
@@ -83,15 +83,15 @@ def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed
     Raises:
         ScoresError: a score is NaN.
     """
-    tally = _Tally(data, len(scores.caption_ids), seed)
+    tally = _LengthTally(data, len(scores.caption_ids), seed)
     search = None if data.relevance is None else Search(scores, data.relevance, turned=False)
     for rows, block in row_bands(scores, band_bytes):
         tally.add(rows, block, None if search is None else search.items(rows))
     return tally.result()
 
 
-class _Tally:
-    """The columns of `FirstClips`, filled band by band."""
+class _LengthTally:
+    """The columns of `FirstClipLengths`, filled band by band."""
 
     def __init__(self, data: LengthData, captions: int, seed: int) -> None:
         self._data = data
@@ -120,10 +120,10 @@ class _Tally:
             self._add_first(rows, block, typical)
             self._take_others(rows, items, counts)
 
-    def result(self) -> FirstClips:
+    def result(self) -> FirstClipLengths:
         """All that was seen."""
         pull = np.asarray(self._pull / max(int((~np.isnan(self._own[:, 0])).sum()), 1))
-        return FirstClips(
+        return FirstClipLengths(
             self._means, self._excess, self._expected, self._rank, self._recall, self._shown, pull, self._own,
             self._depths,
         )  # fmt: skip

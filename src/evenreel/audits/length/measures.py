@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.length.data import ClassesHeld, LengthData
-from evenreel.audits.length.first_clips import MAIN, FirstClips, measure_first
+from evenreel.audits.length.data import LengthData, TrainTestClasses
+from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
 from evenreel.audits.length.tail import TailClasses, tail_by_frequency
 from evenreel.audits.settings import AuditSettings, checked_settings
@@ -29,7 +29,7 @@ Rows = NDArray[np.int64]
 FAILED = 10
 """A caption fails where the first clip that answers stands behind this rank."""
 
-LEAN = (
+LENGTH_BIAS = (
     f"rank correlation of the length of the first {MAIN} clips, beside clips of their own classes, with the length "
     "that the caption's class had in training"
 )
@@ -66,22 +66,22 @@ class LengthMeasures:
         effect: the lean where training classes are known, else how long the first clips are.
         ratio: how many times as long the first clips are as `LengthData.others`; the effect itself where there is no
             lean.
-        leans: by depth, rank correlations of the mean length of the first clips with the length in training: plain,
-            given the length in test, and of the excess as in the effect; empty where training is not known.
+        length_biases: by depth, rank correlations of the mean length of the first clips with the length in training:
+            plain, given the length in test, and of the excess as in the effect; empty where training is not known.
         failures: None where training is not known.
     """
 
     data: LengthData
-    first: FirstClips
+    first: FirstClipLengths
     effect: Effect
     ratio: Effect
-    leans: tuple[tuple[Effect, Effect, Effect], ...] = ()
+    length_biases: tuple[tuple[Effect, Effect, Effect], ...] = ()
     failures: Failures | None = None
 
     @property
-    def has_lean(self) -> bool:
+    def has_length_bias(self) -> bool:
         """Whether classes and their lengths in training are known of some captions."""
-        return bool(self.leans)
+        return bool(self.length_biases)
 
     @cached_property
     def train_mean(self) -> Column:
@@ -117,12 +117,12 @@ def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings 
     measured = LengthMeasures(data, first, ratio, ratio)
     if data.classes is None or np.isnan(measured.train_mean).all():
         return measured
-    leans = tuple(_lean(measured, depth, settings) for depth in range(len(first.depths)))
+    length_biases = tuple(_length_bias(measured, depth, settings) for depth in range(len(first.depths)))
     failures = _failures(measured, settings.tail or _tail(data.classes))
-    return replace(measured, effect=leans[first.main][2], leans=leans, failures=failures)
+    return replace(measured, effect=length_biases[first.main][2], length_biases=length_biases, failures=failures)
 
 
-def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effect:
+def _ratio(data: LengthData, first: FirstClipLengths, settings: AuditSettings) -> Effect:
     """Ratio of geometric means, from the mean excess over captions, with lengths permuted over clips."""
     name = RATIO.format(depth=first.depths[first.main], others=data.others)
     excess = first.excess[first.main]
@@ -138,22 +138,24 @@ def _ratio(data: LengthData, first: FirstClips, settings: AuditSettings) -> Effe
     return Effect(name, float(np.exp(found.value)), ends[0], ends[1], neutral=1.0, p_value=p, enough=enough, over=BOTH)
 
 
-def _lean(measured: LengthMeasures, depth: int, settings: AuditSettings) -> tuple[Effect, Effect, Effect]:
+def _length_bias(measured: LengthMeasures, depth: int, settings: AuditSettings) -> tuple[Effect, Effect, Effect]:
     """Plain, given the length in test, and the excess given both that and what is expected."""
     first, train, test = measured.first, measured.train_mean, measured.test_mean
     kept = ~np.isnan(train) & ~np.isnan(first.excess[depth])
     means, excess, expected = (table[depth, kept] for table in (first.means, first.excess, first.expected))
     train, test, groups = train[kept], test[kept], measured.data.groups[kept]
     unsure = replace(settings, resamples=0)
-    lean = rank_correlation([excess, train, test, expected], groups, settings if depth == first.main else unsure, LEAN)
+    bias = rank_correlation(
+        [excess, train, test, expected], groups, settings if depth == first.main else unsure, LENGTH_BIAS
+    )
     return (
         rank_correlation([means, train], groups, unsure, "plain"),
         rank_correlation([means, train, test], groups, unsure, "given test"),
-        replace(lean, enough=len(np.unique(groups)) >= ENOUGH, over="classes of captions"),
+        replace(bias, enough=len(np.unique(groups)) >= ENOUGH, over="classes of captions"),
     )
 
 
-def _tail(classes: ClassesHeld) -> TailClasses:
+def _tail(classes: TrainTestClasses) -> TailClasses:
     return tail_by_frequency(classes.actions.pairs, classes.actions.classes[classes.trained])
 
 

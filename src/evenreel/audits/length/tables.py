@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from evenreel.audits.length.class_lengths import ClassLengths, Column, drawn_discrepancies
-from evenreel.audits.length.data import ClassesHeld, LengthData
+from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, thirds
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
@@ -72,7 +72,7 @@ def is_epic(data: LengthData) -> bool:
     return (len(data.train_lengths), len(data.lengths)) == EPIC_SIZES and data.unit == "frames"
 
 
-def class_table(data: LengthData, held: ClassesHeld) -> AuditTable:
+def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
     """How many clips and classes there are in training, in test, and in both."""
     train, test = held.counts(trained=True), held.counts(trained=False)
     rows: list[Row] = [
@@ -118,7 +118,7 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
     return _with_paper(data, table, {5: 559, 6: 212})
 
 
-def chance_table(data: LengthData, held: ClassesHeld, seed: int = 0) -> AuditTable:
+def chance_table(data: LengthData, held: TrainTestClasses, seed: int = 0) -> AuditTable:
     """How far classes differ in length, beside what as few clips of each give by chance."""
     actions, gap = held.actions, held.common.discrepancy
     splits = [(actions.classes[part], actions.lengths[part]) for part in (held.trained, ~held.trained)]
@@ -147,7 +147,7 @@ def chance_table(data: LengthData, held: ClassesHeld, seed: int = 0) -> AuditTab
     )
 
 
-def _example_table(held: ClassesHeld, class_: int) -> AuditTable:
+def _example_table(held: TrainTestClasses, class_: int) -> AuditTable:
     rows: tuple[Row, ...] = (
         ("clips in training", int(held.counts(trained=True)[class_]), 95),
         ("mean length in training, frames", float(held.train_mean[class_]), 177.11),
@@ -181,17 +181,17 @@ def _first_table(measured: LengthMeasures) -> AuditTable:
     rows: list[list[Cell]] = []
     for place, depth in enumerate(first.depths):
         rows.append([depth, _mean(first.means[place]), float(np.exp(_mean(first.excess[place])))])
-    if measured.has_lean:
+    if measured.has_length_bias:
         columns += ["correlation with training", "given test", "of the excess"]
-        for row, leans in zip(rows, measured.leans, strict=True):
-            row += [one.value for one in leans]
+        for row, correlations in zip(rows, measured.length_biases, strict=True):
+            row += [one.value for one in correlations]
     return AuditTable("Length of the first clips", tuple(columns), tuple(map(tuple, rows)), _first_note(measured))
 
 
 def _first_note(measured: LengthMeasures) -> str:
     data, unit = measured.data, unit_of(measured.data)
     gallery = f"The gallery's clips have a mean of {_mean(data.lengths):,.1f} {unit}."
-    if not measured.has_lean:
+    if not measured.has_length_bias:
         left_out = data.class_logs is None and data.relevance is not None
         return f"{gallery} Clips that are known to answer are left out." if left_out else gallery
     train, test = _mean(measured.train_mean), _mean(measured.test_mean)
@@ -251,7 +251,7 @@ def _suspect_table(measured: LengthMeasures, failures: Failures) -> AuditTable:
     )
 
 
-def _drill_table(measured: LengthMeasures, held: ClassesHeld) -> AuditTable:
+def _drill_table(measured: LengthMeasures, held: TrainTestClasses) -> AuditTable:
     train, test = held.counts(trained=True), held.counts(trained=False)
     suspected = set(measured.failures.suspected.tolist()) if measured.failures else set()
     rows: list[Row] = []

@@ -30,7 +30,7 @@ class Division:
 
 
 @dataclass(frozen=True)
-class Trim:
+class TrimmedClips:
     """What RmvAll leaves out under a preset: clips, and of how many classes."""
 
     preset: str
@@ -61,7 +61,7 @@ def divisions(data: LengthData) -> list[Division]:
     return found
 
 
-def trims(data: LengthData) -> list[Trim]:
+def trims(data: LengthData) -> list[TrimmedClips]:
     """RmvAll with either preset, its margins brought to this corpus's frames or seconds; empty without classes."""
     if data.classes is None:
         return []
@@ -73,5 +73,5 @@ def trims(data: LengthData) -> list[Trim]:
     for name, preset in PRESETS.items():
         margin = preset.margin * data.second / _FPS
         out = trimmed(lengths[known], classes[known], targets, Trimming(margin, preset.least))
-        found.append(Trim(name, len(out), len(np.unique(classes[known][out])), margin, preset.least))
+        found.append(TrimmedClips(name, len(out), len(np.unique(classes[known][out])), margin, preset.least))
     return found

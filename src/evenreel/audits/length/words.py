@@ -18,7 +18,11 @@ from evenreel.report.words import percent
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:
     """The effect plainly; that there is too little to conclude from comes first."""
-    return _lean_sentence(measured, confidence) if measured.has_lean else _ratio_sentence(measured, confidence)
+    return (
+        _length_bias_sentence(measured, confidence)
+        if measured.has_length_bias
+        else _ratio_sentence(measured, confidence)
+    )
 
 
 def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
@@ -37,11 +41,11 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
         )
     elif data.classes is None:
         yield "The clips have no verb classes, so lengths in training and in test cannot be compared by class."
-    elif not measured.has_lean:
+    elif not measured.has_length_bias:
         yield "No caption is of a class that training has, so nothing can be said of the lengths of training."
     if unknown := int(np.isnan(data.whole).sum()):
         yield f"Of {unknown:,} of {len(data.whole):,} clips the length is not known; they are in no mean."
-    if measured.has_lean and (lost := int(np.isnan(measured.train_mean).sum())):
+    if measured.has_length_bias and (lost := int(np.isnan(measured.train_mean).sum())):
         yield f"Captions whose class training does not have, or that have none: {lost:,} take no part in the lean."
     if data.shared:
         yield f"Clips in the scores that are training clips too: {data.shared:,}; a ranking of them proves little."
@@ -50,7 +54,7 @@ def length_notices(measured: LengthMeasures, *, trained: bool) -> Iterator[str]:
 def length_method(measured: LengthMeasures) -> Iterator[str]:
     """How it was calculated, with the sources."""
     yield EXCESS_METHOD
-    if measured.has_lean:
+    if measured.has_length_bias:
         yield from LEAN_METHOD
     yield RATIO_METHOD
     yield TIES_METHOD
@@ -61,24 +65,24 @@ def unit_of(data: LengthData) -> str:
     return "frames" if data.unit == "frames" else "s"
 
 
-def _lean_sentence(measured: LengthMeasures, confidence: float) -> str:
+def _length_bias_sentence(measured: LengthMeasures, confidence: float) -> str:
     effect = measured.effect
     if isnan(effect.value):
         return "The captions are of too few classes, or of classes too alike in length, for a lean to be measured."
     few = "" if effect.enough else f"Too few classes to conclude: {len(np.unique(measured.data.groups)):,}. "
     return (
-        f"{few}{_lean_lead(effect)}: rank correlation {_figure(effect, confidence)}, where 0 is no lean."
+        f"{few}{_length_bias_lead(effect)}: rank correlation {_figure(effect, confidence)}, where 0 is no lean."
         f"{_thirds_words(measured)}{_failure_words(measured)}"
     )
 
 
-def _lean_lead(effect: Effect) -> str:
+def _length_bias_lead(effect: Effect) -> str:
     side = "towards" if effect.value > 0 else "away from"
     if not effect.enough:
         return f"What was seen leans {side} the lengths that classes had in training"
     if effect.low is None:
         return "Without an interval no lean towards the lengths of training can be told"
-    if not effect.is_told:
+    if not effect.is_significant:
         return "No lean towards the lengths that classes had in training can be told"
     return f"The ranking leans {side} the lengths that classes had in training"
 
@@ -97,7 +101,7 @@ def _failure_words(measured: LengthMeasures) -> str:
     if measured.failures is None or not measured.failures.captions:
         return ""
     one = measured.failures
-    some = "" if measured.effect.is_told and measured.effect.value > 0 else ", as some do in any ranking"
+    some = "" if measured.effect.is_significant and measured.effect.value > 0 else ", as some do in any ranking"
     return f" {len(one.suspected):,} of {one.captions:,} captions may be missed for their length{some}."
 
 
@@ -122,7 +126,7 @@ def _ratio_lead(effect: Effect) -> str:
         return f"What was seen leans towards {side} clips"
     if effect.low is None:
         return "Without an interval no preference for a length can be told"
-    if not effect.is_told:
+    if not effect.is_significant:
         return "No preference for long or short clips can be told"
     return f"The ranking returns {side} clips first"
 

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.audits.settings import AuditSettings, checked_settings
-from evenreel.audits.source.outward import MOST_NAMES, PROPERTIES, Compared, Property, compare, outward_table
+from evenreel.audits.source.outward import (
+    MOST_NAMES,
+    PROPERTIES,
+    PairProperty,
+    PropertyComparison,
+    compare,
+    outward_table,
+)
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
@@ -176,7 +183,7 @@ class _Pairs:
         return AlikePairs(known, count, len(np.unique(self.drawn[kept])), self.win_rate(alike), p_value)
 
 
-def _all_compared(paired: PairedScores, found: _Pairs, corpus: Corpus) -> list[tuple[Property, Compared]]:
+def _all_compared(paired: PairedScores, found: _Pairs, corpus: Corpus) -> list[tuple[PairProperty, PropertyComparison]]:
     ids = paired.scores.video_ids
     real, generated = (
         [ids[column] for column in side[found.held].tolist()] for side in (paired.real, paired.generated)
@@ -185,7 +192,7 @@ def _all_compared(paired: PairedScores, found: _Pairs, corpus: Corpus) -> list[t
     return [(one, compare(table, one, real, generated)) for one in PROPERTIES]
 
 
-def _missing(group: str, every: Sequence[tuple[Property, Compared]], pairs: int) -> Iterator[str]:
+def _missing(group: str, every: Sequence[tuple[PairProperty, PropertyComparison]], pairs: int) -> Iterator[str]:
     for one, compared in every:
         known = int(compared.known.sum())
         if not known:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.pairs import paired_groups, said_of
+from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.paired import LocationMode, SourceMeasures, measure_source
@@ -75,7 +75,7 @@ def audit_source(
         tables=(*paired_tables(measured), preference_table(unpaired.preferences), exposure_table(unpaired.exposure)),
         figures=(*_paired_figures(measured), *_unpaired_figures(unpaired)),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *unpaired.notices,
             *_without_scores(corpus, groups),
             *(notice for one in measured for notice in one.notices),

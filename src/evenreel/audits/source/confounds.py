@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.pairs import paired_groups, said_of
+from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
 from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.source.outward import PROPERTIES
@@ -68,7 +68,7 @@ def audit_confounds(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
         tables=(_alike_table(measured), _association_table(measured)),
         figures=tuple(_figure(one) for one in told),
         notices=(
-            *said_of(scores, corpus, settings.cluster),
+            *score_notices(scores, corpus, settings.cluster),
             *dict.fromkeys(notice for one in measured for notice in one.notices),
         ),
         method=METHOD,
@@ -128,7 +128,7 @@ def confounds_sentence(main: ConfoundMeasures, confidence: float) -> str:
 def _verdict(effect: Effect) -> str:
     if not effect.enough or effect.low is None:
         return ""
-    if not effect.is_told:
+    if not effect.is_significant:
         return ", which cannot be told from no preference"
     preferred = "real" if effect.value > NEUTRAL else "generated"
     return f": these properties do not explain the preference for {preferred} clips"

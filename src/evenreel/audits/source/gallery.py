@@ -19,7 +19,7 @@ EVERY_GROUP = "all generated"
 
 
 @dataclass(frozen=True, eq=False)
-class Gallery:
+class SourceGallery:
     """Clips and captions as one pass needs them.
 
     Attributes:
@@ -48,7 +48,7 @@ class Gallery:
     notices: tuple[str, ...]
 
     @classmethod
-    def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> Gallery:
+    def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> SourceGallery:
         """What the scores hold of a corpus.
 
         Args:

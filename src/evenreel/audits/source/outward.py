@@ -22,7 +22,7 @@ MOST_NAMES = 20
 
 
 @dataclass(frozen=True)
-class Property:
+class PairProperty:
     """Something in which clips can be alike.
 
     Attributes:
@@ -45,15 +45,15 @@ class Property:
 
 
 PROPERTIES = (
-    Property("codec", ("codec",)),
-    Property("frame rate", ("fps",), 0.01, " fps"),
-    Property("picture size", ("width", "height"), 0.01),
-    Property("duration", ("duration_s",), 0.1, " s"),
+    PairProperty("codec", ("codec",)),
+    PairProperty("frame rate", ("fps",), 0.01, " fps"),
+    PairProperty("picture size", ("width", "height"), 0.01),
+    PairProperty("duration", ("duration_s",), 0.1, " s"),
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class PropertyComparison:
     """One property of n pairs.
 
     Attributes:
@@ -94,7 +94,9 @@ def outward_table(corpus: Corpus) -> pl.DataFrame:
     return table.with_columns(lengths.set(lengths <= 0, None))
 
 
-def compare(table: pl.DataFrame, one: Property, real: Sequence[str], generated: Sequence[str]) -> Compared:
+def compare(
+    table: pl.DataFrame, one: PairProperty, real: Sequence[str], generated: Sequence[str]
+) -> PropertyComparison:
     """A property of pairs of clips.
 
     Args:
@@ -110,19 +112,23 @@ def compare(table: pl.DataFrame, one: Property, real: Sequence[str], generated: 
     return _compare_numbers(one, *(side.to_numpy().astype(np.float64) for side in sides))
 
 
-def _compare_names(real: list[str | None], generated: list[str | None]) -> Compared:
+def _compare_names(real: list[str | None], generated: list[str | None]) -> PropertyComparison:
     known = np.array([a is not None and b is not None for a, b in zip(real, generated, strict=True)], dtype=np.bool_)
     alike = np.array([a == b for a, b in zip(real, generated, strict=True)], dtype=np.bool_) & known
     difference = np.where(known, 1.0 - alike, np.nan)
-    return Compared(known, alike, difference, _usual(real), _usual(generated), len({*real, *generated} - {None}))
+    return PropertyComparison(
+        known, alike, difference, _usual(real), _usual(generated), len({*real, *generated} - {None})
+    )
 
 
-def _compare_numbers(one: Property, real: NDArray[np.float64], generated: NDArray[np.float64]) -> Compared:
+def _compare_numbers(
+    one: PairProperty, real: NDArray[np.float64], generated: NDArray[np.float64]
+) -> PropertyComparison:
     """(n, c) numbers above 0, NaN where they are not known."""
     ratios = np.log(generated / real)
     known = np.asarray(~np.isnan(ratios).any(axis=1))
     alike = known & (np.abs(ratios) <= math.log1p(one.tolerance or 0.0) + 1e-9).all(axis=1)
-    return Compared(known, alike, ratios.sum(axis=1), _middle(real, one.unit), _middle(generated, one.unit))
+    return PropertyComparison(known, alike, ratios.sum(axis=1), _middle(real, one.unit), _middle(generated, one.unit))
 
 
 def _usual(names: list[Any]) -> str:

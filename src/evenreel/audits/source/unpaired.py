@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from evenreel.audits.ordered_rows import Marks, OrderedRows
 from evenreel.audits.pairs import row_bands
 from evenreel.audits.settings import AuditSettings, checked_settings
-from evenreel.audits.source.gallery import EVERY_GROUP, Gallery
+from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
-from evenreel.audits.statistics.permuted import Property, queries_part, widened
+from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -97,8 +97,8 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
-    gallery = Gallery.of(scores, corpus, settings.cluster)
-    tallies = {name: _Tally(gallery, generated, settings) for name, generated in gallery.generated.items()}
+    gallery = SourceGallery.of(scores, corpus, settings.cluster)
+    tallies = {name: _WinTally(gallery, generated, settings) for name, generated in gallery.generated.items()}
     exposure = _ExposureTally(gallery, settings)
     for rows, block in row_bands(gallery.scores, settings.band_bytes):
         ordered = OrderedRows.of(block[:, gallery.columns])
@@ -108,10 +108,10 @@ def measure_unpaired(scores: ScoreBlocks, corpus: Corpus, settings: AuditSetting
     return Unpaired({name: tally.preference() for name, tally in tallies.items()}, exposure.result(), gallery.notices)
 
 
-class _Tally:
+class _WinTally:
     """Shares of meetings won by real clips, and what each clip would add to their mean as a real one."""
 
-    def __init__(self, gallery: Gallery, generated: Marks, settings: AuditSettings) -> None:
+    def __init__(self, gallery: SourceGallery, generated: Marks, settings: AuditSettings) -> None:
         self._gallery, self._settings = gallery, settings
         self._generated = generated
         self._there = np.flatnonzero(gallery.real | generated)
@@ -155,7 +155,7 @@ class _Tally:
 class _ExposureTally:
     """How often each clip is among the first, and so which share of the first places generated clips take."""
 
-    def __init__(self, gallery: Gallery, settings: AuditSettings) -> None:
+    def __init__(self, gallery: SourceGallery, settings: AuditSettings) -> None:
         generated = gallery.generated[EVERY_GROUP]
         self._gallery, self._settings = gallery, settings
         self._generated = _property(gallery, generated, np.arange(len(generated)))
@@ -186,9 +186,9 @@ class _ExposureTally:
         return Exposure(share, found, self._own.shape[1])
 
 
-def _property(gallery: Gallery, marks: Marks, there: NDArray[np.intp]) -> Property:
+def _property(gallery: SourceGallery, marks: Marks, there: NDArray[np.intp]) -> ClipProperty:
     """Of some clips, whether each is marked; all may change places, those of a pair or a video among themselves."""
     rank = np.empty(len(gallery.order), np.int64)
     rank[gallery.order] = np.arange(len(rank))
     values = marks[there].astype(np.float64)
-    return Property(values, np.zeros(len(there), np.int64), gallery.clip_drawn[there], np.argsort(rank[there]))
+    return ClipProperty(values, np.zeros(len(there), np.int64), gallery.clip_drawn[there], np.argsort(rank[there]))

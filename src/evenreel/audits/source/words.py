@@ -86,7 +86,7 @@ def _direction(effect: Effect) -> str:
         return "What was seen" if effect.value == effect.neutral else f"What was seen leans towards {side} clips"
     if effect.low is None:
         return "Without an interval no preference can be told"
-    if not effect.is_told:
+    if not effect.is_significant:
         return "No preference between real and generated clips can be told"
     return f"The ranking favours {side} clips"
 

@@ -44,7 +44,7 @@ _CHUNK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Property:
+class ClipProperty:
     """A property of V clips, and which of them may change it with one another.
 
     Values change places within strata. Where clusters have several clips, what a value has beyond the mean of its

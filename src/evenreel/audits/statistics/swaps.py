@@ -94,7 +94,7 @@ def swapped_alone(
     return real, generated
 
 
-class _Tally:
+class _SwapTally:
     """Figures of one kind of clip in B samples: sums of hits, and the ranks that medians need."""
 
     def __init__(self, captions: int, samples: int) -> None:
@@ -120,7 +120,7 @@ class _Tally:
 
 
 def _alone(paired: PairedScores, flips: Flips, band_bytes: int, ahead: NDArray[np.int64] | None) -> tuple[Drawn, Drawn]:
-    tallies = [_Tally(len(paired.pair), len(flips)) for _ in range(2)]
+    tallies = [_SwapTally(len(paired.pair), len(flips)) for _ in range(2)]
     swapped = np.ascontiguousarray(flips[:, paired.cluster].T, dtype=np.float32)  # (n, B)
     for held, real, generated in paired.bands(band_bytes):
         pair = paired.pair[held]

@@ -132,8 +132,8 @@ def _adapted(
 ) -> Outcome:
     """What was learned, with the scores where they are kept."""
     from evenreel.adaptation.adapted import TestTimeMatcher
-    from evenreel.adaptation.aids import aids_of
     from evenreel.adaptation.changes import changes_of
+    from evenreel.adaptation.resources import resources_of
     from evenreel.adaptation.run import adapt as adapt_stream
     from evenreel.adaptation.titan.confounders import read_confounders
     from evenreel.cli.adapt.results import Outcome
@@ -142,11 +142,11 @@ def _adapted(
 
     tagger = load_tagger()
     read = None if confounders is None else read_confounders(confounders)
-    aids = aids_of(given.prepared, given.stream.videos, settings, given.encode, tagger, confounders=read)
-    model = TestTimeMatcher(given.pretrained.matcher, given.stream.videos, settings, aids)
+    resources = resources_of(given.prepared, given.stream.videos, settings, given.encode, tagger, confounders=read)
+    model = TestTimeMatcher(given.pretrained.matcher, given.stream.videos, settings, resources)
     with share_bar("adapting") as progress:
-        found = adapt_stream(model, given.stream, progress, keep=keep, tagger=aids.tagger)
-    changes = found.changes or changes_of(model, given.stream, aids.tagger)
+        found = adapt_stream(model, given.stream, progress, keep=keep, tagger=resources.tagger)
+    changes = found.changes or changes_of(model, given.stream, resources.tagger)
     return Outcome(given, settings, found, changes, made)
 
 

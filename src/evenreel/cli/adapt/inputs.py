@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evenreel.adaptation.aids import reads_captions, text_reader
-from evenreel.adaptation.prepared import Prepared, load_prepared
-from evenreel.adaptation.stream import EncodeTexts, Stream
+from evenreel.adaptation.prepared import PreparedSource, load_prepared
+from evenreel.adaptation.resources import reads_captions, text_reader
+from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.adaptation.zero_shot import NAME, zero_shot
 from evenreel.checkpoint import EncoderNote, Pretrained, checkpoint_folder, load_features_for, load_matcher
 from evenreel.checkpoint.records import ENCODER
@@ -61,9 +61,9 @@ class Given:
 
     pretrained: Pretrained
     folder: Path | None
-    stream: Stream
+    stream: QueryStream
     of: str
-    prepared: Prepared | None
+    prepared: PreparedSource | None
     encode: EncodeTexts | None
     names: Mapping[str, str]
     set_aside: tuple[ClipAside, ...] = ()
@@ -123,7 +123,7 @@ def read_corpus(named: Named, source: CorpusSource, settings: AdaptSettings, dev
     return Given(
         pretrained=named.pretrained,
         folder=named.folder,
-        stream=Stream(loaded.texts, sentences, loaded.videos),
+        stream=QueryStream(loaded.texts, sentences, loaded.videos),
         of=name if split is None else f"the split {split} of {name}",
         prepared=None if named.folder is None else load_prepared(named.folder),
         encode=_text_tower(named, source.features, device) if reads_captions(settings) else None,

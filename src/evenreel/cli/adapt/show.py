@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from evenreel.adaptation.page import told
+from evenreel.adaptation.page import interval_text
 from evenreel.cli.adapt.results import Outcome, Written
 from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.wording import count
@@ -51,7 +51,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"bias correction, last step: {ranked[-1].sentence}"
     verdict = next((step.verdict for step in reversed(report.steps) if step.verdict is not None), None)
     if verdict is not None:
-        shown = [f"{name} {told(change)}" for name, change in verdict.changes.items()]
+        shown = [f"{name} {interval_text(change)}" for name, change in verdict.changes.items()]
         yield f"on queries that it had not learned from: {', '.join(shown)}"
     if outcome.kept:
         yield f"the weights moved by {report.moved:.2%}, and {changes.first_changed:.1%} of the first clips are others"

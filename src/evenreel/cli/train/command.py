@@ -73,14 +73,14 @@ def _trained(recipe: Recipe, folder: Path, clips_read: Path, watch: Watch) -> Fi
     from evenreel.cli.waiting import share_bar
     from evenreel.training.data.material import load_material
     from evenreel.training.ensemble.members import train_recipe_held
-    from evenreel.training.loop.run import Outside
+    from evenreel.training.loop.run import RunHooks
     from evenreel.training.loop.run_folder import writing
     from evenreel.training.selection import SelectionMeasure, higher_is_better
 
     with share_bar("reading the clips") as progress:
         loaded = load_material(recipe, progress, clips_read)
     measure = None if loaded.validation is None else SelectionMeasure(recipe.selection, loaded.validation)
-    outside = Outside(measure, higher_is_better(recipe), watch)
+    outside = RunHooks(measure, higher_is_better(recipe), watch)
     trained = train_recipe_held(recipe, loaded.material, folder, outside)
     if not trained.first:  # Lightning runs this command once for each device
         return FinishedRun(folder, loaded, trained)

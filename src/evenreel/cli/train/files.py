@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import cast
 
-from evenreel.checkpoint import About, EncoderNote, Inputs, Metric, Pretrained, save_pretrained
+from evenreel.checkpoint import About, EncoderNote, Inputs, Pretrained, RecordedMetric, save_pretrained
 from evenreel.checkpoint.architecture import reads_windows
 from evenreel.corpus.cells import as_cell
 from evenreel.features import ClipAside
@@ -19,10 +19,10 @@ from evenreel.report.page import write_page
 from evenreel.report.training import training_page
 from evenreel.training.data.changed_words import changes_of
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.material import Loaded
+from evenreel.training.data.material import LoadedData
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.loop.metrics_file import MetricsFile
-from evenreel.training.loop.run import Trained
+from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS, METRICS
 from evenreel.training.loop.start_share import mixed_words
 from evenreel.training.recipe.files import recipe_text
@@ -45,12 +45,12 @@ class FinishedRun:
     """
 
     folder: Path
-    loaded: Loaded
-    trained: Trained
+    loaded: LoadedData
+    trained: TrainedModel
     about: About | None = None
 
 
-def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
+def write_results(folder: Path, recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
     """Write the checkpoint, the page and the table of what was set aside into the folder of a run.
 
     Returns:
@@ -74,14 +74,14 @@ def write_results(folder: Path, recipe: Recipe, loaded: Loaded, trained: Trained
     return about
 
 
-def validation_figures(trained: Trained) -> dict[str, float]:
+def validation_figures(trained: TrainedModel) -> dict[str, float]:
     """What was measured on the validation split at the step of the weights."""
     return {
         name.removeprefix(_VALIDATION): value for name, value in trained.figures.items() if name.startswith(_VALIDATION)
     }
 
 
-def clips_note(loaded: Loaded, trained: Trained) -> tuple[str, ...]:
+def clips_note(loaded: LoadedData, trained: TrainedModel) -> tuple[str, ...]:
     """Sentences on the clips that were learned from: what was left out of them, and how they were divided."""
     left_out = () if loaded.trimmed is None else (loaded.trimmed.sentence,)
     if trained.members:
@@ -115,7 +115,7 @@ def _curves(folder: Path) -> dict[str, list[tuple[float, float]]]:
     return found
 
 
-def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
+def _about(recipe: Recipe, loaded: LoadedData, trained: TrainedModel) -> About:
     split = recipe.data.validation or f"{recipe.data.held_out:.0%} of {recipe.data.train}"
     data = f"{Path(recipe.data.corpus).name}, {split}, on which the weights were selected"
     figures, answers, uses = validation_figures(trained), recipe.selection.relevance, loaded.uses
@@ -130,13 +130,13 @@ def _about(recipe: Recipe, loaded: Loaded, trained: Trained) -> About:
         clips_note=clips_note(loaded, trained),
         uses=uses,
         metrics=tuple(
-            Metric(f"{name} t2v", value, data=data, relevance=answers, uses=(*uses, *changed))
+            RecordedMetric(f"{name} t2v", value, data=data, relevance=answers, uses=(*uses, *changed))
             for name, value in figures.items()
         ),
     )
 
 
-def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
+def inputs_of(recipe: Recipe, loaded: LoadedData) -> Inputs:
     """What the matcher was given at most, which is what it can be given later."""
     examples = loaded.material.examples
     if isinstance(examples, FeatureExamples):
@@ -153,7 +153,7 @@ def inputs_of(recipe: Recipe, loaded: Loaded) -> Inputs:
     return Inputs(most_frames, most_words, encoder.rule, windows, words_from, streams, changes_of(recipe))
 
 
-def _lead(recipe: Recipe, trained: Trained) -> str:
+def _lead(recipe: Recipe, trained: TrainedModel) -> str:
     figures = validation_figures(trained)
     metric = recipe.selection.metric
     value = f"{metric} {figures[metric]:.1f}" if figures else ""

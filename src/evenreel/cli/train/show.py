@@ -13,7 +13,7 @@ from evenreel.checkpoint.architecture import Encodings, encodings
 from evenreel.cli.show_library import console, list_clips_aside, print_json, safe
 from evenreel.cli.train.files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.training.ensemble.towers import score_weights
-from evenreel.training.loop.run import Trained
+from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.start_share import mixed_words
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.wording import count
@@ -103,7 +103,7 @@ def _cost(made: Encodings) -> str:
     return f"searching with it encodes each caption {made.captions} times, each video once" if made.captions > 1 else ""
 
 
-def _weights(trained: Trained) -> str:
+def _weights(trained: TrainedModel) -> str:
     """Which weights they are."""
     if trained.members:
         weights = " + ".join(f"{weight:.3g}" for weight in trained.spec.settings["weights"])
@@ -113,7 +113,7 @@ def _weights(trained: Trained) -> str:
     return f"the weights are those of step {trained.step:,}, the {chosen}{early}{mixed_words(trained.start_share)}"
 
 
-def _in_short(member: Trained) -> str:
+def _in_short(member: TrainedModel) -> str:
     figures = validation_figures(member)
     return f": {_figures(figures)}" if figures else ""
 

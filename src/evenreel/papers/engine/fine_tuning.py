@@ -21,10 +21,10 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of
 from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.loop.run import Outside, train
+from evenreel.training.loop.run import RunHooks, train
 from evenreel.training.recipe.files import find_recipe, load_recipe
 from evenreel.training.recipe.recipe import MatcherChoice, Recipe
 
@@ -164,8 +164,8 @@ def fine_tuned(
     mirrors = None if recipe.debias is None else mirrors_of(part.corpus, group)
     pairs = pairs_of(learned, part.texts.ids, part.videos.ids, mirrors, needs_relevance(recipe))
     examples = FeatureExamples(pairs, part.texts, part.videos)
-    material = Material(examples, part.videos.frames.shape[-1], start=start or {})
-    outside = Outside(watch=lambda step, steps, figures: progress(step / steps), resume=True)
+    material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
+    outside = RunHooks(watch=lambda step, steps, figures: progress(step / steps), resume=True)
     return train(recipe, material, folder, outside).matcher
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from evenreel.adaptation.aids import text_reader
 from evenreel.adaptation.prepared import load_prepared
+from evenreel.adaptation.resources import text_reader
 from evenreel.adaptation.stream import EncodeTexts
 from evenreel.adaptation.zero_shot import zero_shot
 from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher, untrained_matcher

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, taken
 from evenreel.audits.settings import AuditSettings
@@ -102,7 +102,7 @@ class Model:
     name: str
     matcher: Matcher
     part: Part
-    prepared: Prepared | None = None
+    prepared: PreparedSource | None = None
     read: EncodeTexts | None = None
 
 

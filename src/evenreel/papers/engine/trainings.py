@@ -17,12 +17,12 @@ from evenreel.papers.engine.fine_tuning import run_name, runs_folder
 from evenreel.papers.engine.kinds import Kind
 from evenreel.papers.engine.material import Part, Progress, StudyMaterial, StudySettings
 from evenreel.papers.frame_length.streams import with_streams
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.ensemble.trimmed import trimmed_corpus, uses_of
-from evenreel.training.loop.run import Outside, Trained
+from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.loop.start_share import mixed_words
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.selection import SelectionMeasure, higher_is_better
@@ -54,7 +54,7 @@ class Outcome:
 
     kind: str
     seed: int
-    trained: Trained
+    trained: TrainedModel
     test: Part
     learned: Corpus
     notices: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ def _parts(recipe: Recipe, material: StudyMaterial) -> tuple[Part, Part | None]:
 
 def learning_of(
     recipe: Recipe, splits: Splits, start: Pretrained | None = None, weights_hash: str | None = None
-) -> Material:
+) -> TrainingInputs:
     """What a training by a recipe is given of its splits.
 
     Args:
@@ -221,7 +221,7 @@ def learning_of(
         weights_hash: of the encoder of the features; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
-    return Material(
+    return TrainingInputs(
         _examples(learned, relevance=needs_relevance(recipe)),
         learned.videos.frames.shape[-1],
         None if selected is None else _examples(selected),
@@ -232,8 +232,10 @@ def learning_of(
     )
 
 
-def _trained(recipe: Recipe, learning: Material, selected: Part | None, folder: Path, progress: Progress) -> Trained:
-    outside = Outside(
+def _trained(
+    recipe: Recipe, learning: TrainingInputs, selected: Part | None, folder: Path, progress: Progress
+) -> TrainedModel:
+    outside = RunHooks(
         None if selected is None else SelectionMeasure(recipe.selection, selected.corpus),
         higher_is_better(recipe),
         lambda step, steps, figures: progress(step / steps),

@@ -17,7 +17,7 @@ from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.frame_length.kinds import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.report.result.record import AuditTable, Cell
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times
 
@@ -65,7 +65,7 @@ def costs(material: StudyMaterial, settings: StudySettings, progress: Progress) 
     )
 
 
-def _shape(learning: Material, batch: int, material: StudyMaterial) -> Shape:
+def _shape(learning: TrainingInputs, batch: int, material: StudyMaterial) -> Shape:
     """Captions and clips as long as the longest ones of the training split."""
     train, _ = material.learning()
     frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))

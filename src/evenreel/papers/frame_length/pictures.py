@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.length.data import ClassesHeld, LengthData
+from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.examples import (
     STRIP_DEPTH,
     Groups,
@@ -223,7 +223,7 @@ def _data(material: StudyMaterial) -> LengthData:
     return LengthData.of(Scores(np.zeros((0, len(clips))), [], clips), material.test, _learned(material))
 
 
-def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, ClassesHeld]:
+def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, TrainTestClasses]:
     data = _data(material)
     if data.classes is None or not len(data.classes.common.classes):
         raise CorpusError(

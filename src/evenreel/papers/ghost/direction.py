@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.debias.source_direction import contrasts, source_basis, without_source
-from evenreel.debias.source_vector import Vectors, VectorScores, caption_vectors, video_vectors
+from evenreel.debias.source_vector import EmbeddingTable, VectorScores, caption_vectors, video_vectors
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, shown, verdict
 from evenreel.papers.engine.material import Model, Part, Progress, StudyMaterial, StudySettings, groups_in
 from evenreel.papers.ghost.changes import (
@@ -64,7 +64,7 @@ def removed_direction(material: StudyMaterial, settings: StudySettings, progress
     )
 
 
-def source_directions(corpus: Corpus, clips: Vectors) -> NDArray[np.float32]:
+def source_directions(corpus: Corpus, clips: EmbeddingTable) -> NDArray[np.float32]:
     """An orthonormal basis (D, R) of what sets each generator's clips apart from real ones, by a model's vectors.
 
     Raises:
@@ -90,4 +90,4 @@ def _variants(model: Model, train: Part | None) -> Iterator[tuple[str, ScoreBloc
     if train is not None:
         bases[OF_TRAINING] = source_directions(train.corpus, video_vectors(model.matcher, train.videos))
     for name, basis in bases.items():
-        yield name, VectorScores(Vectors(captions.ids, without_source(captions.values, basis)), clips)
+        yield name, VectorScores(EmbeddingTable(captions.ids, without_source(captions.values, basis)), clips)

@@ -101,7 +101,7 @@ def _findings(found: Found, what: str, material: StudyMaterial, notices: Sequenc
     changes = every_change(found)
     group, model, view = furthest = max(changes, key=lambda key: abs(changes[key].value))
     before = found[group, model].figures[AS_IT_IS][MAIN].value
-    told = sum(effect_of(change).is_told for change in changes.values())
+    told = sum(effect_of(change).is_significant for change in changes.values())
     return Findings(
         f"With {what}, {told} of {len(changes)} preferences change by more than chance explains; the largest change "
         f"is that of {model} on {group} ({view}): {PREFERENCE} {before:+.1f} changes by {shown(changes[furthest])}.",

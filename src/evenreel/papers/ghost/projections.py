@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.debias.source_vector import PVector, Vectors
+from evenreel.debias.source_vector import EmbeddingTable, PVector
 from evenreel.edits.frame_order import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.material import Progress, StudyMaterial, StudySettings
@@ -76,7 +76,7 @@ def projected(material: StudyMaterial, settings: StudySettings, progress: Progre
     )
 
 
-def vector_sets(vectors: Mapping[str, Vectors], paired: Paired) -> dict[str, NDArray[np.float64]]:
+def vector_sets(vectors: Mapping[str, EmbeddingTable], paired: Paired) -> dict[str, NDArray[np.float64]]:
     """What the figure and the table are about, pair by pair."""
     found: dict[str, NDArray[np.float64]] = {}
     for kind, letter in ((ORIGINAL, "h"), (DEBIASED, "h^d")):

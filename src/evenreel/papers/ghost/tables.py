@@ -81,7 +81,7 @@ def _by_setting(
 def _sentence(found: Measured, furthest: tuple[str, str]) -> str:
     """How many favour what, and which the most."""
     told = [effect_of(figures[MAIN]) for figures in found.values()]
-    sides = [one.value > 0 for one in told if one.is_told]
+    sides = [one.value > 0 for one in told if one.is_significant]
     group, system = furthest
     counted = (
         f"Of {len(found)} rankings, a system with a group of generated clips each, {len(sides) - sum(sides)} favour "

@@ -22,9 +22,9 @@ from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source import PRESETS
 from evenreel.debias.source_vector import PRESETS as P_PRESETS
 from evenreel.debias.source_vector import (
+    EmbeddingTable,
     PVector,
     Source,
-    Vectors,
     VectorScores,
     caption_vectors,
     diagnose,
@@ -142,14 +142,14 @@ def in_order(videos: VideoFeatures, order: FrameOrder, settings: StudySettings) 
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
-def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: StudySettings) -> dict[str, Vectors]:
+def encoded(models: Trained, paired: Paired, order: FrameOrder, settings: StudySettings) -> dict[str, EmbeddingTable]:
     """Vectors of the split's clips by each model, which see their frames in an order."""
     videos = in_order(paired.part.videos, order, settings)
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {kind: video_vectors(matcher, videos) for kind, matcher in by_kind.items()}
 
 
-def moves(sets: Mapping[str, Vectors], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
+def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
     """(n, D) p_i of one side of the pairs, from the original model to another one."""
     ids = paired.of(form.source)
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
@@ -191,7 +191,7 @@ def _study(
 
 
 def _variants(
-    models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]
+    models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]
 ) -> Iterator[tuple[str, ScoreBlocks]]:
     """Scores by the original model, as they are and with real clips moved in every way."""
     captions = caption_vectors(models.original, paired.part.texts)
@@ -216,7 +216,7 @@ class Likeness(NamedTuple):
 
 
 def _likenesses(
-    paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]
+    paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]
 ) -> Iterator[tuple[tuple[str, str, str], Likeness]]:
     for order, kind in product(sets, (DEBIASED, CONTROL)):
         sides: dict[str, NDArray[np.float64]] = {
@@ -228,7 +228,7 @@ def _likenesses(
             yield (NAMES[order], kind, side), Likeness(alike.length, alike.cosine, alike.share_along_mean, between)
 
 
-def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, Vectors]]) -> Iterator[str]:
+def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[str, EmbeddingTable]]) -> Iterator[str]:
     """A sentence where the order of frames is nothing to the debiased model."""
     if "random" in sets:
         ordered = video_vectors(models.debiased, paired.part.videos).values

@@ -28,7 +28,7 @@ from evenreel.report.result.record import AuditTable, Cell
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
 from evenreel.training.cost import Cost, Shape, recipe_cost
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import learned_from, spec_of
 from evenreel.training.timing import measured_times
@@ -102,7 +102,7 @@ def reading_costs(material: StudyMaterial, settings: StudySettings, progress: Pr
     )
 
 
-def _shape(learning: Material, batch: int, material: StudyMaterial) -> Shape:
+def _shape(learning: TrainingInputs, batch: int, material: StudyMaterial) -> Shape:
     """A caption and a clip as long as the longest ones of the training split."""
     train, _ = material.learning()
     frames, words = (int(row_lengths(mask).max()) for mask in (train.videos.frame_mask, train.texts.word_mask))
@@ -115,7 +115,7 @@ def _long(recipe: Recipe, shape: Shape) -> Recipe:
     return changed(recipe, {"max_frames": max(WORDS, shape.frames, recipe.matcher.settings["max_frames"])})
 
 
-def _timed(recipe: Recipe, learning: Material, test: Part) -> Timed:
+def _timed(recipe: Recipe, learning: TrainingInputs, test: Part) -> Timed:
     with tempfile.TemporaryDirectory() as folder:
         epoch = measured_times(recipe, learning, Path(folder)).alone
     return Timed(epoch.seconds / epoch.steps, _pair_s(recipe, learning.dimension, test))

@@ -20,7 +20,7 @@ from evenreel.adaptation.report import LabelRank
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.causal_training import judged
-from evenreel.adaptation.titan.pseudo_labels import PseudoPairs, Seen, pseudo_pairs, scored, vectors_of
+from evenreel.adaptation.titan.pseudo_labels import PseudoPairs, QueryWindow, pseudo_pairs, scored, vectors_of
 from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
@@ -158,17 +158,19 @@ def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
     if not by_labels(settings).causal:
         raise UsageError("This study is about the correction of bias, and causal is false; leave that out.")
     model = target.model(Row(settings))
-    aids = target.aids(Row(settings))
+    resources = target.resources(Row(settings))
     count = min(settings.bank, len(target.sentences))
     captions = tuple(target.part.corpus.captions["caption_id"])[:count]
-    seen = Seen(texts_of(target.part.texts, captions), target.sentences[:count])
-    own, here = np.arange(count), aids.fresh(settings)
-    plain = pseudo_pairs(model.source, seen, own, model.gallery, replace(settings, causal=False), aids.fresh(settings))
+    seen = QueryWindow(texts_of(target.part.texts, captions), target.sentences[:count])
+    own, here = np.arange(count), resources.for_stream(settings)
+    plain = pseudo_pairs(
+        model.source, seen, own, model.gallery, replace(settings, causal=False), resources.for_stream(settings)
+    )
     corrected = pseudo_pairs(model.source, seen, own, model.gallery, settings, here)
-    assert aids.correction is not None and here.target is not None and corrected.rank is not None
+    assert resources.correction is not None and here.target is not None and corrected.rank is not None
     place = {one: row for row, one in enumerate(captions)}
     rows = np.array([place[one] for one in plain.texts.ids[: plain.queries]], np.int64)
-    corrections = aids.correction, here.target.correction
+    corrections = resources.correction, here.target.correction
     return Labelled(target, model, rows, _columns(plain), _columns(corrected), corrections, corrected.rank)
 
 

@@ -1,6 +1,6 @@
 """A model and the stream that it is asked: answered in the way of a row, with what was done and how right it was.
 
-Labels are looked at after the fact: `evenreel.adaptation.stream.Stream` has no room for them.
+Labels are looked at after the fact: `evenreel.adaptation.stream.QueryStream` has no room for them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.aids import RememberingReader, RememberingTagger, aids_of, reads_captions
 from evenreel.adaptation.baselines.normalised import Rescore, StreamNorm
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.report import AdaptReport
+from evenreel.adaptation.resources import RememberingReader, RememberingTagger, reads_captions, resources_of
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import EncodeTexts, Stream, taken
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
 from evenreel.adaptation.titan.causal import CausalCorrection
-from evenreel.adaptation.titan.pseudo_labels import Aids
+from evenreel.adaptation.titan.pseudo_labels import Resources
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.concentration import balance
 from evenreel.evaluation.metrics import PerQuery
@@ -151,13 +151,13 @@ class Target:
             self._drawn = (seed, most), scores.block(slice(0, len(texts.ids)), slice(0, len(self.part.videos.ids)))
         return self._drawn[1]
 
-    def stream(self, seed: int) -> Stream:
+    def stream(self, seed: int) -> QueryStream:
         """The captions in an order that the seed draws."""
         order = np.random.default_rng([seed, 2]).permutation(len(self.sentences))
         sentences = tuple(self.sentences[row] for row in order)
-        return Stream(taken(self.part.texts, order), sentences, self.part.videos)
+        return QueryStream(taken(self.part.texts, order), sentences, self.part.videos)
 
-    def aids(self, row: Row) -> Aids:
+    def resources(self, row: Row) -> Resources:
         """What learning in the way of a row takes.
 
         Raises:
@@ -169,7 +169,7 @@ class Target:
             prepared = replace(prepared, correction=switched(prepared.correction, row))
         given = self.confounders if row.settings.causal else None
         reads = self.read if reads_captions(row.settings) else None
-        return aids_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
+        return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:
         """Hold a row to what there is.
@@ -178,7 +178,7 @@ class Target:
             UsageError: something that it takes is missing, or nothing of the matcher may learn.
         """
         if row.settings is not None:
-            self.aids(row).check(row.settings)
+            self.resources(row).check(row.settings)
             learnable(self.matcher, row.settings.learns, row.settings.objective)
 
     def model(self, row: Row) -> TestTimeMatcher:
@@ -187,7 +187,7 @@ class Target:
         Raises:
             UsageError: something that this takes is missing.
         """
-        return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.aids(row))
+        return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.resources(row))
 
 
 def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> Outcome:

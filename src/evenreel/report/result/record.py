@@ -44,7 +44,7 @@ class Effect:
     over: str = ""
 
     @property
-    def is_told(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether there are enough clips, and the interval leaves the neutral value out: there is something to tell."""
         if not self.enough or self.low is None or self.high is None:
             return False

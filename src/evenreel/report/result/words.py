@@ -78,7 +78,7 @@ def verdict(effect: Effect) -> str:
         return "too few to conclude"
     if effect.low is None or effect.high is None:
         return "no interval"
-    if not effect.is_told:
+    if not effect.is_significant:
         return f"cannot be told from {effect.neutral:g}"
     return f"{'above' if effect.value > effect.neutral else 'below'} {effect.neutral:g}"
 

@@ -17,7 +17,7 @@ from evenreel.features import ClipAside
 from evenreel.media.content import stamp
 from evenreel.media.workers import Worker
 from evenreel.training.data.pixels import ClipFile
-from evenreel.training.data.verdicts import Verdict, Verdicts, locked
+from evenreel.training.data.verdicts import ClipVerdict, Verdicts, locked
 from evenreel.training.loop.run_folder import writing
 
 READER = "evenreel.onscreen.file_reader:FileReader"
@@ -48,7 +48,7 @@ def readable(
     with _opened(verdicts) as memory:
         new = [place for place, key in enumerate(keys) if key not in memory.known]
 
-        def note(done: int, verdict: Verdict) -> None:
+        def note(done: int, verdict: ClipVerdict) -> None:
             with _writing(verdicts):
                 memory.note(keys[new[done]], verdict)
             progress((done + 1) / len(new))
@@ -89,12 +89,12 @@ def _key(clip: ClipFile, rule: str) -> str:
     return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
 
 
-def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, Verdict], None]) -> None:
+def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, ClipVerdict], None]) -> None:
     """Read clips, as many at a time as there are cores, and give the number of each in turn, with its verdict."""
     limits, workers = MediaLimits(), local()
     opened: list[Worker] = []
 
-    def check(clip: ClipFile) -> Verdict:
+    def check(clip: ClipFile) -> ClipVerdict:
         if not hasattr(workers, "own"):
             workers.own = Worker(READER, {"rule": rule, "limits": asdict(limits), "threads": 1, "text": False}, limits)
             opened.append(workers.own)
@@ -110,10 +110,10 @@ def _check(files: Sequence[ClipFile], rule: str, note: Callable[[int, Verdict], 
             worker.close()
 
 
-def _verdict(clip: ClipFile, worker: Worker) -> Verdict:
+def _verdict(clip: ClipFile, worker: Worker) -> ClipVerdict:
     task = {"path": str(clip.path), "part": [clip.part.start_s, clip.part.end_s], "frames": False, "text": False}
     try:
         frames = sum(message["kind"] == "tick" for message, _ in worker.run(task))
     except MediaError as error:
-        return Verdict(0, error.reason, str(error))
-    return Verdict(frames) if frames else Verdict(0, "no_frames", "no frame of it could be decoded")
+        return ClipVerdict(0, error.reason, str(error))
+    return ClipVerdict(frames) if frames else ClipVerdict(0, "no_frames", "no frame of it could be decoded")

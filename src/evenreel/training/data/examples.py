@@ -22,7 +22,7 @@ from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
 if TYPE_CHECKING:
     from evenreel.checkpoint import MatcherSpec
     from evenreel.encoders.trainable import TrainableTowers
-    from evenreel.training.ensemble.strata import Lengths
+    from evenreel.training.ensemble.strata import ClipLengths
     from evenreel.training.loop.run_folder import Facts
 
 Batch = TypeVar("Batch")
@@ -81,7 +81,7 @@ class Draw(NamedTuple):
     alike: Rows | None = None
 
 
-class Examples(Protocol):
+class TrainingExamples(Protocol):
     """Captions and clips of a part of a corpus."""
 
     @property
@@ -110,11 +110,11 @@ class FeatureExamples:
     video_features: VideoFeatures
 
     def texts(self, rows: Rows) -> TextBatch:
-        """See `Examples.texts`."""
+        """See `TrainingExamples.texts`."""
         return text_batch(self.text_features, rows)
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> VideoBatch:
-        """See `Examples.videos`."""
+        """See `TrainingExamples.videos`."""
         return video_batch(self.video_features, rows)
 
 
@@ -211,7 +211,7 @@ class Batches(Dataset[TrainingBatch]):
         part: number of the device, and how many there are.
     """
 
-    def __init__(self, examples: Examples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
+    def __init__(self, examples: TrainingExamples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
         self.examples, self._order, self._part = examples, order, part
 
     def __getitem__(self, batch: int) -> TrainingBatch:
@@ -341,7 +341,7 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
         self._remaining.done = self._given = state["given"]
 
 
-def useful_workers(examples: Examples, workers: int) -> int:
+def useful_workers(examples: TrainingExamples, workers: int) -> int:
     """No processes for features, which are in memory: each would get a copy of all of them and save no work."""
     return 0 if isinstance(examples, FeatureExamples) else workers
 
@@ -352,7 +352,7 @@ def unchanged(batch: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class TrainingInputs:
     """What a run learns from.
 
     Attributes:
@@ -368,12 +368,12 @@ class Material:
         weights_hash: of the encoder whose features they are; None where nobody says.
     """
 
-    examples: Examples
+    examples: TrainingExamples
     dimension: int
-    validation: Examples | None = None
+    validation: TrainingExamples | None = None
     towers: TrainableTowers | None = None
     start: Mapping[str, Tensor] = field(default_factory=dict)
     start_spec: MatcherSpec | None = None
     source: Facts = field(default_factory=dict)
-    lengths: Lengths | None = None
+    lengths: ClipLengths | None = None
     weights_hash: str | None = None

@@ -29,7 +29,7 @@ from evenreel.features.seen import seen_clips
 from evenreel.media.content import stamp
 from evenreel.training.data.changed_words import changes_of, check_words, with_words, words_used
 from evenreel.training.data.clip_check import readable
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.mirrors import mirrors_of, with_other_clips
 from evenreel.training.data.pairs import needs_relevance, pairs_of, parts_of
 from evenreel.training.data.pixels import ClipFile, PixelExamples, clip_files
@@ -43,7 +43,7 @@ from evenreel.types import Corpus
 Share = Callable[[float], None]
 
 
-class Parts(NamedTuple):
+class CorpusSplits(NamedTuple):
     """What is made of the corpus.
 
     Attributes:
@@ -86,7 +86,7 @@ class EncoderUsed:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedData:
     """What a recipe names.
 
     Attributes:
@@ -99,7 +99,7 @@ class Loaded:
             begins with.
     """
 
-    material: Material
+    material: TrainingInputs
     validation: Corpus | None
     encoder: EncoderUsed
     set_aside: tuple[ClipAside, ...]
@@ -107,7 +107,7 @@ class Loaded:
     uses: tuple[str, ...] = ()
 
 
-def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> Loaded:
+def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts: Path | None = None) -> LoadedData:
     """Read what a recipe names; a backbone's clips are each read once, so that none is found out in training.
 
     Args:
@@ -142,7 +142,7 @@ def load_material(recipe: Recipe, progress: Share = lambda share: None, verdicts
     return loaded if recipe.start is None else _started(loaded, recipe.start, recipe.data.streams)
 
 
-def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
+def _started(loaded: LoadedData, checkpoint: str, streams: Sequence[str]) -> LoadedData:
     """The material with the weights of a checkpoint to begin with."""
     pretrained = load_matcher(checkpoint)
     note, used = pretrained.about.encoder, loaded.encoder
@@ -168,7 +168,7 @@ def _started(loaded: Loaded, checkpoint: str, streams: Sequence[str]) -> Loaded:
     return replace(loaded, material=material, uses=uses)
 
 
-def _with_lengths(loaded: Loaded, parts: Parts, recipe: Recipe) -> Loaded:
+def _with_lengths(loaded: LoadedData, parts: CorpusSplits, recipe: Recipe) -> LoadedData:
     """The lengths of the clips, where they are divided by these."""
     if recipe.members is None or recipe.members.by != "length":
         return loaded
@@ -176,8 +176,8 @@ def _with_lengths(loaded: Loaded, parts: Parts, recipe: Recipe) -> Loaded:
     return replace(loaded, material=replace(loaded.material, lengths=lengths))
 
 
-def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
-    parts = Parts(*parts_of(corpus, recipe.data, recipe.loop.seed), relevance=needs_relevance(recipe))
+def _parts(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
+    parts = CorpusSplits(*parts_of(corpus, recipe.data, recipe.loop.seed), relevance=needs_relevance(recipe))
     if recipe.trim is not None:
         trimmed = trimmed_corpus(parts.learned, _target(corpus, recipe, parts), recipe.trim, recipe.loop.seed)
         parts = parts._replace(learned=trimmed.corpus, trimmed=trimmed)
@@ -188,7 +188,7 @@ def _parts(corpus: Corpus, recipe: Recipe) -> Parts:
     return parts._replace(learned=with_other_clips(parts.learned, whole, mirrors), mirrors=mirrors)
 
 
-def _target(corpus: Corpus, recipe: Recipe, parts: Parts) -> Corpus:
+def _target(corpus: Corpus, recipe: Recipe, parts: CorpusSplits) -> Corpus:
     """Whose classes are the measure of `trim`: what the model is selected on, or another split as it would be."""
     named = None if recipe.trim is None else recipe.trim.target
     if named is None and parts.selected is not None:
@@ -199,7 +199,7 @@ def _target(corpus: Corpus, recipe: Recipe, parts: Parts) -> Corpus:
     return target
 
 
-class _Part(NamedTuple):
+class _SplitFeatures(NamedTuple):
     """A part of the corpus with its features: what was found, what can be used of it, and what was set aside."""
 
     found: FoundClips | StoredClips
@@ -208,7 +208,7 @@ class _Part(NamedTuple):
     set_aside: tuple[ClipAside, ...]
 
 
-def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
+def _with_features(recipe: Recipe, parts: CorpusSplits, progress: Share) -> LoadedData:
     folder, streams = Path(recipe.data.features or ""), recipe.data.streams
     learned = _features(folder, parts.learned, streams, parts.mirrors, parts.relevance)
     selected = None if parts.selected is None else _features(folder, parts.selected, streams)
@@ -223,8 +223,8 @@ def _with_features(recipe: Recipe, parts: Parts, progress: Share) -> Loaded:
         selected = None if selected is None else _with_graphs(selected)
     manifest, made = learned.found.manifest, learned.found.made
     words_from = None if made.windows is None else made.words
-    return Loaded(
-        Material(
+    return LoadedData(
+        TrainingInputs(
             learned.examples,
             learned.found.dimension,
             None if selected is None else selected.examples,
@@ -246,16 +246,16 @@ def _features(
     streams: Sequence[str],
     mirrors: Mapping[str, str] | None = None,
     relevance: bool = False,
-) -> _Part:
+) -> _SplitFeatures:
     found = find_clips(folder, part, streams=streams)
     videos, set_aside = found.load()
     usable = _only(part, videos.ids, set_aside)
     texts = load_text_features(folder, usable)
     pairs = pairs_of(usable, texts.ids, videos.ids, mirrors, relevance)
-    return _Part(found, FeatureExamples(pairs, texts, videos), usable, set_aside)
+    return _SplitFeatures(found, FeatureExamples(pairs, texts, videos), usable, set_aside)
 
 
-def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | int | None]:
+def _features_used(learned: _SplitFeatures, selected: _SplitFeatures | None) -> dict[str, str | int | None]:
     """Which features they are, of which videos."""
     used = learned.found.fingerprint()
     train_videos = used.pop("clips")
@@ -263,19 +263,19 @@ def _features_used(learned: _Part, selected: _Part | None) -> dict[str, str | in
     return used | {"train_videos": train_videos, "validation_videos": validation_videos}
 
 
-def _with_graphs(part: _Part, progress: Share = lambda share: None) -> _Part:
+def _with_graphs(part: _SplitFeatures, progress: Share = lambda share: None) -> _SplitFeatures:
     """The part with the role graphs of its captions, for a matcher that reads these."""
     texts = with_graphs(part.examples.text_features, part.usable, progress)
     return part._replace(examples=replace(part.examples, text_features=texts))
 
 
-def _graphs_used(learned: _Part, selected: _Part | None) -> dict[str, str | int | None]:
+def _graphs_used(learned: _SplitFeatures, selected: _SplitFeatures | None) -> dict[str, str | int | None]:
     """Which role graphs they are: they change with the rules that make them; nothing where there are none."""
     graphs = [part.examples.text_features.graphs for part in (learned, selected) if part is not None]
     return {"caption_graphs": _digest(map(repr, graphs))} if learned.examples.text_features.graphs else {}
 
 
-def _texts(parts: Parts) -> dict[str, str | int | None]:
+def _texts(parts: CorpusSplits) -> dict[str, str | int | None]:
     return {"caption_texts": _digest(text for part in parts.both for text in part.captions["text"])}
 
 
@@ -298,7 +298,9 @@ def _digest(words: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: Share, verdicts: Path | None) -> Loaded:
+def _with_backbone(
+    recipe: Recipe, backbone: Backbone, parts: CorpusSplits, progress: Share, verdicts: Path | None
+) -> LoadedData:
     encoder_id, folder = locate(backbone.model)
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
@@ -321,7 +323,7 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
     if learned.windows is not None:
         used = replace(used, windows=learned.windows.count, words_from=learned.windows.words_from)
     read = written_used(learned, selected) | words_used(recipe)
-    material = Material(
+    material = TrainingInputs(
         learned,
         towers.dimension,
         selected,
@@ -329,7 +331,7 @@ def _with_backbone(recipe: Recipe, backbone: Backbone, parts: Parts, progress: S
         source=_texts(parts) | _videos(readable_files) | _seen_used(learned, selected) | read | asdict(used),
         weights_hash=used.weights_hash,
     )
-    return Loaded(material, kept, used, tuple(set_aside))
+    return LoadedData(material, kept, used, tuple(set_aside))
 
 
 def _pixels(

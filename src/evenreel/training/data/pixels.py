@@ -70,14 +70,14 @@ class PixelExamples:
     windows: WindowTokens | None = None
 
     def texts(self, rows: Rows) -> TokenBatch:
-        """See `evenreel.training.data.examples.Examples.texts`."""
+        """See `evenreel.training.data.examples.TrainingExamples.texts`."""
         where = torch.from_numpy(rows)
         tokens = Tokens(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
-        """See `evenreel.training.data.examples.Examples.videos`.
+        """See `evenreel.training.data.examples.TrainingExamples.videos`.
 
         Raises:
             MediaError: a clip that could be read before training cannot be any more.

@@ -18,7 +18,7 @@ PASSING = TRANSIENT | {"timeout"}
 """Reasons that may be gone at the next look; a busy machine alone can make a clip overdue."""
 
 
-class Verdict(NamedTuple):
+class ClipVerdict(NamedTuple):
     """Whether a clip can be read.
 
     Attributes:
@@ -42,7 +42,7 @@ class Verdicts:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self.known: dict[str, Verdict] = {}
+        self.known: dict[str, ClipVerdict] = {}
         self._path = path
         if path is None or not path.exists():
             return
@@ -51,7 +51,7 @@ class Verdicts:
         if self._lines() != content:  # a line that is appended has to begin as one
             self._replace()
 
-    def note(self, key: str, verdict: Verdict) -> None:
+    def note(self, key: str, verdict: ClipVerdict) -> None:
         """Add a verdict."""
         self.known[key] = verdict
         if self._path is not None:
@@ -102,15 +102,15 @@ def forget_passing(path: Path) -> None:
             Verdicts(path).forget_passing()
 
 
-def _line(key: str, verdict: Verdict) -> bytes:
+def _line(key: str, verdict: ClipVerdict) -> bytes:
     return json.dumps([key, *verdict]).encode() + b"\n"
 
 
-def _readable(content: bytes) -> Iterator[tuple[str, Verdict]]:
+def _readable(content: bytes) -> Iterator[tuple[str, ClipVerdict]]:
     for line in content.split(b"\n"):
         try:
             key, frames, reason, sentence = parse_json(line)
-            verdict = Verdict(int(frames), reason, sentence)
+            verdict = ClipVerdict(int(frames), reason, sentence)
         except (ValueError, TypeError):
             continue
         yield str(key), verdict

@@ -18,18 +18,22 @@ from evenreel.debias.length import Ensemble, PerStratum
 from evenreel.encoders.towers import usable_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.data.examples import FeatureExamples, Material
+from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import Pairs
 from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.milestones import Progress
-from evenreel.training.loop.run import Outside, Trained
+from evenreel.training.loop.milestones import SelectionProgress
+from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.types import ScoreBlocks
 
 
 def ensemble_of(
-    recipe: Recipe, material: Material, trained: Sequence[Trained], strata: Sequence[Stratum], outside: Outside
-) -> Trained:
+    recipe: Recipe,
+    material: TrainingInputs,
+    trained: Sequence[TrainedModel],
+    strata: Sequence[Stratum],
+    outside: RunHooks,
+) -> TrainedModel:
     """The members as one matcher, with its figures on the validation split.
 
     Args:
@@ -46,12 +50,12 @@ def ensemble_of(
         matcher = Ensemble(matchers, material.dimension, fusion)
         figures = _figures(matcher, material, outside)
     spec = MatcherSpec("ensemble", asdict(fusion), tuple(one.spec for one in trained))
-    return Trained(
+    return TrainedModel(
         cast("Matcher", matcher.eval()),
         spec,
         None,
         sum(one.step for one in trained),
-        Progress(),
+        SelectionProgress(),
         figures,
         members=tuple(trained),
         strata=tuple(strata),
@@ -59,8 +63,8 @@ def ensemble_of(
 
 
 def with_weighed_heads(
-    recipe: Recipe, material: Material, trained: Trained, strata: Sequence[Stratum], outside: Outside
-) -> Trained:
+    recipe: Recipe, material: TrainingInputs, trained: TrainedModel, strata: Sequence[Stratum], outside: RunHooks
+) -> TrainedModel:
     """A matcher with a head for each stratum, with the weights that the recipe asks for instead of those of equation 5.
 
     Args:
@@ -83,7 +87,7 @@ def with_weighed_heads(
     return replace(trained, matcher=matcher, spec=spec, figures={**trained.figures, **figures}, strata=tuple(strata))
 
 
-def _fusion(recipe: Recipe, material: Material, sizes: Sequence[int], matchers: Sequence[Matcher]) -> Fusion:
+def _fusion(recipe: Recipe, material: TrainingInputs, sizes: Sequence[int], matchers: Sequence[Matcher]) -> Fusion:
     members = cast("Members", recipe.members)
     looks = members.standardise or members.fusion == "learned"
     examples = cast("FeatureExamples", material.validation)
@@ -126,7 +130,7 @@ def _answers(pairs: Pairs, scores: ScoreBlocks) -> RelevantPairs:
     return RelevantPairs(sparse.csr_array((there, (pairs.captions, pairs.clips)), shape=shape))
 
 
-def _figures(matcher: Matcher, material: Material, outside: Outside) -> dict[str, float]:
+def _figures(matcher: Matcher, material: TrainingInputs, outside: RunHooks) -> dict[str, float]:
     if material.validation is None or outside.measure is None:
         return {}
     found = outside.measure(_scores(matcher, cast("FeatureExamples", material.validation)))

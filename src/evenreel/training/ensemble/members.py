@@ -16,22 +16,22 @@ from typing import Any, cast
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.errors import UsageError
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.fused import ensemble_of, with_weighed_heads
 from evenreel.training.ensemble.processes import train_apart
-from evenreel.training.ensemble.runs import Run, seeded_runs, stratum_runs, whole_run
+from evenreel.training.ensemble.runs import MemberRun, seeded_runs, stratum_runs, whole_run
 from evenreel.training.ensemble.strata import described, divided, known
 from evenreel.training.loop.milestones import Watch
-from evenreel.training.loop.run import Outside, Trained, facts_of, train_held
+from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train_held
 from evenreel.training.loop.run_folder import held, remember
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import fitted_spec
 
-ALONE = Outside()
+ALONE = RunHooks()
 """Nobody measures or watches."""
 
 
-def train_recipe(recipe: Recipe, material: Material, folder: Path, outside: Outside = ALONE) -> Trained:
+def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE) -> TrainedModel:
     """Train by a recipe: once, or as many members as it has, which become one matcher.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not, and with
@@ -54,7 +54,9 @@ def train_recipe(recipe: Recipe, material: Material, folder: Path, outside: Outs
         return train_recipe_held(recipe, material, folder, outside)
 
 
-def train_recipe_held(recipe: Recipe, material: Material, folder: Path, outside: Outside = ALONE) -> Trained:
+def train_recipe_held(
+    recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE
+) -> TrainedModel:
     """As `train_recipe`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
     members = recipe.members
     if members is None:
@@ -84,7 +86,7 @@ def train_recipe_held(recipe: Recipe, material: Material, folder: Path, outside:
     return ensemble_of(recipe, material, _in_turn(runs, folder, outside), strata, outside)
 
 
-def _in_turn(runs: Sequence[Run], folder: Path, outside: Outside) -> list[Trained]:
+def _in_turn(runs: Sequence[MemberRun], folder: Path, outside: RunHooks) -> list[TrainedModel]:
     """Train one after the other; a run that is over takes no step."""
     trained, before, total = [], 0, sum(run.steps for run in runs)
     for run in runs:
@@ -98,13 +100,15 @@ def _further(watch: Watch, before: int, total: int, step: int, steps: int, figur
     watch(before + step, total, figures)
 
 
-def _begun_with(trained: Trained, runs: Sequence[Run]) -> list[Run]:
+def _begun_with(trained: TrainedModel, runs: Sequence[MemberRun]) -> list[MemberRun]:
     """The runs, beginning with the weights of another."""
     start = module(trained.matcher).state_dict()
     return [replace(run, material=replace(run.material, start=start, start_spec=trained.spec)) for run in runs]
 
 
-def _train_heads(recipe: Recipe, members: Members, material: Material, folder: Path, outside: Outside) -> Trained:
+def _train_heads(
+    recipe: Recipe, members: Members, material: TrainingInputs, folder: Path, outside: RunHooks
+) -> TrainedModel:
     """One training of a matcher with a head for each stratum."""
     examples, lengths = cast("Any", material.examples), known(material.lengths)  # features, or pixels
     numbers = divided(examples.pairs, lengths, members, recipe.loop.seed)
@@ -114,7 +118,7 @@ def _train_heads(recipe: Recipe, members: Members, material: Material, folder: P
     return with_weighed_heads(recipe, material, trained, described(examples.pairs, lengths, numbers), outside)
 
 
-def _with_fresh_heads(recipe: Recipe, material: Material) -> Material:
+def _with_fresh_heads(recipe: Recipe, material: TrainingInputs) -> TrainingInputs:
     """The weights to begin with as those of the matcher inside the heads; heads begin as no change."""
     if not material.start:
         return material

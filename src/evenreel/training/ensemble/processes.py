@@ -16,19 +16,19 @@ from typing import Any, cast
 import torch
 
 from evenreel.errors import EvenreelError, UsageError
-from evenreel.training.ensemble.runs import Run
+from evenreel.training.ensemble.runs import MemberRun
 from evenreel.training.loop.milestones import TrainingError
-from evenreel.training.loop.run import Outside
+from evenreel.training.loop.run import RunHooks
 
 CONTEXT: Any = multiprocessing.get_context("spawn")
 """A fork of a process with threads may hang."""
 
-Working = dict[Connection, tuple[Run, BaseProcess]]
+Working = dict[Connection, tuple[MemberRun, BaseProcess]]
 Message = tuple[int, Mapping[str, float]] | EvenreelError
 """The number of a step with the latest figures, or why the training ended."""
 
 
-def train_apart(runs: Sequence[Run], folder: Path, at_once: int, outside: Outside) -> None:
+def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: RunHooks) -> None:
     """Do some trainings, each in a process that has the features for itself and its part of the threads.
 
     A process ends with this one, whatever ends it, at its next step at the latest.
@@ -73,7 +73,7 @@ def _ended_with() -> Iterator[Working]:
             process.join()
 
 
-def _begun(run: Run, folder: Path, outside: Outside, threads: int) -> Working:
+def _begun(run: MemberRun, folder: Path, outside: RunHooks, threads: int) -> Working:
     here, there = CONTEXT.Pipe(duplex=False)
     sent = replace(outside, watch=_unwatched)
     process = CONTEXT.Process(target=_train, args=(run, folder, sent, threads, there), daemon=True)
@@ -82,7 +82,7 @@ def _begun(run: Run, folder: Path, outside: Outside, threads: int) -> Working:
     return {here: (run, process)}
 
 
-def _heard(connection: Connection, run: Run, process: BaseProcess) -> tuple[int, Mapping[str, float]] | None:
+def _heard(connection: Connection, run: MemberRun, process: BaseProcess) -> tuple[int, Mapping[str, float]] | None:
     """What a process says of its latest step; None where its training is over."""
     try:
         message: Message = connection.recv()
@@ -99,7 +99,7 @@ def _heard(connection: Connection, run: Run, process: BaseProcess) -> tuple[int,
     return message
 
 
-def _train(run: Run, folder: Path, outside: Outside, threads: int, connection: Connection) -> None:
+def _train(run: MemberRun, folder: Path, outside: RunHooks, threads: int, connection: Connection) -> None:
     """All that a process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the process that started this one
     torch.set_num_threads(threads)
@@ -119,7 +119,7 @@ def _unwatched(step: int, steps: int, figures: Mapping[str, float]) -> None:
     """Stands in for what a process cannot be sent."""
 
 
-def _check_sendable(outside: Outside) -> None:
+def _check_sendable(outside: RunHooks) -> None:
     try:
         ForkingPickler.dumps(outside.measure)
     except Exception as error:  # whatever its parts raise

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.errors import CorpusError
-from evenreel.training.data.examples import Material
+from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.ensemble.strata import Stratum, described, divided, known, taken
-from evenreel.training.loop.milestones import Plan, plan_of
-from evenreel.training.loop.run import Outside, Trained, train_held
+from evenreel.training.loop.milestones import StepSchedule, plan_of
+from evenreel.training.loop.run import RunHooks, TrainedModel, train_held
 from evenreel.training.loop.run_folder import MEMBERS, held
 from evenreel.training.recipe.recipe import Members, Recipe
 from evenreel.training.specs import fitted_spec
@@ -24,7 +24,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class MemberRun:
     """One of the trainings.
 
     Attributes:
@@ -37,27 +37,27 @@ class Run:
     name: str
     recorded: Recipe
     recipe: Recipe
-    material: Material
+    material: TrainingInputs
 
     @property
     def steps(self) -> int:
         """How many it has."""
         return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
 
-    def train(self, folder: Path, outside: Outside) -> Trained:
+    def train(self, folder: Path, outside: RunHooks) -> TrainedModel:
         """Do it, or what is left of it, in its own folder below that of the whole."""
         place = folder / MEMBERS / self.name
         with held(place, self.recorded, resume=True):
             return train_held(self.recipe, self.material, place, replace(outside, resume=True))
 
 
-def whole_run(recipe: Recipe, material: Material) -> Run:
+def whole_run(recipe: Recipe, material: TrainingInputs) -> MemberRun:
     """The training on all clips."""
     plain = replace(recipe, members=None)
-    return Run(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
+    return MemberRun(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
 
 
-def seeded_runs(recipe: Recipe, members: Members, material: Material) -> list[Run]:
+def seeded_runs(recipe: Recipe, members: Members, material: TrainingInputs) -> list[MemberRun]:
     """A training of each seed, from that of the recipe on, on all clips."""
     runs = [_run(recipe, members, number, material) for number in range(1, members.count + 1)]
     seeds = range(recipe.loop.seed, recipe.loop.seed + members.count)
@@ -67,7 +67,9 @@ def seeded_runs(recipe: Recipe, members: Members, material: Material) -> list[Ru
     ]
 
 
-def stratum_runs(recipe: Recipe, members: Members, material: Material) -> tuple[list[Run], tuple[Stratum, ...]]:
+def stratum_runs(
+    recipe: Recipe, members: Members, material: TrainingInputs
+) -> tuple[list[MemberRun], tuple[Stratum, ...]]:
     """A training on each stratum, for its share of the steps of one on all clips, or for as many (`members.steps`).
 
     A matcher that takes words from captions has those of all strata in each: as published, where the words are those of
@@ -102,19 +104,19 @@ def shares(steps: int, sizes: Sequence[int]) -> list[int]:
     return [max(1, int(share)) for share in np.diff(edges)]
 
 
-def _run(recipe: Recipe, members: Members, number: int, material: Material) -> Run:
+def _run(recipe: Recipe, members: Members, number: int, material: TrainingInputs) -> MemberRun:
     recorded = replace(recipe, members=replace(members, only=number))
-    return Run(str(number), recorded, replace(recipe, members=None, name=f"{recipe.name}/{number}"), material)
+    return MemberRun(str(number), recorded, replace(recipe, members=None, name=f"{recipe.name}/{number}"), material)
 
 
-def _timed_as(run: Run, plan: Plan) -> Run:
+def _timed_as(run: MemberRun, plan: StepSchedule) -> MemberRun:
     """The run with as many steps, and from one evaluation to the next, as a training on all clips."""
     loop = replace(run.recipe.loop, epochs=None, steps=plan.steps)
     selection = replace(run.recipe.selection, every_steps=plan.evaluate_every)
     return replace(run, recipe=replace(run.recipe, loop=loop, selection=selection))
 
 
-def _with_shares(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> list[Run]:
+def _with_shares(runs: list[MemberRun], steps: int | None, sizes: Sequence[int]) -> list[MemberRun]:
     """Epochs of a stratum are as much shorter as it is smaller; steps are dealt."""
     if steps is None:
         return runs
@@ -124,7 +126,7 @@ def _with_shares(runs: list[Run], steps: int | None, sizes: Sequence[int]) -> li
     ]
 
 
-def _part(material: Material, kept: NDArray[np.bool_]) -> Material:
+def _part(material: TrainingInputs, kept: NDArray[np.bool_]) -> TrainingInputs:
     """Some of the pairs; the model is selected on all that it is otherwise."""
     examples = cast("Any", material.examples)  # features, or pixels
     return replace(material, examples=replace(examples, pairs=taken(examples.pairs, kept)))

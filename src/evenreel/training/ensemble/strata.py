@@ -25,7 +25,7 @@ NONE = -1
 """Stratum of a clip that no caption is learned with."""
 
 
-class Lengths(NamedTuple):
+class ClipLengths(NamedTuple):
     """How long clips are.
 
     Attributes:
@@ -61,14 +61,14 @@ class Stratum:
         return f"{self.clips:,} clips of {self.shortest:g} to {self.longest:g} {self.unit}, {self.captions:,} captions"
 
 
-def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> Lengths:
+def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
     """Lengths of some clips of a corpus, in the order of their ids."""
     values, unit = clip_lengths(corpus)
     place = {clip_id: row for row, clip_id in enumerate(corpus.clips["clip_id"])}
-    return Lengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
+    return ClipLengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
 
 
-def divided(pairs: Pairs, lengths: Lengths, members: Members, seed: int) -> Rows:
+def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Rows:
     """Number of the stratum of each clip of the table (V,), from 0; clips without a caption have `NONE`.
 
     Args:
@@ -89,7 +89,7 @@ def divided(pairs: Pairs, lengths: Lengths, members: Members, seed: int) -> Rows
     return numbers
 
 
-def known(lengths: Lengths | None) -> Lengths:
+def known(lengths: ClipLengths | None) -> ClipLengths:
     """The lengths, where someone gave them.
 
     Raises:
@@ -100,7 +100,7 @@ def known(lengths: Lengths | None) -> Lengths:
     return lengths
 
 
-def described(pairs: Pairs, lengths: Lengths, strata: Rows) -> tuple[Stratum, ...]:
+def described(pairs: Pairs, lengths: ClipLengths, strata: Rows) -> tuple[Stratum, ...]:
     """What each of the strata that `divided` gave holds."""
     return tuple(_described(pairs, lengths, strata, number) for number in range(int(strata.max()) + 1))
 
@@ -121,7 +121,7 @@ def taken(pairs: Pairs, kept: NDArray[np.bool_]) -> Pairs:
     )
 
 
-def _described(pairs: Pairs, lengths: Lengths, strata: Rows, number: int) -> Stratum:
+def _described(pairs: Pairs, lengths: ClipLengths, strata: Rows, number: int) -> Stratum:
     own = lengths.values[strata == number]
     captions = int(np.count_nonzero(strata[pairs.clips] == number))
     return Stratum(number + 1, len(own), captions, float(own.min()), float(own.max()), lengths.unit)

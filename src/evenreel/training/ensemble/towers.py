@@ -14,7 +14,7 @@ from pathlib import Path
 from evenreel.checkpoint.records import ENCODER
 from evenreel.debias.fusion import prior_weights, uniform_weights
 from evenreel.training.ensemble.runs import ALL
-from evenreel.training.loop.run import Trained
+from evenreel.training.loop.run import TrainedModel
 from evenreel.training.recipe.recipe import Recipe
 
 
@@ -61,7 +61,7 @@ def begun_with(recipe: Recipe, checkpoint: Path) -> Recipe:
     return replace(recipe, start=str(checkpoint), backbone=backbone)
 
 
-def score_weights(recipe: Recipe, trained: Sequence[Trained]) -> tuple[float, ...]:
+def score_weights(recipe: Recipe, trained: Sequence[TrainedModel]) -> tuple[float, ...]:
     """The weight of each member's scores: the share of the clips in its stratum, or the same for all (equation 5).
 
     Args:

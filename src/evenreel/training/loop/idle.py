@@ -12,7 +12,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.types import RoleGraph, RoleNode
 
 
-def rest_idle_parameters(matcher: Matcher, dimension: int) -> None:
+def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
     """Take those parameters out of training, which DDP would wait for in vain; found by one loss of made-up features.
 
     Args:

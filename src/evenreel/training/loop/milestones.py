@@ -39,7 +39,7 @@ def best_weights(folder: Path, step: int) -> Path:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepSchedule:
     """When things happen, in optimiser steps.
 
     Attributes:
@@ -58,7 +58,7 @@ class Plan:
 
 
 @dataclass
-class Progress:
+class SelectionProgress:
     """How far selection has come; part of every checkpoint.
 
     Attributes:
@@ -74,14 +74,14 @@ class Progress:
     stopped: bool = False
 
 
-def plan_of(recipe: Recipe, batches_per_epoch: int) -> Plan:
+def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
     """When things happen in a run of so many batches an epoch."""
     loop, selection = recipe.loop, recipe.selection
     per_epoch = batches_per_epoch / loop.accumulate
     steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
     evaluate_every = selection.every_steps or max(1, round(per_epoch / selection.per_epoch))
     save_every = recipe.records.save_every_steps or evaluate_every
-    return Plan(
+    return StepSchedule(
         steps, per_epoch, evaluate_every, save_every, recipe.records.every_steps or max(1, round(steps / LINES))
     )
 
@@ -103,7 +103,7 @@ class Milestones(Callback):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: StepSchedule,
         selection: Selection,
         folder: Path,
         evaluate: Evaluate | None,
@@ -111,7 +111,7 @@ class Milestones(Callback):
         *,
         higher_is_better: bool = True,
     ) -> None:
-        self.progress = Progress()
+        self.progress = SelectionProgress()
         self._saved_step: int | None = None  # the best step that the checkpoint names
         self._latest: dict[str, float] = {}
         self._finite: Tensor | None = None
@@ -125,7 +125,7 @@ class Milestones(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from there."""
-        self.progress = Progress(**state_dict)
+        self.progress = SelectionProgress(**state_dict)
         self._saved_step = self.progress.best_step
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -205,7 +205,7 @@ class Milestones(Callback):
             raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
         progress, value = self.progress, figures[self._selection.metric]
         if progress.best is None or self._better(value, progress.best):
-            self.progress = Progress(value, step)
+            self.progress = SelectionProgress(value, step)
             if trainer.is_global_zero:
                 write_weights(best_weights(self._folder, step), module.learned())
                 self._sweep()

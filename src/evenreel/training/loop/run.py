@@ -26,14 +26,29 @@ from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
 from evenreel.matchers.matcher import Matcher, StartsFromFile
-from evenreel.training.data.examples import Batches, Examples, FeatureExamples, Material, ResumableLoader, TokenBatch
+from evenreel.training.data.examples import (
+    Batches,
+    FeatureExamples,
+    ResumableLoader,
+    TokenBatch,
+    TrainingExamples,
+    TrainingInputs,
+)
 from evenreel.training.data.pairs import Order, Pairs
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.checkpoint_io import DurableCheckpointIO, read_weights, step_of
-from evenreel.training.loop.idle import rest_idle_parameters
+from evenreel.training.loop.idle import freeze_unused_parameters
 from evenreel.training.loop.metrics_file import MetricsFile
-from evenreel.training.loop.milestones import Evaluate, Milestones, Plan, Progress, Watch, best_weights, plan_of
+from evenreel.training.loop.milestones import (
+    Evaluate,
+    Milestones,
+    SelectionProgress,
+    StepSchedule,
+    Watch,
+    best_weights,
+    plan_of,
+)
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
 from evenreel.training.loop.start_share import StartShare
@@ -43,7 +58,7 @@ from evenreel.training.specs import fitted_spec, lists_in, spec_of
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedModel:
     """What a run ends with.
 
     Attributes:
@@ -63,16 +78,16 @@ class Trained:
     spec: MatcherSpec
     towers: TrainableTowers | None
     step: int
-    progress: Progress
+    progress: SelectionProgress
     figures: Mapping[str, float]
     first: bool = True
-    members: tuple[Trained, ...] = ()
+    members: tuple[TrainedModel, ...] = ()
     strata: tuple[Stratum, ...] = ()
     start_share: float = 0.0
 
 
 @dataclass(frozen=True)
-class Outside:
+class RunHooks:
     """What a run has from its caller.
 
     Attributes:
@@ -89,7 +104,7 @@ class Outside:
     resume: bool = False
 
 
-def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
     """Train a matcher, and its towers where the recipe says so, in a folder that nobody else writes meanwhile.
 
     On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
@@ -114,7 +129,7 @@ def train(recipe: Recipe, material: Material, folder: Path, outside: Outside = O
         return train_held(recipe, material, folder, outside)
 
 
-def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outside = Outside()) -> Trained:
+def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
     """As `train`, in a folder that the caller holds, see `evenreel.training.loop.run_folder.held`."""
     order = _order(recipe, material.examples)
     plan = plan_of(recipe, order.batches_per_epoch)
@@ -124,7 +139,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
     _check_mirrors(recipe, material.examples.pairs)
-    rest_idle_parameters(matcher, material.dimension)
+    freeze_unused_parameters(matcher, material.dimension)
     if not (folder / LAST).is_file() or recipe.selection.start_share:
         _begin_with(matcher, material.start)
     model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
@@ -147,7 +162,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
         step = progress.best_step
     start.mix(model)
     figures = MetricsFile(folder / METRICS).of_step(step)
-    return Trained(
+    return TrainedModel(
         matcher=model.matcher.eval(),
         spec=spec,
         towers=material.towers,
@@ -159,7 +174,7 @@ def train_held(recipe: Recipe, material: Material, folder: Path, outside: Outsid
     )
 
 
-def _order(recipe: Recipe, examples: Examples) -> Order:
+def _order(recipe: Recipe, examples: TrainingExamples) -> Order:
     loop = recipe.loop
     if len(examples.pairs) < loop.batch_size:
         raise CorpusError(
@@ -192,7 +207,7 @@ def _begin_with(matcher: Matcher, start: Mapping[str, Tensor]) -> None:
 
 
 def _evaluation(
-    module: RetrievalModule, start: StartShare, recipe: Recipe, material: Material, outside: Outside
+    module: RetrievalModule, start: StartShare, recipe: Recipe, material: TrainingInputs, outside: RunHooks
 ) -> Evaluate | None:
     examples, measure = material.validation, outside.measure
     if examples is None or measure is None:
@@ -205,7 +220,7 @@ def _evaluation(
     return evaluate
 
 
-def _check_inputs(recipe: Recipe, matcher: Matcher, examples: Examples) -> None:
+def _check_inputs(recipe: Recipe, matcher: Matcher, examples: TrainingExamples) -> None:
     """Refuse, before the first step, captions and clips that the matcher cannot take."""
     _check_readers(recipe)
     if isinstance(examples, FeatureExamples):
@@ -273,7 +288,7 @@ def _check_mirrors(recipe: Recipe, pairs: Pairs) -> None:
         )
 
 
-def facts_of(material: Material) -> Facts:
+def facts_of(material: TrainingInputs) -> Facts:
     """What identifies the data of a run."""
     validation = material.validation.pairs.digest() if material.validation else None
     facts = {"train_pairs": material.examples.pairs.digest(), "validation_pairs": validation, **material.source}
@@ -282,7 +297,7 @@ def facts_of(material: Material) -> Facts:
     return facts
 
 
-def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+def _usable_trainer(recipe: Recipe, plan: StepSchedule, folder: Path, milestones: Milestones) -> Trainer:
     usable_device(recipe.loop.device, "float32")
     try:
         return _trainer(recipe, plan, folder, milestones)
@@ -294,7 +309,7 @@ def _usable_trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milest
         ) from error
 
 
-def _trainer(recipe: Recipe, plan: Plan, folder: Path, milestones: Milestones) -> Trainer:
+def _trainer(recipe: Recipe, plan: StepSchedule, folder: Path, milestones: Milestones) -> Trainer:
     loop = recipe.loop
     return Trainer(
         accelerator={"cuda": "gpu"}.get(loop.device, loop.device),

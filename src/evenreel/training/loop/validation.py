@@ -14,8 +14,8 @@ from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.data.examples import (
     BatchLoader,
-    Examples,
     Texts,
+    TrainingExamples,
     Videos,
     move_texts,
     move_videos,
@@ -34,7 +34,7 @@ Batch = TypeVar("Batch")
 State = tuple[Any, ...]
 
 
-def validation_scores(module: RetrievalModule, examples: Examples, workers: int = 0) -> MatcherScores:
+def validation_scores(module: RetrievalModule, examples: TrainingExamples, workers: int = 0) -> MatcherScores:
     """Scores of all captions and clips of the examples by the model as it is now, in evaluation mode."""
     pairs, workers = examples.pairs, useful_workers(examples, workers)
     captions = np.unique(pairs.captions)

@@ -12,10 +12,10 @@ import torch
 from evenreel.adaptation.baselines.ttt import TTTObjective, TTTSettings
 from evenreel.adaptation.baselines.ttt_flow import FlowObjective
 from evenreel.adaptation.learning import UnpairedLoss
-from evenreel.adaptation.prepared import Prepared
+from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, joined, taken, with_room
-from evenreel.adaptation.titan.pseudo_labels import Aids
+from evenreel.adaptation.titan.pseudo_labels import Resources
 from evenreel.features.graphs import graphs_of
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.matcher import Matcher
@@ -25,16 +25,16 @@ AT_ONCE = 256
 """Captions that are encoded together."""
 
 
-def aids_of(
-    prepared: Prepared | None,
+def resources_of(
+    prepared: PreparedSource | None,
     videos: VideoFeatures,
     settings: AdaptSettings,
     encode: EncodeTexts | None = None,
     tagger: Tagger | None = None,
     *,
     confounders: FloatArray | None = None,
-) -> Aids:
-    """The aids that settings ask for, as far as they are there; `Aids.check` says what is missing.
+) -> Resources:
+    """The resources that settings ask for, as far as they are there; `Resources.check` says what is missing.
 
     Args:
         prepared: what the source checkpoint carries; None for nothing.
@@ -49,9 +49,9 @@ def aids_of(
     """
     remembering = None if tagger is None else RememberingTagger(tagger)
     if prepared is None:
-        return Aids(encode, remembering)
+        return Resources(encode, remembering)
     corrects = settings.causal and settings.objective == "pseudo_labels" and prepared.correction is not None
-    return Aids(
+    return Resources(
         encode,
         remembering,
         prepared.correction if corrects else None,
@@ -147,7 +147,7 @@ class RememberingTagger:
         return [self._read[caption] for caption in captions]
 
 
-def _objective(prepared: Prepared, settings: AdaptSettings) -> Callable[[], UnpairedLoss] | None:
+def _objective(prepared: PreparedSource, settings: AdaptSettings) -> Callable[[], UnpairedLoss] | None:
     """What makes the loss of a baseline; None where it was not prepared for, or none is asked for."""
     statistics, flows = prepared.statistics, prepared.flows
     if settings.objective == "ttt" and statistics is not None:
