@@ -80,10 +80,10 @@ from benchmarks.over_seeds import (
 from benchmarks.planted import STRENGTH, Sizes, Split, found_in, showing, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.resources import resources_of, text_reader
 from evenreel.adaptation.baselines.normalised import StreamNorm
 from evenreel.adaptation.prepared import PreparedSource
-from evenreel.adaptation.preparing import Part, PrepareSettings, confounders_of, prepare
+from evenreel.adaptation.preparing import PrepareSettings, SourceSplit, confounders_of, prepare
+from evenreel.adaptation.resources import resources_of, text_reader
 from evenreel.adaptation.run import Adaptation, adapt
 from evenreel.adaptation.settings import AdaptSettings, naive
 from evenreel.adaptation.settings_files import load_settings
@@ -216,7 +216,7 @@ def world_of(run: Run) -> World:
 
 def prepared_of(model: Matcher, source: Split, seed: int, causal: CausalSettings) -> PreparedSource:
     """What adaptation needs of the source; confounders are centres of its frames."""
-    part = Part(source.texts, source.videos, pairs_of(source.corpus, source.texts.ids, source.videos.ids))
+    part = SourceSplit(source.texts, source.videos, pairs_of(source.corpus, source.texts.ids, source.videos.ids))
     settings = PrepareSettings(causal=causal, seed=seed)
     return prepare(model, part, confounders_of(source.videos, None, seed=seed), settings)
 

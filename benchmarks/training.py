@@ -70,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class PixelsInMemory:
-    """Pixels and tokens that need no decoding; it is an `TrainingExamples`."""
+    """Pixels and tokens that need no decoding; implements `TrainingExamples`."""
 
     pairs: Pairs
     tokens: Tokens
