@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
 import signal
 import socket
 from collections.abc import Iterator
@@ -48,11 +50,27 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def epic_kitchens(shared_data: Path) -> Imported:
-    """EPIC-KITCHENS-100 retrieval, its training segments from the table that is re-timed to 30 frames a second."""
+def epic_kitchens(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
+    """EPIC-KITCHENS-100 retrieval, its training segments from the table that is re-timed to 30 frames a second.
+
+    Of several processes that test, one imports it, and the others read what that one has kept.
+    """
     from evenreel.corpus import FORMATS
 
-    return FORMATS["epic-kitchens-100"]([shared_data / "epic_kitchens_100"])
+    def imported() -> Imported:
+        return FORMATS["epic-kitchens-100"]([shared_data / "epic_kitchens_100"])
+
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return imported()
+    kept = tmp_path_factory.getbasetemp().parent / "epic_kitchens.pickle"  # of this session, for all its processes
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_file():
+            new = kept.with_suffix(".new")
+            new.write_bytes(pickle.dumps(imported()))
+            new.rename(kept)
+    found: Imported = pickle.loads(kept.read_bytes())
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,3 +33,27 @@ def check_each(things: Iterable[Thing], check: Callable[[Thing], object], name: 
     assert checked, "there is nothing to check"
     if broken:
         pytest.fail("\n".join([f"{len(broken)} of {checked} fail:", *broken]), pytrace=False)
+
+
+def of_each(
+    cases: Iterable[Any], name: Callable[[Any], str] = str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make of a test of one case one test of all of them, see `check_each`.
+
+    Args:
+        cases: the first argument of the test each, or a tuple of the first ones; fixtures are the others.
+        name: what a case is called.
+    """
+    known = list(cases)
+    arguments = len(known[0]) if isinstance(known[0], tuple) else 1
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def of_all(**fixtures: Any) -> None:
+            check_each(known, lambda case: test(*(case if isinstance(case, tuple) else (case,)), **fixtures), name)
+
+        signature = inspect.signature(test)
+        of_all.__signature__ = signature.replace(parameters=list(signature.parameters.values())[arguments:])  # type: ignore[attr-defined]
+        return of_all
+
+    return decorate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from evenreel.config import IndexSettings
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, compare, evaluate, fuse
 from evenreel.types import Corpus, Scores
+from tests.each import of_each
 
 CLIPS = [f"clip{number}" for number in range(12)]
 CAPTIONS = [f"caption{number}" for number in range(12)]
@@ -79,15 +81,13 @@ TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("given", NO_SCORES)
-@pytest.mark.parametrize("call", TAKE_SCORES)
+@of_each(product(TAKE_SCORES, NO_SCORES))
 def test_what_is_no_scores_is_told_how_scores_are_made(call: str, given: str) -> None:
     with pytest.raises(UsageError, match=r"give scores with their ids: Scores\(values, caption_ids, video_ids\)"):
         TAKE_SCORES[call](NO_SCORES[given])
 
 
-@pytest.mark.parametrize("given", NO_CORPUS)
-@pytest.mark.parametrize("call", TAKE_CORPUS)
+@of_each(product(TAKE_CORPUS, NO_CORPUS))
 def test_what_is_no_corpus_is_told_how_a_corpus_is_had(call: str, given: str) -> None:
     with pytest.raises(UsageError, match=r"give a corpus: load_corpus\(folder\) reads one"):
         TAKE_CORPUS[call](NO_CORPUS[given])
@@ -328,7 +328,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WRONG)
+@of_each(WRONG)
 def test_a_wrong_argument_gets_a_sentence(name: str) -> None:
     call, words = WRONG[name]
     with pytest.raises(UsageError, match=re.escape(words)):

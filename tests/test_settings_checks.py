@@ -10,6 +10,7 @@ import pytest
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS
 from evenreel.matchers.adapter import AdapterSettings
+from tests.each import check_each
 
 NO_NUMBERS = (math.nan, math.inf, "0.01", True, None)
 BAD: dict[str, tuple[Any, ...]] = {
@@ -83,18 +84,21 @@ BAD: dict[str, tuple[Any, ...]] = {
 """Every setting of every matcher is here: one that is added without a range fails the test."""
 
 CASES = [
-    pytest.param(name, setting, value, id=f"{name}-{setting}-{value!r}")
+    (name, setting, value)
     for name, entry in MATCHERS.items()
     for setting in entry.settings.__dataclass_fields__
     for value in BAD[setting]
 ]
 
 
-@pytest.mark.parametrize(("name", "setting", "value"), CASES)
-def test_out_of_range(name: str, setting: str, value: Any) -> None:
-    with pytest.raises(UsageError) as raised:
-        MATCHERS[name].settings(**{setting: value})
-    assert str(raised.value).startswith(f"The setting {setting} of {name} is {value!r}; it must be ")
+def test_out_of_range() -> None:
+    def check(case: tuple[str, str, Any]) -> None:
+        name, setting, value = case
+        with pytest.raises(UsageError) as raised:
+            MATCHERS[name].settings(**{setting: value})
+        assert str(raised.value).startswith(f"The setting {setting} of {name} is {value!r}; it must be ")
+
+    check_each(CASES, check)
 
 
 def test_what_it_must_be() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from evenreel.encoders.preprocessing import (
 )
 from evenreel.errors import EncoderError
 from evenreel.types import Pixels
+from tests.each import of_each
 
 PILLOW = int(PIL.__version__.split(".")[0])
 ORACLES: dict[str, Any] = {"clip": CLIPImageProcessorPil, "siglip": SiglipImageProcessorPil}
@@ -77,8 +79,7 @@ def difference(pixels: Pixels, name: str) -> float:
     return float(steps.max())
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@of_each(product(SETTINGS, SHAPES))
 def test_at_most_one_step_from_the_processor(name: str, shape: tuple[int, int]) -> None:
     assert difference(noise(*shape), name) <= 1.001
 

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from evenreel.debias.source import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
@@ -17,6 +16,7 @@ from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, shipped_recipes
 from evenreel.training.recipe.recipe import Recipe
+from tests.each import of_each
 
 from .conftest import Miniatures
 from .tiny_benchmarks import BENCHMARKS, MIRRORED
@@ -66,13 +66,13 @@ def test_there_are_those_that_were_published() -> None:
     assert PUBLISHED.keys() == MATCHERS.keys() - {"hgr"}  # its recipes are about the lengths of clips
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@of_each(RECIPES)
 def test_it_is_called_as_its_file(name: str) -> None:
     assert recipe(name).name == name
     assert recipe(name).matcher.name == Path(name).name or name not in MATCHERS_TRAINED
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@of_each(RECIPES)
 def test_it_says_its_source_and_what_differs(name: str) -> None:
     about = recipe(name).about
     assert about.startswith("Source: ")
@@ -81,7 +81,7 @@ def test_it_says_its_source_and_what_differs(name: str) -> None:
     assert "is kept." in about  # what the model is selected on
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@of_each(TOWERS)
 def test_nothing_is_selected_on_the_test_split(name: str, miniatures: Miniatures) -> None:
     data = recipe(name).data
     tested = "val" if name.startswith("activitynet") else "test"
@@ -92,13 +92,13 @@ def test_nothing_is_selected_on_the_test_split(name: str, miniatures: Miniatures
     assert {data.train, *([data.validation] if data.validation else [])} <= splits - {tested}
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@of_each(TOWERS)
 def test_its_corpus_is_that_of_the_import(name: str) -> None:
     paired = "-paired" if benchmark(name) == MIRRORED else ""
     assert recipe(name).data.corpus == f"corpora/{BENCHMARKS[benchmark(name)][0]}{paired}"
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@of_each(TOWERS)
 def test_the_matcher_holds_what_the_backbone_gives(name: str) -> None:
     """No clip has more frames, and no caption more words, than the matcher has room for."""
     shipped = recipe(name)
@@ -113,7 +113,7 @@ def test_the_matcher_holds_what_the_backbone_gives(name: str) -> None:
     build_matcher(shipped.matcher.name, 512, settings)
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@of_each(PLAIN)
 def test_longer_benchmarks_have_longer_inputs(name: str) -> None:
     """CLIP4Clip and X-CLIP read 64 words and frames of paragraphs, 12 frames and 32 words of sentences."""
     shipped = recipe(name)
@@ -127,7 +127,7 @@ def test_longer_benchmarks_have_longer_inputs(name: str) -> None:
         assert (shipped.backbone.rule, shipped.backbone.max_words) == ("x_pool 12", 77)
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@of_each(PLAIN)
 def test_its_rates_are_the_published_ones(name: str) -> None:
     """CLIP4Clip's family: 1e-4 and a thousandth of it for CLIP; X-Pool's: 1e-6 for CLIP, 3e-5 or 1e-5 for the rest."""
     optimiser = recipe(name).optimiser
@@ -139,10 +139,7 @@ def test_its_rates_are_the_published_ones(name: str) -> None:
     assert optimiser.exempt == (("*bias",) if bert else ())
 
 
-@pytest.mark.parametrize(
-    ("name", "tokens", "epochs"),
-    [("msrvtt-9k", 32, 5), ("msvd", 32, 5), ("lsmdc", 32, 5), ("activitynet", 64, 20), ("didemo", 64, 10)],
-)
+@of_each([("msrvtt-9k", 32, 5), ("msvd", 32, 5), ("lsmdc", 32, 5), ("activitynet", 64, 20), ("didemo", 64, 10)])
 def test_bima_has_the_numbers_of_its_paper(name: str, tokens: int, epochs: int) -> None:
     """Section 4.1: CLIP ViT-B/32, N_t and N_f, batch, epochs, kappa and the weights of the losses."""
     shipped = recipe(f"{name}/bima")
@@ -160,7 +157,7 @@ def test_bima_has_the_numbers_of_its_paper(name: str, tokens: int, epochs: int) 
     assert settings["elements"] == f"elements/{BENCHMARKS[name][0]}"
 
 
-@pytest.mark.parametrize("name", [name for name in READING if name.endswith("/tcd")])
+@of_each([name for name in READING if name.endswith("/tcd")])
 def test_tcd_has_the_numbers_of_its_paper(name: str) -> None:
     """Its implementation details: CLIP ViT-B/32, 12 frames, Adam, batch, epochs, rate, schedule and lambda."""
     shipped = recipe(name)
@@ -174,7 +171,7 @@ def test_tcd_has_the_numbers_of_its_paper(name: str) -> None:
     assert shipped.adapter is None
 
 
-@pytest.mark.parametrize("name", [name for name in READING if not name.endswith("/tcd")])
+@of_each([name for name in READING if not name.endswith("/tcd")])
 def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
     """Table 1 of TCD: the same matchers with the words on screen among the frames."""
     reads, base = recipe(name), recipe(f"msrvtt-9k/{Path(name).name}")
@@ -197,7 +194,7 @@ def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
     assert reads.matcher.settings == {**base.matcher.settings, **frames}
 
 
-@pytest.mark.parametrize("name", READING)
+@of_each(READING)
 def test_words_on_screen_are_those_of_the_command_beside_the_recipe(name: str) -> None:
     shipped = recipe(name)
     text = find_recipe(name).read_text(encoding="utf-8")
@@ -214,7 +211,7 @@ def test_words_on_screen_are_those_of_the_command_beside_the_recipe(name: str) -
     assert options.get("--words") == ("corpus" if benchmark(name) in SIGNS else None)
 
 
-@pytest.mark.parametrize("name", ["debias-release", "debias-paper", "debias-neutral", "mixed-20"])
+@of_each(["debias-release", "debias-paper", "debias-neutral", "mixed-20"])
 def test_those_about_generated_clips_have_the_published_numbers(name: str) -> None:
     """The published code: 3 times 15 pairs, 12 frames, 77 words, 1e-3 and 4e-3 times that for the towers, 5 epochs."""
     shipped = recipe(f"{MIRRORED}/{name}")

@@ -17,6 +17,7 @@ from evenreel.errors import UsageError
 from evenreel.library.contents import folder_of
 from evenreel.library.search.filters import COLUMNS, Filter, parse_filter
 from scripts.filter_attack import attack, filters
+from tests.each import of_each
 from tests.library.fakes import empty_catalog
 
 KEYS = {"source", "year", "two words", "größe", "Name"}
@@ -66,8 +67,7 @@ def passing(text: str) -> list[int]:
     return chosen(parse_filter(text, KEYS))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@of_each(
     [
         ("source = 'camera' and duration_s < 60", [0]),
         ("SOURCE = 'camera' AND Duration_S < 60", [0]),
@@ -108,8 +108,7 @@ def test_a_filter_finds_the_rows_a_person_expects(text: str, expected: list[int]
     assert passing(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
+@of_each(
     [
         "' OR 1=1 --",
         "source = 'a' OR 1=1",
@@ -159,8 +158,7 @@ def test_anything_else_is_refused_in_a_sentence(text: str) -> None:
         parse_filter(text, KEYS)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
+@of_each(
     [
         ("colour = 'red'", r"no column 'colour' .*duration_s.*Name, größe, source"),
         ('source = "camera"', r"no column 'camera' .*single quotation marks: 'camera'"),
