@@ -1,0 +1,316 @@
+"""Run the same commands with two checkouts, and tell where what they print or write differs.
+
+    python scripts/same_outputs BEFORE AFTER [--only demo,json,recipes,help] [--match REGEX] [--keep FOLDER]
+
+Each checkout has its own `.venv` (`make .venv/installed`); a scratch copy without one is run by the other's. What is
+run stands in `commands.txt` beside this file, a command a line, and each shipped recipe of `evenreel train` is taken to
+its first step. The tests of BEFORE make the inputs that no command makes. Exit status 0 if all is equal, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+from differences import differing_files, differing_text
+
+HERE = Path(__file__).resolve().parent
+PARTS = ("demo", "json", "recipes", "help")
+GOOD = (0, 3)
+"""Exit statuses of a command that did its work; 3: with inputs set aside."""
+
+SHOWN, TOLD = 4, 600
+"""Lines that are told of a difference, and letters of an error."""
+
+QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "SOURCE_DATE_EPOCH": "1000000000",
+    "COLUMNS": "120",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command of `commands.txt`: the words for either checkout, and what is known of it beforehand."""
+
+    words: tuple[list[str], list[str]]
+    refused: bool
+    once: bool
+
+    @property
+    def shown(self) -> str:
+        """The command as it is typed in the checkout before."""
+        return shlex.join(self.words[0])
+
+    @property
+    def bare(self) -> Line:
+        """The same without `--json`."""
+        one, two = ([word for word in words if word != "--json"] for words in self.words)
+        return Line((one, two), self.refused, once=True)
+
+
+def lines_of(part: str, text: str) -> list[Line]:
+    """The commands below the heading `[part]`."""
+    found, inside = [], False
+    for raw in text.replace("\\\n", " ").splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            inside = line == f"[{part}]"
+        elif line and inside and not line.startswith("#"):
+            refused, once = line.startswith("! "), line.startswith("1 ")
+            before, _, after = line.removeprefix("! ").removeprefix("1 ").partition("||")
+            found.append(Line((shlex.split(before), shlex.split(after or before)), refused, once))
+    return found
+
+
+class Checkout:
+    """A checkout whose command line runs in a folder of its own, by a Python that has its imports behind it."""
+
+    def __init__(self, root: Path, python: Path, folder: Path) -> None:
+        self.root, self.python, self.folder = root, python, folder
+        folder.mkdir(parents=True)
+        # In a folder of its own: a command must not find the other checkout's files, nor the shared caches of a user.
+        self.environment = {**os.environ, **QUIET, "PYTHONPATH": str(root / "src"), "HOME": str(folder.parent / "home")}
+        self._process = subprocess.Popen(
+            [python, HERE / "runner.py"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=self.environment,
+        )  # fmt: skip
+        place = self._ask({"task": "where"})["where"]
+        if not Path(place).is_relative_to(root / "src"):
+            sys.exit(f"{python} imports evenreel from {place}, not from {root}; run `make .venv/installed` there.")
+
+    def run(self, words: list[str]) -> dict[str, Any]:
+        """`code`, `out` and `err` of `evenreel` with these words."""
+        return self._ask({"task": "run", "words": words})
+
+    def commands(self) -> dict[str, Any]:
+        """Each command by its words, with its options and their defaults, and its help."""
+        return self._ask({"task": "commands"})
+
+    def normalised(self, text: str) -> str:
+        """The text as either checkout could have printed it."""
+        return text.replace(str(self.folder), "<folder>").replace(str(self.root), "<checkout>")
+
+    def close(self) -> None:
+        """End the Python that waits."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _ask(self, task: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            sys.exit(f"The Python of {self.root} ended.")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+
+class Comparison:
+    """Both checkouts, and the differences found so far."""
+
+    def __init__(self, before: Checkout, after: Checkout) -> None:
+        self.sides = (before, after)
+        self.found: list[str] = []
+        self.run = 0
+        self._pool = ThreadPoolExecutor(2)
+
+    def line(self, line: Line, place: str) -> None:
+        """Run one command with both, and compare exit status and both streams."""
+        one, two = self._pool.map(lambda side, words: side.run(words), self.sides, line.words)
+        self.run += 1
+        told = []
+        if (one["code"] in GOOD) == line.refused:
+            told.append(f"the line is wrong: exit status {one['code']} before: {one['err'].strip()[-TOLD:]}")
+        if one["code"] != two["code"]:
+            told.append(f"exit status {one['code']} -> {two['code']}: {(one['err'] + two['err']).strip()[-TOLD:]}")
+        for stream in ("out", "err"):
+            texts = [side.normalised(done[stream]) for side, done in zip(self.sides, (one, two), strict=True)]
+            told += [f"std{stream}: {each}" for each in differing_text(*texts)[:SHOWN]]
+        print(f"{place} {'DIFFERS' if told else 'same   '} evenreel {line.shown[:150]}", flush=True)
+        for each in told:
+            print(f"        {each}", flush=True)
+        self.found += [f"evenreel {line.shown}: {each}" for each in told]
+
+    def files(self) -> None:
+        """Compare all that was written."""
+        for each in differing_files(*(side.folder for side in self.sides)):
+            print(f"DIFFERS {each}", flush=True)
+            self.found.append(each)
+
+
+def make_inputs(before: Checkout, folder: Path) -> None:
+    """What no command makes: benchmarks in miniature, a tiny CLIP, stored features; by the tests of the checkout."""
+    environment = before.environment | {"PYTHONPATH": f"{before.root / 'src'}{os.pathsep}{before.root}"}
+    subprocess.run([before.python, HERE / "inputs.py", folder], env=environment, check=True, stderr=subprocess.DEVNULL)
+
+
+def recipe_lines(before: Path, quick: str) -> list[Line]:
+    """The first step of each recipe that comes along, as `evenreel train` is typed."""
+    root = next((before / "src" / "evenreel" / "training").rglob("recipes"))
+    found = []
+    for path in sorted(root.rglob("*.yaml")):
+        name = path.relative_to(root).with_suffix("").as_posix()
+        place = "length" if name.startswith("length/") else name.partition("/")[0]
+        words = [f"corpus={place}/corpus", *(["features=length/features"] if place == "length" else [])]
+        own = [f"data.{word}" for word in words] + SETTINGS.get(place, [f"data.videos={place}/videos"])
+        own += BIMA_SETTINGS if name.endswith("/bima") else []
+        reads = name.endswith("/tcd") or place in ("textvr", "vitevqa")
+        own += ["data.on_screen={place}/read"] if reads else []
+        changes = [word for one in own for word in ("--set", one.format(place=place))]
+        out = f"runs/{name.replace('/', '-')}"
+        words = ["train", name, *changes, *shlex.split(quick if place != "length" else ""), "--out", out, "--json"]
+        found.append(Line((words, words), refused=False, once=True))
+    return found
+
+
+SETTINGS = {
+    "length": [
+        "data.held_out=0.2", "matcher.settings.vectors=length/glove.txt", "matcher.settings.word_size=3",
+        "matcher.settings.size=8", "loop.epochs=null", "loop.steps=2", "loop.batch_size=8", "loop.device=cpu",
+        "records.tensorboard=false",
+    ],
+    "video2gif": ["data.videos=."],
+}  # fmt: skip
+BIMA_SETTINGS = ["data.seen={place}/features", "matcher.settings.elements={place}/elements"]
+QUICK_RECIPE = (
+    "--set backbone.model=../../inputs/clip --set loop.epochs=null --set loop.steps=1 --set loop.batch_size=4 "
+    "--set loop.workers=0 --set loop.device=cpu --set records.tensorboard=false"
+)
+
+
+def untyped(commands: dict[str, Any], lines: list[Line]) -> tuple[list[str], list[str]]:
+    """Commands with `--json`, and options of these, that no line of the table types."""
+    missing, options = [], []
+    for name, about in commands.items():
+        if "--json" not in about["options"]:
+            continue
+        words = name.split()
+        typed = [line.words[0] for line in lines if line.words[0][: len(words)] == words and not line.refused]
+        if not typed:
+            missing.append(name)
+        rest = [one for one in about["options"] if one.startswith("-") and not any(one in each for each in typed)]
+        options += [f"{name} {one}" for one in rest]
+    return missing, options
+
+
+def show_help(comparison: Comparison) -> None:
+    """Print how options and helps differ; helps may."""
+    one, two = (side.commands() for side in comparison.sides)
+    for name in [*one, *(each for each in two if each not in one)]:
+        if name not in one or name not in two:
+            print(f"help:   evenreel {name} is only in the checkout {'before' if name in one else 'after'}")
+            continue
+        gone = [
+            f"{key} {value}" for key, value in one[name]["options"].items() if two[name]["options"].get(key) != value
+        ]
+        came = [
+            f"{key} {value}" for key, value in two[name]["options"].items() if one[name]["options"].get(key) != value
+        ]
+        if gone or came:
+            print(f"help:   evenreel {name}: options before {gone}, after {came}")
+        for row in unified_diff(one[name]["help"].splitlines(), two[name]["help"].splitlines(), lineterm="", n=0):
+            if not row.startswith(("---", "+++", "@@")):
+                print(f"help:   evenreel {name}: {row}")
+
+
+def read_words() -> argparse.Namespace:
+    """What was typed."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("before", type=Path)
+    words.add_argument("after", type=Path)
+    words.add_argument("--only", default=",".join(PARTS), help="parts, by commas; commands that make inputs always run")
+    words.add_argument("--match", default="", help="only lines of [json] and recipes in which this pattern is found")
+    words.add_argument("--once", action="store_true", help="leave out what commands print without --json")
+    words.add_argument("--keep", type=Path, help="a new folder for what both write, instead of one that is removed")
+    return words.parse_args()
+
+
+def python_of(root: Path, other: Path) -> Path:
+    """The Python of a checkout, or of the other where it has none."""
+    found = [one / ".venv" / "bin" / "python" for one in (root, other)]
+    return next((one for one in found if one.exists()), Path(sys.executable))
+
+
+def lines_to_run(typed: argparse.Namespace, table: str) -> list[Line]:
+    """The commands of the chosen parts that the pattern is found in, after those that several parts stand on."""
+    parts, found = typed.only.split(","), []
+    if "demo" in parts:
+        found += lines_of("demo", table)
+    if "json" in parts:
+        for line in lines_of("json", table):
+            found += [line, line.bare] if "--json" in line.words[0] and not (line.once or typed.once) else [line]
+    if "recipes" in parts:
+        found += lines_of("recipe inputs", table) + recipe_lines(typed.before, QUICK_RECIPE)
+    return lines_of("inputs", table) + [line for line in found if re.search(typed.match, line.shown)]
+
+
+def compare(typed: argparse.Namespace, place: Path) -> list[str]:
+    """All differences of the chosen parts."""
+    before, after = typed.before.resolve(), typed.after.resolve()
+    parts, table = typed.only.split(","), (HERE / "commands.txt").read_text(encoding="utf-8")
+    if unknown := set(parts) - set(PARTS):
+        sys.exit(f"There is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}.")
+    one, two = (
+        Checkout(root, python_of(root, other), place / name / "work")
+        for name, root, other in (("one", before, after), ("two", after, before))  # names as long as each other
+    )
+    comparison = Comparison(one, two)
+    missing, options = untyped(one.commands(), lines_of("json", table))
+    comparison.found += [f"no line of commands.txt types evenreel {name} --json" for name in missing]
+    try:
+        if set(parts) != {"help"}:
+            print("making the inputs", flush=True)
+            make_inputs(one, place / "inputs")
+            for side in (one, two):
+                shutil.copytree(place / "inputs", side.folder, dirs_exist_ok=True)
+            lines = lines_to_run(typed, table)
+            for number, line in enumerate(lines, start=1):
+                comparison.line(line, f"{number}/{len(lines)}")
+            print("comparing what was written", flush=True)
+            comparison.files()
+        if "help" in parts:
+            show_help(comparison)
+            print(f"options that no line types: {', '.join(options)}")
+    finally:
+        one.close()
+        two.close()
+    print(f"{comparison.run} commands, {len(comparison.found)} differences")
+    return comparison.found
+
+
+def main() -> None:
+    """Compare, and end with 0 where all is equal."""
+    typed = read_words()
+    if typed.keep is not None:
+        typed.keep.mkdir(parents=True)
+        found = compare(typed, typed.keep.resolve())
+    else:
+        with tempfile.TemporaryDirectory(prefix="same-outputs-") as folder:
+            found = compare(typed, Path(folder))
+    for each in found:
+        print(f"- {each}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Makes the inputs of `same_outputs` that no command makes, with the tests of a checkout (on PYTHONPATH)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def main() -> None:
+    """Benchmarks in miniature, a tiny CLIP, a corpus of classes with stored streams, downloads of Video2Gif."""
+    from evenreel.corpus import save_corpus
+    from evenreel.evaluation import save_scores
+    from evenreel.types import Scores
+    from tests.recipes.test_video2gif import write_downloads
+    from tests.recipes.tiny_benchmarks import BENCHMARKS, make_benchmark
+    from tests.studies.class_clips import class_material
+    from tests.tiny_checkpoints import tiny_clip
+
+    root = Path(sys.argv[1])
+    root.mkdir(parents=True)
+    tiny_clip(root / "clip")
+    for name in BENCHMARKS:
+        make_benchmark(name, root / name)
+    write_downloads(root)
+
+    corpus, random = class_material().whole, np.random.default_rng(3)
+    save_corpus(corpus, root / "length" / "corpus")
+    for name in ("rgb", "flow", "audio"):
+        arrays = {clip: random.random((2, 5), np.float32) for clip in corpus.clips["clip_id"]}
+        np.savez(root / "length" / f"{name}.npz", **arrays)
+    (root / "length" / "glove.txt").write_text("cut 0.1 0.2 0.3\ntake 1 0 0\n")
+    test = corpus.clips.filter(corpus.clips["split"] == "test")["clip_id"].to_list()
+    captions = corpus.captions.filter(corpus.captions["clip_id"].is_in(test))["caption_id"].to_list()
+    save_scores(
+        Scores(random.random((len(captions), len(test)), np.float32), captions, test), root / "length" / "scores.npz"
+    )
+    (root / "tail.csv").write_text("verb\nwash\n")
+    (root / "things.txt").write_text("a red ball\na dog\na beach\n")
+    (root / "doings.txt").write_text("rolls\nruns\n")
+    (root / "sentences.txt").write_text("a red ball rolls over the bridge\nthe dog kicks a blue ball\n")
+    (root / "captions.csv").write_text(
+        "video,caption,split\na.mp4,a man kicks a red ball,train\na.mp4,a dog runs,train\nb.mp4,a car drives,test\n"
+    )
+    (root / "made").mkdir()
+    for number, path in enumerate(sorted((root / "msvd" / "videos").iterdir())[:3]):
+        shutil.copy(path, root / "made" / (path.name if number else "stranger.avi"))
+    write_recipe(root / "wti.yaml", "source", "wti")
+    write_recipe(root / "domain.yaml", "domain", "mean_pool")
+    (root / "queries.txt").write_text("a red star on a beach\na blue heart in a forest\nharbour\na green circle\n")
+
+
+def write_recipe(path: Path, corpus: str, matcher: str) -> None:
+    """Two steps on the features of a corpus."""
+    recipe = {
+        "name": path.stem,
+        "data": {"corpus": corpus, "features": f"{corpus}/features", "validation": "val"},
+        "matcher": {"name": matcher},
+        "adapter": {"kind": "linear"},
+        "loop": {"steps": 2, "epochs": None, "batch_size": 4, "device": "cpu"},
+        "records": {"tensorboard": False},
+    }
+    path.write_text(json.dumps(recipe))
+
+
+if __name__ == "__main__":
+    main()
