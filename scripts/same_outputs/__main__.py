@@ -83,13 +83,13 @@ def lines_of(part: str, text: str) -> list[Line]:
 class Checkout:
     """A checkout whose command line runs in a folder of its own, by a Python that has its imports behind it."""
 
-    def __init__(self, root: Path, python: Path, folder: Path) -> None:
+    def __init__(self, root: Path, python: Path, folder: Path, core: int) -> None:
         self.root, self.python, self.folder = root, python, folder
         folder.mkdir(parents=True)
         # In a folder of its own: a command must not find the other checkout's files, nor the shared caches of a user.
         self.environment = {**os.environ, **QUIET, "PYTHONPATH": str(root / "src"), "HOME": str(folder.parent / "home")}
         self._process = subprocess.Popen(
-            [python, HERE / "runner.py"],
+            [python, HERE / "runner.py", str(core)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=self.environment,
         )  # fmt: skip
         place = self._ask({"task": "where"})["where"]
@@ -271,8 +271,8 @@ def compare(typed: argparse.Namespace, place: Path) -> list[str]:
     if unknown := set(parts) - set(PARTS):
         sys.exit(f"There is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}.")
     one, two = (
-        Checkout(root, python_of(root, other), place / name / "work")
-        for name, root, other in (("one", before, after), ("two", after, before))  # names as long as each other
+        Checkout(root, python_of(root, other), place / name / "work", core)
+        for core, (name, root, other) in enumerate((("one", before, after), ("two", after, before)))  # as long names
     )
     comparison = Comparison(one, two)
     missing, options = untyped(one.commands(), lines_of("json", table))
