@@ -244,7 +244,7 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def dead_paths(house: House, checkout: Path) -> list[str]:
-    """Dotted `evenreel.x.y` in docs, docstrings and strings that name no module, nor anything in one."""
+    """Dotted paths of the package in docs, docstrings and strings that name no module, nor anything in one."""
     pages = [checkout / "README.md", checkout / "CONTRIBUTING.md", checkout / "CHANGELOG.md"]
     pages += [*(checkout / "docs").rglob("*.md"), *(path for path in house.paths.values())]
     pages += [path for folder in ("tests", "benchmarks", "scripts") for path in (checkout / folder).rglob("*.py")]

@@ -18,11 +18,14 @@ NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
 MAY_DIFFER = (
     (re.compile(r"(?<![\w.])-?\d{13,}(?![\w.])"), "<id>"),
     (re.compile(r'"seals": ?"[0-9a-f]{64}"'), "<seals>"),
+    (re.compile(r'^\["[0-9a-f]{32}"', re.MULTILINE), '["<file>"'),
+    (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")|(?<=class="words">)[0-9a-f]{12}(?=</td>)'), "<digest>"),
     (re.compile(r'("(?:seconds|\w+_seconds|\w+_per_s)": ?)[-\d.e]+'), r"\1<time>"),
     (re.compile(r" in [\d.,]+ (?:s|ms|min)\b"), " in <time>"),
     (re.compile(r"[\d.,]+ (?:frames|clips|captions|it)/s"), "<speed>"),
 )
-"""What a text may say another way each time, and what takes its place: a library's ids hang on where its files lie."""
+"""What a text may say another way each time, and what takes its place: ids of a library and
+digests of features hang on where files lie and when they were written."""
 
 IGNORED = ("*.lock", "*.log", "*.sqlite-wal", "*.sqlite-shm", "events.out.*")
 CLOCK_COLUMNS = re.compile(r"^id$|mtime|inode|_at$|^when|time_ns|^device$")
