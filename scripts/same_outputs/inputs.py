@@ -31,15 +31,16 @@ def main() -> None:
     corpus, random = class_clips().class_material().whole, np.random.default_rng(3)
     save_corpus(corpus, root / "length" / "corpus")
     for name in ("rgb", "flow", "audio"):
-        arrays = {clip: random.random((2, 5), np.float32) for clip in corpus.clips["clip_id"]}
+        arrays = {clip: random.random((2, 8), np.float32) for clip in corpus.clips["clip_id"]}
         np.savez(root / "length" / f"{name}.npz", **arrays)
     (root / "length" / "glove.txt").write_text("cut 0.1 0.2 0.3\ntake 1 0 0\n")
     test = corpus.clips.filter(corpus.clips["split"] == "test")["clip_id"].to_list()
-    captions = corpus.captions.filter(corpus.captions["clip_id"].is_in(test))["caption_id"].to_list()
-    save_scores(
-        Scores(random.random((len(captions), len(test)), np.float32), captions, test), root / "length" / "scores.npz"
-    )
-    (root / "tail.csv").write_text("verb\nwash\n")
+    own = corpus.captions["clip_id"].is_in(test)
+    for name, chosen in (("scores", own), ("bank", ~own)):
+        captions = corpus.captions.filter(chosen)["caption_id"].to_list()
+        scores = Scores(random.random((len(captions), len(test)), np.float32), captions, test)
+        save_scores(scores, root / "length" / f"{name}.npz")
+    (root / "tail.csv").write_text("verb\n2\n")
     (root / "things.txt").write_text("a red ball\na dog\na beach\n")
     (root / "doings.txt").write_text("rolls\nruns\n")
     (root / "sentences.txt").write_text("a red ball rolls over the bridge\nthe dog kicks a blue ball\n")
