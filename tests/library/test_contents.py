@@ -19,7 +19,7 @@ from evenreel.library.contents import (
     ClipFile,
     Examples,
     FileQuery,
-    LibraryFile,
+    ListedFile,
     examples,
     list_files,
     locate,
@@ -63,7 +63,7 @@ def library(place: Path) -> Iterator[Library]:
         yield opened
 
 
-def names(found: tuple[LibraryFile, ...]) -> list[str]:
+def names(found: tuple[ListedFile, ...]) -> list[str]:
     return [file.name for file in found]
 
 
@@ -107,8 +107,8 @@ def test_files_are_listed_by_path_with_why_one_was_set_aside(library: Library) -
     found = library.files()
     assert found.total == 5
     assert names(found.files) == ["Alt.mp4", "Tram.mp4", "copy.mp4", "gro\u0308ße.mp4", "100%_sea.mp4"]
-    assert found.files[3] == LibraryFile("gro\u0308ße.mp4", "", "set_aside", None, "empty", "It has no bytes.", None)
-    assert found.files[4] == LibraryFile("100%_sea.mp4", "\\udcff", "indexed", "sea", None, None, 3.5)
+    assert found.files[3] == ListedFile("gro\u0308ße.mp4", "", "set_aside", None, "empty", "It has no bytes.", None)
+    assert found.files[4] == ListedFile("100%_sea.mp4", "\\udcff", "indexed", "sea", None, None, 3.5)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenreel.features.progress import NoProgress, Progress, SetAside
     from evenreel.library.index.ingest import index_folders
-    from evenreel.library.index.integrity import Problem, verify
+    from evenreel.library.index.integrity import Damage, verify
     from evenreel.library.index.rebuild import repair
     from evenreel.library.index.report import IndexReport
     from evenreel.library.index.tagging import TagReport, tag_library, untag_library
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from evenreel.library.stats import LibraryStats
 
 __all__ = [
+    "Damage",
     "IndexReport",
     "Library",
     "LibraryStats",
     "NoProgress",
-    "Problem",
     "Progress",
     "SetAside",
     "TagReport",
@@ -41,7 +41,7 @@ _MODULE_OF = {
     "library.search.query": ("Typed",),
     "library.stats": ("LibraryStats",),
     "library.index.tagging": ("TagReport", "tag_library", "untag_library"),
-    "library.index.integrity": ("Problem", "verify"),
+    "library.index.integrity": ("Damage", "verify"),
     "library.index.rebuild": ("repair",),
 }
 

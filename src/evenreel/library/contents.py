@@ -75,7 +75,7 @@ class ClipDetail:
 
 
 @dataclass(frozen=True)
-class LibraryFile:
+class ListedFile:
     """A file of a library; `reason` (of `evenreel.errors.Reason`) and `sentence` say why one was set aside."""
 
     name: str
@@ -88,11 +88,11 @@ class LibraryFile:
 
 
 @dataclass(frozen=True)
-class Files:
+class FilePage:
     """Some of the files that were asked for, and how many there are in all."""
 
     total: int
-    files: tuple[LibraryFile, ...]
+    files: tuple[ListedFile, ...]
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element
     return tuple(Element(*row) for row in rows)
 
 
-def list_files(connection: sqlite3.Connection, asked: FileQuery) -> Files:
+def list_files(connection: sqlite3.Connection, asked: FileQuery) -> FilePage:
     """Files in the order of their paths."""
     paths = [
         path
@@ -231,7 +231,7 @@ def list_files(connection: sqlite3.Connection, asked: FileQuery) -> Files:
     if wanted := _without_case(asked.text):
         paths = [path for path in paths if wanted in _without_case(_shown(loaded_path(path), folder_of))]
     chosen = paths[asked.offset : asked.offset + asked.limit]
-    return Files(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
+    return FilePage(len(paths), tuple(_library_file(connection, path, folder_of) for path in chosen))
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
@@ -324,7 +324,7 @@ def _without_case(text: str) -> str:
     return unicodedata.normalize("NFC", text).casefold()
 
 
-def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> LibraryFile:
+def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of: Callable[[str], str]) -> ListedFile:
     name, state, clip_id, reason, sentence, duration_s = connection.execute(
         "SELECT name, state, files.clip_id, reason, sentence, duration_s FROM files LEFT JOIN clips USING (clip_id)"
         " WHERE path = ?",
@@ -333,7 +333,7 @@ def _library_file(connection: sqlite3.Connection, stored: str | bytes, folder_of
     path = loaded_path(stored)
     if sentence is not None:  # a decoder may name the file that it failed on
         sentence = sentence.replace(os.path.dirname(path) + os.sep, "")
-    return LibraryFile(name, folder_of(path), state, clip_id, reason, sentence, duration_s)
+    return ListedFile(name, folder_of(path), state, clip_id, reason, sentence, duration_s)
 
 
 def _signs(connection: sqlite3.Connection, clip_id: str) -> tuple[TextHit, ...]:

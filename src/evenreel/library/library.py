@@ -13,7 +13,7 @@ from evenreel.arguments import as_path
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import contents
-from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FileQuery, Files
+from evenreel.library.contents import ClipDetail, ClipMedia, Examples, FilePage, FileQuery
 from evenreel.library.index.model import other_model
 from evenreel.library.search.filters import Filter, read_filter
 from evenreel.library.search.image import read_image
@@ -291,7 +291,7 @@ class Library:
         with self._reading():
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
-    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> Files:
+    def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
         """The files that the library knows, also those that were set aside or are gone, by path.
 
         Args:

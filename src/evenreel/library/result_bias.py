@@ -21,8 +21,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from evenreel.library.search.filters import Filter
@@ -43,6 +45,8 @@ ON_SCREEN = "on-screen text"
 UNKNOWN = "unknown"
 OTHERS = "other sources"
 
+Share = Annotated[float, Interval(ge=0.0, le=1.0)]
+
 _READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 
@@ -54,11 +58,11 @@ class GroupShare:
     label: str
     shown: int
     shown_of: int
-    share_shown: float
+    share_shown: Share
     all: int
     all_of: int
-    share_all: float
-    p_value: float
+    share_all: Share
+    p_value: Share
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Lengths:
     bins: tuple[LengthBin, ...]
     median_shown_s: float
     median_all_s: float
-    p_value: float
+    p_value: Share
 
 
 @dataclass(frozen=True)

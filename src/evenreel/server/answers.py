@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from evenreel import types
-from evenreel.library import contents, facets
+from evenreel.library import contents
+from evenreel.library.facets import Facet
 from evenreel.library.result_bias import SOURCE
 from evenreel.library.search.highlights import marks
 from evenreel.library.search.neutral import NO_VISION
@@ -17,11 +17,6 @@ from evenreel.server.media_files import media_type
 from evenreel.server.pictures import PREVIEW_PART_S
 from evenreel.server.records import (
     Clip,
-    ClipFile,
-    Element,
-    Examples,
-    Facet,
-    Favours,
     Files,
     FoundClip,
     LibraryFile,
@@ -31,7 +26,7 @@ from evenreel.server.records import (
     Sign,
     Stats,
 )
-from evenreel.types import Hit, Metadata, MomentHit, SearchResult, TextHit
+from evenreel.types import Element, Hit, Metadata, SearchResult, TextHit
 from evenreel.wording import is_printable, printable
 
 if TYPE_CHECKING:
@@ -60,7 +55,7 @@ def search_answer(library: Library, searched: Searched, notices: Sequence[str], 
         answering=result.answering,
         notices=[*notices, *map(clean, result.notices)],
         hits=[_found(hit, roots) for hit in result.hits],
-        favours=Favours(**asdict(favours)),
+        favours=favours,
         took_ms=took_ms,
     )
 
@@ -70,7 +65,7 @@ def clip_answer(detail: contents.ClipDetail) -> Clip:
     return Clip(
         clip_id=detail.clip_id,
         name=detail.name,
-        files=[ClipFile(**asdict(file)) for file in detail.files],
+        files=list(detail.files),
         duration_s=finite(detail.duration_s),
         container=detail.container,
         codec=detail.codec,
@@ -105,12 +100,12 @@ def stats_answer(library: Library, *, vision: bool) -> Stats:
         sampling=stats.rule,
         vision=vision,
         neutral_trouble=library.neutral_trouble() if vision else NO_VISION,
-        examples=Examples(**asdict(library.examples())),
+        examples=library.examples(),
         facets=[_facet(facet) for facet in library.facets() if clean(facet.column) == facet.column],
     )
 
 
-def files_answer(found: contents.Files) -> Files:
+def files_answer(found: contents.FilePage) -> Files:
     """A page of the library's files."""
     return Files(total=found.total, files=[_library_file(file) for file in found.files])
 
@@ -163,7 +158,7 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
         above_nonsense=hit.above_nonsense,
         written=min(1.0, hit.written),
         scores=_finite_scores(hit.scores),
-        moments=[_moment(hit.clip_id, moment) for moment in hit.moments],
+        moments=[Moment(**asdict(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.moments],
         on_screen=[_sign(sign) for sign in hit.on_screen],
         elements=_elements(hit.elements),
         parts=_finite_scores(hit.parts),
@@ -174,22 +169,18 @@ def _found(hit: Hit, roots: Sequence[str]) -> FoundClip:
     )
 
 
-def _elements(found: Sequence[types.Element]) -> list[Element]:
-    return [Element(phrase=clean(element.phrase), kind=element.kind, score=element.score) for element in found]
+def _elements(found: Sequence[Element]) -> list[Element]:
+    return [replace(element, phrase=clean(element.phrase)) for element in found]
 
 
-def _facet(facet: facets.Facet) -> Facet:
+def _facet(facet: Facet) -> Facet:
     """Without values that would have to be changed to be shown: a filter could not find them."""
     values = [found for found in facet.values if not isinstance(found.value, str) or clean(found.value) == found.value]
-    return Facet(**asdict(replace(facet, values=tuple(values))))
+    return replace(facet, values=tuple(values))
 
 
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {channel: score for channel, score in scores.items() if math.isfinite(score)}
-
-
-def _moment(clip_id: str, moment: MomentHit) -> Moment:
-    return Moment(**asdict(moment), still=still_address(clip_id, moment.time_s))
 
 
 def _sign(hit: TextHit) -> Sign:
@@ -197,15 +188,10 @@ def _sign(hit: TextHit) -> Sign:
     return Sign(text=text, start_s=hit.start_s, end_s=hit.end_s, marks=list(marks(text, hit.matched, hit.found)))
 
 
-def _library_file(file: contents.LibraryFile) -> LibraryFile:
+def _library_file(file: contents.ListedFile) -> LibraryFile:
     shown = file.state == "indexed" and file.clip_id is not None
-    return LibraryFile(
-        name=file.name,
-        folder=file.folder,
-        state=file.state,
-        clip_id=file.clip_id,
-        reason=file.reason,
-        sentence=clean(file.sentence) if file.sentence else None,
-        duration_s=finite(file.duration_s),
-        still=still_address(file.clip_id or "", (file.duration_s or 0.0) / 2) if shown else None,
+    cleaned = replace(
+        file, sentence=clean(file.sentence) if file.sentence else None, duration_s=finite(file.duration_s)
     )
+    still = still_address(file.clip_id or "", (file.duration_s or 0.0) / 2) if shown else None
+    return LibraryFile(**asdict(cleaned), still=still)

@@ -1,34 +1,34 @@
-"""What the API answers with: every field of every record, as the OpenAPI document describes it.
+"""Records that the API answers with: every field as the OpenAPI document describes it.
 
+The library's own records are passed on as they are; the ones here have what only the API says, addresses for example.
 Times are seconds on the timeline that a player shows. Text that comes from files is as it is there, made printable;
 whoever shows it escapes it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from evenreel.types import State
+from evenreel.library.contents import ClipFile, Examples, ListedFile
+from evenreel.library.facets import Facet
+from evenreel.library.result_bias import Favours, Share
+from evenreel.types import Element, MomentHit, State
 
 MetadataValue = str | int | float | bool | None
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Problem(BaseModel):
-    """Why a request was not answered, in one sentence."""
+    """The reason why a request was not answered, in one sentence."""
 
     detail: str
 
 
-class Moment(BaseModel):
+@dataclass(frozen=True)
+class Moment(MomentHit):
     """A stretch of a clip that fits the query; `time_s` is its best frame, `still` the address of that picture."""
 
-    time_s: float
-    start_s: float
-    end_s: float
-    score: float
     still: str
 
 
@@ -44,17 +44,6 @@ class Sign(BaseModel):
     marks: list[tuple[int, int]] = []
 
 
-class Element(BaseModel):
-    """What a clip shows, in a phrase of the library's scene dictionary; `kind` is `entity` or `activity`.
-
-    `score` is by how many standard deviations the phrase is nearer to the clip than nonsense is.
-    """
-
-    phrase: str
-    kind: str
-    score: float
-
-
 class FoundClip(BaseModel):
     """One clip of a result.
 
@@ -64,7 +53,7 @@ class FoundClip(BaseModel):
     ones weighing more, that is written on the clip, in its name or in its caption. `scores` has one of each channel
     that found the clip (`seen`, `on_screen`, `about`), and `reranked`, the matcher's, where one ordered the clip anew;
     `parts` are what that is the mean of, where the matcher tells: similarity to what is `seen`, to what is read
-    `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or nobody looked, and the part
+    `on_screen`, and to `both` together; `none_read`: there was nothing to read on it, or it was not read, and the part
     `on_screen` is of what the matcher learned to put in its place. `still` is the address of its picture: of its best
     moment, of the middle of the clip where no moment was found.
     """
@@ -89,53 +78,6 @@ class FoundClip(BaseModel):
     still: str
 
 
-class GroupShare(BaseModel):
-    """How often something is among the shown clips and among all that could have been shown."""
-
-    measure: str
-    label: str
-    shown: int
-    shown_of: int
-    share_shown: Share
-    all: int
-    all_of: int
-    share_all: Share
-    p_value: Share
-
-
-class LengthBin(BaseModel):
-    """Clips of a range of lengths; the last range has no end."""
-
-    start_s: float
-    end_s: float | None
-    shown: int
-    all: int
-
-
-class Lengths(BaseModel):
-    """Lengths of the shown clips beside those of all that could have been shown."""
-
-    bins: list[LengthBin]
-    median_shown_s: float
-    median_all_s: float
-    p_value: Share
-
-
-class Favours(BaseModel):
-    """What a result favours: its clips against all that the filter lets through.
-
-    `sentences` holds one for each difference that is beyond chance, after Holm's correction over all that was
-    compared; it is empty where none is. `note` says what was compared and what such a difference does not mean.
-    """
-
-    shown: int
-    all: int
-    groups: list[GroupShare]
-    lengths: Lengths | None
-    sentences: list[str]
-    note: str
-
-
 class SearchAnswer(BaseModel):
     """Clips, best first. `state` is that of the one that answers best, `nothing` where none does.
 
@@ -153,14 +95,6 @@ class SearchAnswer(BaseModel):
     hits: list[FoundClip]
     favours: Favours
     took_ms: float
-
-
-class ClipFile(BaseModel):
-    """A file that has this content; `state` is `indexed`, `set_aside` or `missing`."""
-
-    name: str
-    folder: str
-    state: str
 
 
 class Clip(BaseModel):
@@ -186,36 +120,8 @@ class Clip(BaseModel):
     preview_part_s: float
 
 
-class FacetValue(BaseModel):
-    """A value of a metadata column and how many clips have it."""
-
-    value: str | int | float | bool
-    clips: int
-
-
-class Facet(BaseModel):
-    """A column that can be filtered by: its values where they are few, its range where they are numbers.
-
-    `column` is what a filter writes, in double quotes where it has spaces. Of `element`, which a clip has several of,
-    these are the most frequent values.
-    """
-
-    column: str
-    label: str
-    values: list[FacetValue] = []
-    low: float | None = None
-    high: float | None = None
-
-
-class Examples(BaseModel):
-    """Searches that find something in this library: a caption that was given, words that were read."""
-
-    seen: str | None
-    read: str | None
-
-
 class Stats(BaseModel):
-    """What the library holds; `vision` says whether pictures can be searched for.
+    """Counts of what the library holds; `vision` says whether pictures can be searched for.
 
     `neutral_trouble` says why no search can be neutral to source; None where it can.
     """
@@ -236,21 +142,15 @@ class Stats(BaseModel):
     examples: Examples
 
 
-class LibraryFile(BaseModel):
-    """A file of the library; `reason` and `sentence` say why one was set aside."""
+@dataclass(frozen=True)
+class LibraryFile(ListedFile):
+    """A file of the library; `reason` and `sentence` say why one was set aside, `still` is the address of a picture."""
 
-    name: str
-    folder: str
-    state: str
-    clip_id: str | None
-    reason: str | None
-    sentence: str | None
-    duration_s: float | None
     still: str | None
 
 
 class Files(BaseModel):
-    """Some of the files that were asked for, and how many there are in all."""
+    """A page of the files that match, and how many there are in all."""
 
     total: int
     files: list[LibraryFile]
@@ -264,7 +164,7 @@ class Retry(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the server answers, and how its model is: `loading`, `ready`, `none` or `failed`."""
+    """State of the server, and of its model: `loading`, `ready`, `none` or `failed`."""
 
     status: str
     model: str
