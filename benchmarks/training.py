@@ -34,7 +34,7 @@ from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.sources import locate
 from evenreel.encoders.towers import Towers, load_towers
-from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
+from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.training.data.examples import (
@@ -73,13 +73,13 @@ class PixelsInMemory:
     """Pixels and tokens that need no decoding; implements `TrainingExamples`."""
 
     pairs: Pairs
-    tokens: Tokens
+    tokens: TokenIds
     pixels: Tensor
 
     def texts(self, rows: Rows) -> TokenBatch:
         """Some captions."""
         return TokenBatch(
-            tuple(self.pairs.caption_ids[row] for row in rows), Tokens(*(part[rows] for part in self.tokens))
+            tuple(self.pairs.caption_ids[row] for row in rows), TokenIds(*(part[rows] for part in self.tokens))
         )
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:
@@ -150,7 +150,7 @@ def towers_case(steps: int, batch: int) -> Case:
 
     def bare(rows: Rows, learning: TrainableTowers | None) -> PairBatch:
         assert learning is not None
-        words, sentence = learning.encode_text(Tokens(tokens.ids[rows], tokens.mask[rows]))
+        words, sentence = learning.encode_text(TokenIds(tokens.ids[rows], tokens.mask[rows]))
         frames = learning.encode_frames(pixels[rows].flatten(0, 1)).unflatten(0, (len(rows), TOWER_FRAMES))
         shape = frames.shape[:2]
         video = VideoBatch((), frames, torch.ones(shape, dtype=torch.bool), torch.zeros(shape))

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import median
 
 from evenreel.language.folding import stop_words, words
-from evenreel.library.search.query import Query, Typed
+from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.store.catalog import create_schema
 from evenreel.library.store.fulltext import clear_full_text, rebuild_full_text
@@ -174,7 +174,7 @@ def report(connection: sqlite3.Connection, videos: Sequence[Video], source: str,
             first, found, precise, shown = 0, 0, 0, 0
             for meant in chosen:
                 typed = change(meant, chance)
-                query = Query(Typed(typed) if name in TYPED else typed, k=FIRST)
+                query = Query(UnfinishedText(typed) if name in TYPED else typed, k=FIRST)
                 hits = [hit.clip_id for hit in searcher.search(query).hits if hit.state in {"fits", "may_fit"}]
                 good = right(meant)
                 first += hits[:1] != [] and hits[0] in good
@@ -191,7 +191,7 @@ def cost(searcher: Searcher, queries: Sequence[str]) -> None:
     for query in queries:
         for typed in keystrokes(query):
             start = time.process_time()
-            searcher.search(Query(Typed(typed), k=24))
+            searcher.search(Query(UnfinishedText(typed), k=24))
             times_ms.append(1e3 * (time.process_time() - start))
     ordered = sorted(times_ms)
     print(f"a keystroke: median {median(ordered):.2f} ms, 95 of 100 within {ordered[int(0.95 * len(ordered))]:.2f} ms")

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.config import IndexSettings
-from evenreel.library import Damage, index_folders, repair, verify
+from evenreel.library import LibraryProblem, index_folders, repair, verify
 from evenreel.library.store import catalog
 from tests.library.state import state
 from tests.library.videos import write_folder, write_video
@@ -181,7 +181,7 @@ def _undisturbed(videos: Path, library: Path, chapter: Chapter) -> tuple[dict[st
     return state(library), time.monotonic() - started
 
 
-def _differs(library: Path, expected: dict[str, Any], problems: list[Damage], number: int) -> bool:
+def _differs(library: Path, expected: dict[str, Any], problems: list[LibraryProblem], number: int) -> bool:
     found = state(library)
     different = [name for name in expected if found[name] != expected[name]]
     if problems or different:

@@ -545,14 +545,14 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_what_is_read_on_screen_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from evenreel.cli.show_library import show_problems, show_report, show_result
-    from evenreel.library import Damage, IndexReport, SetAside
+    from evenreel.library import IndexReport, LibraryProblem, SetAside
 
     evil = "a\x1b[2J\n\u202eb"
     text = TextHit(evil, (), 0.0, 1.0, 1.0)
     hit = Hit("id", evil, 0.5, "fits", 0.5, 0.0, {"seen": 0.5}, (), (text,), 1.0, other_paths=(evil,))
     show_result(SearchResult("q", (hit,), "fits", 1, 0, (evil,)), as_json=False)
     show_report(IndexReport(set_aside=[SetAside(evil, "failed", evil)], notes=[(evil, evil)]), Path(evil), False)
-    show_problems([Damage(evil, evil, evil)], Path(evil), False)
+    show_problems([LibraryProblem(evil, evil, evil)], Path(evil), False)
     output = capsys.readouterr().out
     assert output.count(r"a\x1b[2J\n\u202eb") == 12
     assert not [char for char in output if char != "\n" and unicodedata.category(char) in UNSAFE]

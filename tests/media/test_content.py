@@ -21,7 +21,7 @@ def test_a_slow_read_is_waited_for_where_the_builtin_timeout_is_another_class(
 
     real = content.content_digest
 
-    def slow(path: str, reading: content._Reading) -> str:
+    def slow(path: str, reading: content._DigestProgress) -> str:
         time.sleep(0.05)
         return real(path, reading)
 

@@ -204,12 +204,12 @@ def test_an_edit_list_that_cuts_the_end(honest: dict[str, Path], tmp_path: Path)
 def test_what_is_wanted_costs_no_look_at_the_end_where_it_does_not_hang_on_it(
     honest: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenreel.media.moments import Moments
+    from evenreel.media.moments import GivenTimes
     from evenreel.media.video import Video
 
     monkeypatch.setattr(Video, "_measure", lambda *_, **__: pytest.fail("the packets were looked at"))
     with open_video(honest["mkv"]) as video:
-        assert [frame.time_s for frame in video.frames(Moments((3.0, 4.0)))] == [3.0, 4.0]
+        assert [frame.time_s for frame in video.frames(GivenTimes((3.0, 4.0)))] == [3.0, 4.0]
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -16,7 +16,7 @@ from torch import Tensor
 from evenreel.corpus import make_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
-from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
+from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
 from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
 from evenreel.training.data.pairs import Pairs, Rows, pairs_of
@@ -89,13 +89,13 @@ class PixelsInMemory:
     """Clips of 2 to 4 random pictures and captions of random words; it is an `Examples`."""
 
     pairs: Pairs
-    tokens: Tokens
+    tokens: TokenIds
     pixels: Tensor
     frame_mask: Tensor
 
     def texts(self, rows: Rows) -> TokenBatch:
         return TokenBatch(
-            tuple(self.pairs.caption_ids[row] for row in rows), Tokens(*(one[rows] for one in self.tokens))
+            tuple(self.pairs.caption_ids[row] for row in rows), TokenIds(*(one[rows] for one in self.tokens))
         )
 
     def videos(self, rows: Rows, draw: Draw | None = None) -> PixelBatch:

@@ -17,7 +17,7 @@ from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
-from evenreel.encoders.trainable import Tokens, TrainableTowers, tokenise
+from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import ClipAside
 from evenreel.training import Recipe
@@ -299,7 +299,7 @@ def test_a_checkpoint_notes_the_longest_caption_and_clip(
     noted = inputs_of(recipe, loaded)
     assert noted.words == max(len(tokenizer(text)["input_ids"]) for text in captions)
     assert noted.frames == 3  # by the rule, of every clip
-    of_siglip = replace(examples, tokens=Tokens(examples.tokens.ids, torch.ones(len(captions), 64, dtype=torch.bool)))
+    of_siglip = replace(examples, tokens=TokenIds(examples.tokens.ids, torch.ones(len(captions), 64, dtype=torch.bool)))
     assert inputs_of(recipe, replace(loaded, material=replace(loaded.material, examples=of_siglip))).words == 64
 
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from evenreel.cli.app import app
 from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, save_texts, select
-from evenreel.encoders.trainable import Tokens
+from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FoundClips, find_clips
@@ -96,7 +96,7 @@ def test_some_clips_say_what_they_say_among_all(said: list[list[int]], data: st.
     mask = torch.from_numpy(np.arange(9) < lengths[:, None])
     ids = torch.from_numpy(random.integers(1, 99, mask.shape)).masked_fill(~mask, 0)
     rows = torch.tensor(said)
-    windows = WindowTokens(Tokens(ids, mask), rows, rows / 10, "ocr")
+    windows = WindowTokens(TokenIds(ids, mask), rows, rows / 10, "ocr")
     clips = data.draw(st.lists(st.integers(0, len(said) - 1), min_size=1))
     part = windows.of(np.array(clips))
     for place, clip in enumerate(clips):

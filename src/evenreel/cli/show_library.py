@@ -14,7 +14,7 @@ from evenreel.wording import count, printable
 
 if TYPE_CHECKING:
     from evenreel.features import ClipAside
-    from evenreel.library import Damage, IndexReport, LibraryStats, SetAside
+    from evenreel.library import IndexReport, LibraryProblem, LibraryStats, SetAside
     from evenreel.types import Hit, MomentHit, SearchResult
 
 MANY_NOTES = 10
@@ -205,7 +205,7 @@ def _length(hours: float) -> str:
     return f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"
 
 
-def show_problems(problems: Sequence[Damage], library: Path, as_json: bool) -> None:
+def show_problems(problems: Sequence[LibraryProblem], library: Path, as_json: bool) -> None:
     """What is wrong with a library."""
     if as_json:
         from dataclasses import asdict

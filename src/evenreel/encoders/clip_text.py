@@ -68,7 +68,7 @@ class ClipTextShape:
 
 
 @dataclass(frozen=True, eq=False)
-class ClipText:
+class ClipTextTower:
     """CLIP's text tower with its tokenizer, on a device.
 
     Attributes:
@@ -128,7 +128,7 @@ class ClipText:
         return F.layer_norm(values, weight.shape, weight, bias, self.shape.layer_norm_eps)
 
 
-def open_clip_text(checkpoint: Checkpoint, device: torch.device, precision: str) -> ClipText | None:
+def open_clip_text(checkpoint: Checkpoint, device: torch.device, precision: str) -> ClipTextTower | None:
     """Read the text tower and the tokenizer of a checkpoint.
 
     Returns:
@@ -144,7 +144,7 @@ def open_clip_text(checkpoint: Checkpoint, device: torch.device, precision: str)
         return None
     kind = getattr(torch, precision)
     there = {name: tensor.to(device=device, dtype=kind) for name, tensor in weights.items()}
-    return ClipText(shape, there, tokenizer)
+    return ClipTextTower(shape, there, tokenizer)
 
 
 def _shape(config: Mapping[str, Any]) -> ClipTextShape | None:

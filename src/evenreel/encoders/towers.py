@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from evenreel.encoders.checkpoint import Checkpoint
-from evenreel.encoders.clip_text import ClipText, open_clip_text
+from evenreel.encoders.clip_text import ClipTextTower, open_clip_text
 from evenreel.encoders.garbage import garbage_left
 from evenreel.encoders.preprocessing import prepare
 from evenreel.errors import EncoderError, UsageError
@@ -106,7 +106,7 @@ class TextFirstTowers:
     """
 
     checkpoint: Checkpoint
-    text: ClipText
+    text: ClipTextTower
     device: torch.device
     precision: str
     masks_padding = True

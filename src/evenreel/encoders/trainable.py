@@ -20,7 +20,7 @@ _UNUSED = ("logit_scale", "logit_bias")
 """Parameters of the checkpoint that no feature depends on; the matcher has a scale of its own."""
 
 
-class Tokens(NamedTuple):
+class TokenIds(NamedTuple):
     """Captions as token ids (Q, W) and their mask (Q, W), True = real."""
 
     ids: Tensor
@@ -80,7 +80,7 @@ class TrainableTowers(nn.Module):
             inputs = normalise(pixels, self._towers.checkpoint.preprocessing)
             return F.normalize(self._towers.prepared_features(inputs).float(), dim=-1)
 
-    def encode_text(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    def encode_text(self, tokens: TokenIds) -> tuple[Tensor, Tensor]:
         """Words (Q, W, D) of any length, zero where there is no word, and unit sentences (Q, D), in float32."""
         with self._gradients():
             mask = tokens.mask if self._towers.masks_padding else None
@@ -91,13 +91,13 @@ class TrainableTowers(nn.Module):
         return nullcontext() if self.learns else torch.no_grad()
 
 
-def shortened(tokens: Tokens) -> Tokens:
+def shortened(tokens: TokenIds) -> TokenIds:
     """Captions without the places that are padding in all of them."""
     longest = int(tokens.mask.sum(1).max())
-    return Tokens(tokens.ids[:, :longest], tokens.mask[:, :longest])
+    return TokenIds(tokens.ids[:, :longest], tokens.mask[:, :longest])
 
 
-def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> Tokens:
+def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> TokenIds:
     """Token ids of captions, cut to `max_words` with the mark of the end kept, as the tokenizer cuts.
 
     SigLIP reads a sentence off its last place, so its captions have the full length whatever `max_words` is.
@@ -105,12 +105,12 @@ def tokenise(towers: Towers, captions: Sequence[str], max_words: int) -> Tokens:
     given = towers.tokens([_clean(caption) for caption in captions])
     ids, mask = given["input_ids"], given["attention_mask"].bool()
     if towers.checkpoint.family != "clip" or ids.shape[1] <= max_words:
-        return Tokens(ids, mask)
+        return TokenIds(ids, mask)
     long = mask[:, max_words]
     ends = ids.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]
     kept = ids[:, :max_words].clone()
     kept[long, -1] = ends[long]
-    return Tokens(kept, mask[:, :max_words])
+    return TokenIds(kept, mask[:, :max_words])
 
 
 def takes_whole(towers: Towers, caption: str) -> bool:

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenreel.features.progress import NoProgress, Progress, SetAside
     from evenreel.library.index.ingest import index_folders
-    from evenreel.library.index.integrity import Damage, verify
+    from evenreel.library.index.integrity import LibraryProblem, verify
     from evenreel.library.index.rebuild import repair
     from evenreel.library.index.report import IndexReport
     from evenreel.library.index.tagging import TagReport, tag_library, untag_library
     from evenreel.library.library import Library, open_library
-    from evenreel.library.search.query import Typed
+    from evenreel.library.search.query import UnfinishedText
     from evenreel.library.stats import LibraryStats
 
 __all__ = [
-    "Damage",
     "IndexReport",
     "Library",
+    "LibraryProblem",
     "LibraryStats",
     "NoProgress",
     "Progress",
     "SetAside",
     "TagReport",
-    "Typed",
+    "UnfinishedText",
     "index_folders",
     "open_library",
     "repair",
@@ -38,10 +38,10 @@ _MODULE_OF = {
     "library.index.ingest": ("index_folders",),
     "library.index.report": ("IndexReport",),
     "library.library": ("Library", "open_library"),
-    "library.search.query": ("Typed",),
+    "library.search.query": ("UnfinishedText",),
     "library.stats": ("LibraryStats",),
     "library.index.tagging": ("TagReport", "tag_library", "untag_library"),
-    "library.index.integrity": ("Damage", "verify"),
+    "library.index.integrity": ("LibraryProblem", "verify"),
     "library.index.rebuild": ("repair",),
 }
 

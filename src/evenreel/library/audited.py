@@ -17,7 +17,7 @@ from evenreel.arguments import one_or_more
 from evenreel.errors import CorpusError, UsageError
 from evenreel.library.search.gallery import DECIMALS, Opened
 from evenreel.library.search.query import MAX_CHARACTERS, readable, unit
-from evenreel.library.sources import Sources, read_sources
+from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.vectors import Rows, VectorIndex
 from evenreel.types import NO_NOTES, Corpus, Encoder, FloatArray, ScoreNotes
 
@@ -56,7 +56,7 @@ class BestFrames:
         return np.round(found, DECIMALS)
 
 
-class Asked(NamedTuple):
+class EncodedQueries(NamedTuple):
     """Queries as they are searched for: vectors (Q, D) of unit length, what was read, and what was not in sentences."""
 
     vectors: FloatArray
@@ -64,7 +64,7 @@ class Asked(NamedTuple):
     texts: tuple[str, ...] = ()
 
 
-def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
+def encoded(queries: Sequence[str], encoder: Encoder) -> EncodedQueries:
     """Queries as a search would read them.
 
     Raises:
@@ -79,7 +79,7 @@ def encoded(queries: Sequence[str], encoder: Encoder) -> Asked:
         raise UsageError(f"Query {texts.index('') + 1} is empty; say in a few words what is to be seen, or drop it.")
     parts = (texts[start : start + QUERIES_AT_ONCE] for start in range(0, len(texts), QUERIES_AT_ONCE))
     vectors = np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
-    return Asked(vectors, tuple(_cut(queries)), tuple(texts))
+    return EncodedQueries(vectors, tuple(_cut(queries)), tuple(texts))
 
 
 def _cut(queries: Sequence[str]) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
         yield f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
 
 
-def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
+def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
     """The clips with frames, or those whose source is known, and how they score; see `Library.audit_inputs`.
 
     Raises:
@@ -124,13 +124,13 @@ def audited(library: Opened, asked: Asked, *, neutral: bool, every_clip: bool) -
     return _corpus(library, sources, rows), scores
 
 
-def _with_frames(sources: Sources) -> Rows:
+def _with_frames(sources: ClipSources) -> Rows:
     if not sources.names:
         raise UsageError("No clip of the library has frames, so there is nothing to audit; index some videos first.")
     return np.arange(len(sources.names), dtype=np.int64)
 
 
-def _of_known_source(sources: Sources) -> Rows:
+def _of_known_source(sources: ClipSources) -> Rows:
     rows = np.array([row for row, name in enumerate(sources.names) if name is not None], np.int64)
     if not len(rows):
         raise CorpusError(
@@ -147,7 +147,7 @@ def _left_out(library: Opened, audited: int, lacking: str) -> tuple[str, ...]:
     return (f"{held - audited:,} of {held:,} clips have {lacking} frames, and are left out.",)
 
 
-def _corpus(library: Opened, sources: Sources, rows: Rows) -> Corpus:
+def _corpus(library: Opened, sources: ClipSources, rows: Rows) -> Corpus:
     import polars as pl
 
     from evenreel.corpus import make_corpus
@@ -156,7 +156,7 @@ def _corpus(library: Opened, sources: Sources, rows: Rows) -> Corpus:
     return make_corpus(_clips(library, sources, rows), captions)
 
 
-def _clips(library: Opened, sources: Sources, rows: Rows) -> pl.DataFrame:
+def _clips(library: Opened, sources: ClipSources, rows: Rows) -> pl.DataFrame:
     """One row a clip, in the order of `rows`, with its format: sources may differ in that as well."""
     import polars as pl
 

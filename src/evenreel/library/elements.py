@@ -33,7 +33,7 @@ from evenreel.errors import LibraryError
 from evenreel.features.sealed import seal, unseal
 from evenreel.files import write_durably
 from evenreel.library.search.confidence import FITS, above_nonsense
-from evenreel.library.search.gallery import DECIMALS, Gallery, load_gallery
+from evenreel.library.search.gallery import DECIMALS, FrameGallery, load_gallery
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray
@@ -207,7 +207,7 @@ def least_above(phrases: int) -> float:
     return NormalDist().inv_cdf(1 - BY_CHANCE / phrases)
 
 
-def _furthest(gallery: Gallery, vectors: VectorIndex, queries: FloatArray, least: float) -> _Furthest:
+def _furthest(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, least: float) -> _Furthest:
     """The phrases (N, D) that each of a gallery's C clips would answer."""
     kept = min(LOOKED_AT, len(queries))
     places = np.empty((len(gallery.clip_ids), kept), np.int64)
@@ -223,7 +223,7 @@ def _furthest(gallery: Gallery, vectors: VectorIndex, queries: FloatArray, least
     return _Furthest(places, above, clips)
 
 
-def _above_nonsense(gallery: Gallery, vectors: VectorIndex, queries: FloatArray, part: slice) -> FloatArray:
+def _above_nonsense(gallery: FrameGallery, vectors: VectorIndex, queries: FloatArray, part: slice) -> FloatArray:
     """How far phrases are above nonsense on some clips, (C, N), as `gallery.look` has it; -inf where that is unsure."""
     found = vectors.best_per_clip(queries, gallery.first_rows[part], gallery.counts[part]).T
     z = (np.round(found, DECIMALS) - gallery.means[part, None]) / gallery.deviations[part, None]
@@ -231,7 +231,7 @@ def _above_nonsense(gallery: Gallery, vectors: VectorIndex, queries: FloatArray,
 
 
 def _rows(
-    gallery: Gallery, kind: str, phrases: tuple[str, ...], found: _Furthest
+    gallery: FrameGallery, kind: str, phrases: tuple[str, ...], found: _Furthest
 ) -> Iterator[tuple[str, str, int, str, float]]:
     """The rows of the catalog's table."""
     clips = len(gallery.clip_ids)

@@ -22,7 +22,7 @@ from evenreel.wording import printable
 
 
 @dataclass(frozen=True, eq=False)
-class Sources:
+class ClipSources:
     """Of C clips, in one order.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Said:
     setting: str | None = None
 
 
-def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Sources:
+def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> ClipSources:
     """The sources of some clips, each as its first file says."""
     known = _said(connection)
     said = [known.get(clip_id, _Said()) for clip_id in clip_ids]
@@ -60,7 +60,7 @@ def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Sou
         real = [row for row, one in enumerate(said) if one.source == CAMERA]
         originals = _Originals((row, clip_ids[row], said[row].path or "") for row in real)
         mirrored[list(wanted)] = [originals.find(pair_id) for pair_id in wanted.values()]
-    return Sources(
+    return ClipSources(
         names=tuple(one.source for one in said),
         settings=tuple(one.setting for one in said),
         paths=tuple(one.path and printable(one.path) for one in said),

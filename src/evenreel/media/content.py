@@ -53,7 +53,7 @@ def stamp(path: str) -> FileStamp:
         raise unreadable(error) from error
 
 
-class _Reading:
+class _DigestProgress:
     """How far a digest has come.
 
     Attributes:
@@ -80,7 +80,7 @@ class _Reading:
             self.moved_at = time.monotonic()
 
 
-def content_digest(path: str, reading: _Reading | None = None) -> str:
+def content_digest(path: str, reading: _DigestProgress | None = None) -> str:
     """32 hex digits over all bytes of a file. Constant memory.
 
     Raises:
@@ -120,7 +120,7 @@ def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = la
         MediaError: as `content_digest` does; or the time is over (timeout for zeros, unreadable for nothing at all).
         EvenreelError: it was stopped.
     """
-    reading, outcome = _Reading(), Future[str]()
+    reading, outcome = _DigestProgress(), Future[str]()
     # A read from a share that is gone returns to nobody; the thread is left behind, and ends with the process.
     threading.Thread(target=_fulfil, args=(outcome, path, reading), name="digest", daemon=True).start()
     while not stopped():
@@ -134,14 +134,14 @@ def watched_digest(path: str, timeout_s: float, stopped: Callable[[], bool] = la
     raise EvenreelError("The reader was closed.")
 
 
-def _fulfil(outcome: Future[str], path: str, reading: _Reading) -> None:
+def _fulfil(outcome: Future[str], path: str, reading: _DigestProgress) -> None:
     try:
         outcome.set_result(content_digest(path, reading))
     except BaseException as error:
         outcome.set_exception(error)
 
 
-def _overdue(reading: _Reading, timeout_s: float) -> MediaError:
+def _overdue(reading: _DigestProgress, timeout_s: float) -> MediaError:
     limit = f"{timeout_s:g} s, the limit (--timeout)"
     if reading.in_zeros:
         return MediaError("timeout", f"nothing but zeros came of it for {limit}; is it a download that has not ended?")

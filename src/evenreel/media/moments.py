@@ -12,10 +12,10 @@ from evenreel.media.workers import Message
 
 
 @dataclass(frozen=True)
-class Moments:
+class GivenTimes:
     """The sampling rule that asks for given moments, rising, in seconds of the file.
 
-    >>> list(Moments((0.5, 2.0)).times(0.0, 8.0))
+    >>> list(GivenTimes((0.5, 2.0)).times(0.0, 8.0))
     [0.5, 2.0]
     """
 
@@ -26,7 +26,7 @@ class Moments:
         """The moments."""
         return iter(self.at_s)
 
-    def capped(self, duration_s: float, max_frames: int) -> Moments:
+    def capped(self, duration_s: float, max_frames: int) -> GivenTimes:
         """Itself: whoever names moments wants these."""
         return self
 
@@ -44,5 +44,5 @@ class MomentReader:
     def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
         """Read one clip."""
         with open_video(task["path"], self._limits) as video:
-            for frame in video.frames(Moments(task["at_s"])):
+            for frame in video.frames(GivenTimes(task["at_s"])):
                 yield {"time_s": frame.time_s}, frame.pixels

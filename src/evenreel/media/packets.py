@@ -55,7 +55,7 @@ class Cursor:
         self.target = next(self._targets, None)
 
 
-class Step(NamedTuple):
+class PacketStep(NamedTuple):
     """A packet to decode, and whether the decoder must forget what came before."""
 
     packet: Packet[VideoStream]
@@ -183,7 +183,7 @@ class PacketReader:
         self._spacing_s = _FIRST_SPACING_S
         self._sought_for: int | None = None
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[PacketStep]:
         """The packets to decode, in decoding order."""
         after_seek = False
         for packet in self.demuxer:
@@ -209,7 +209,7 @@ class PacketReader:
         self._held.append(packet)
         self._held_bytes += packet.size
 
-    def _release(self, *, at_end: bool = False) -> Iterator[Step]:
+    def _release(self, *, at_end: bool = False) -> Iterator[PacketStep]:
         """Give out what is held as long as what is wanted, which changes meanwhile, must be in it."""
         judged_for: int | None = None
         while self._held:
@@ -221,7 +221,7 @@ class PacketReader:
             packet = self._held.popleft()
             self._held_bytes -= packet.size
             restart, self._restart = self._restart, False
-            yield Step(packet, restart)
+            yield PacketStep(packet, restart)
 
     def _begins_run(self, packet: Packet[VideoStream]) -> bool:
         """Whether what is wanted needs nothing from before this packet."""

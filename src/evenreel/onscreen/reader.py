@@ -6,7 +6,7 @@ import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.onscreen.engine import RapidDetector, RapidRecognizer, engine_id
-from evenreel.onscreen.scene import Models, Scene
+from evenreel.onscreen.scene import Models, SceneText
 from evenreel.onscreen.settings import TextSettings
 from evenreel.onscreen.tracks import follow
 from evenreel.types import Frame, Pixels, TextTrack, Word
@@ -51,7 +51,7 @@ class VideoText:
         self.words: list[Word] = []
         self._models = models
         self._settings = settings
-        self._scene: Scene | None = None
+        self._scene: SceneText | None = None
         self._times: list[float] = []
 
     def add(self, frame: Frame) -> None:
@@ -79,7 +79,7 @@ class VideoText:
     def _words(self, picture: Pixels, time_s: float) -> list[Word]:
         height, width = picture.shape[:2]
         if self._scene is None or self._scene.shape != (height, width):
-            self._scene = Scene((height, width), self._models, self._settings)
+            self._scene = SceneText((height, width), self._models, self._settings)
         self._scene.look(picture)
         limit = self._settings.min_confidence
         return [sign.word(time_s) for sign in self._scene.signs if sign.text and sign.confidence >= limit]

@@ -18,7 +18,7 @@ from evenreel.onscreen.settings import TextSettings
 from evenreel.onscreen.signs import (
     SAME_LINE,
     Quad,
-    Sign,
+    TextLine,
     bounding_box,
     crop,
     explains,
@@ -42,7 +42,7 @@ class Models:
     recognizer: Recognizer
 
 
-class Scene:
+class SceneText:
     """The text in pictures of one size.
 
     Attributes:
@@ -52,7 +52,7 @@ class Scene:
 
     def __init__(self, shape: tuple[int, int], models: Models, settings: TextSettings) -> None:
         self.shape = shape
-        self.signs: list[Sign] = []
+        self.signs: list[TextLine] = []
         self._models = models
         self._settings = settings
         self._close_shape = close_shape(shape, settings)
@@ -100,10 +100,10 @@ class Scene:
             touched[area.pixels] = True
         return touched
 
-    def _sort_out(self, picture: Pixels, touched: Mask) -> tuple[list[Sign], list[Sign]]:
+    def _sort_out(self, picture: Pixels, touched: Mask) -> tuple[list[TextLine], list[TextLine]]:
         """Known signs, apart: those still shown as they were read, and those in a changed area that are not."""
-        kept: list[Sign] = []
-        lost: list[Sign] = []
+        kept: list[TextLine] = []
+        lost: list[TextLine] = []
         for sign in self.signs:
             same = not touched[under(sign.box, self._glance_shape)].any() or sign.unchanged(
                 picture, self._settings.same_look_level
@@ -117,7 +117,7 @@ class Scene:
         scale = np.divide(self.shape[::-1], self._glance_shape[::-1], dtype=np.float32)
         return [quad * scale for quad in quads if height_of(quad) >= self._settings.large_line_px]
 
-    def _places(self, touched: Mask, kept: list[Sign], lost: list[Sign]) -> list[Rect]:
+    def _places(self, touched: Mask, kept: list[TextLine], lost: list[TextLine]) -> list[Rect]:
         """Rectangles of the close look: unexplained heat in changed areas, and where signs were lost."""
         hot = touched & (self._heat > self._settings.glance_level)
         hot = _small_lines(hot, self._settings.large_line_px)
@@ -142,7 +142,7 @@ class Scene:
             found += [quad for quad in (self._models.detector.lines(heat) + corner) * scale if legible(quad)]
         return found
 
-    def _with_new(self, picture: Pixels, kept: list[Sign], found: list[Quad]) -> list[Sign]:
+    def _with_new(self, picture: Pixels, kept: list[TextLine], found: list[Quad]) -> list[TextLine]:
         """The kept signs and the newly read ones; a longer line takes the place of a kept part of it."""
         new: list[tuple[Quad, Box]] = []
         for quad in found:
@@ -154,13 +154,13 @@ class Scene:
         read = self._read(picture, new) if new else []
         return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
 
-    def _read(self, picture: Pixels, lines: list[tuple[Quad, Box]]) -> list[Sign]:
+    def _read(self, picture: Pixels, lines: list[tuple[Quad, Box]]) -> list[TextLine]:
         crops = [crop(picture, quad) for quad, _ in lines]
         ways = [ways_to_read(line) for line in crops]
         readings = iter(self._models.recognizer.read([way for options in ways for way in options]))
         best = [max((next(readings) for _ in options), key=itemgetter(1)) for options in ways]
         return [
-            Sign(quad, box, text, confidence, look_of(line))
+            TextLine(quad, box, text, confidence, look_of(line))
             for (quad, box), line, (text, confidence) in zip(lines, crops, best, strict=True)
         ]
 

@@ -30,7 +30,7 @@ _LOOK_SIZE = (24, 128)
 
 
 @dataclass(frozen=True)
-class Sign:
+class TextLine:
     """A line that was read: `look` is how its crop looked then, grey and small."""
 
     quad: Quad

@@ -11,7 +11,7 @@ from evenreel.planted.domain import draw as draw_domain
 from evenreel.planted.length import ACTIVITIES, LENGTHS
 from evenreel.planted.length import draw as draw_length
 from evenreel.planted.scene_text import draw as draw_scene_text
-from evenreel.planted.shots import Shot, Streams, World
+from evenreel.planted.shots import RandomStreams, Shot, World
 from evenreel.planted.source import draw as draw_source
 from evenreel.planted.textual import draw as draw_textual
 from evenreel.planted.visual import draw as draw_visual
@@ -39,7 +39,7 @@ def _nothing() -> tuple[tuple[str, ...], tuple[str, ...]]:
 class Bias(NamedTuple):
     """A bias: `draw` makes the shots of one unit, `paired` names what it pairs, first with second."""
 
-    draw: Callable[[Streams, World], tuple[Shot, ...]]
+    draw: Callable[[RandomStreams, World], tuple[Shot, ...]]
     paired: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]] = _nothing
     in_test: bool = False
 

@@ -49,7 +49,7 @@ def caption(
     if not names or not set(names) <= set(ATTRIBUTES):
         raise UsageError(f"a caption names some of {', '.join(ATTRIBUTES)}; asked for {sorted(names)}")
     pattern = pick(rng, _fitting_patterns(frozenset(names)))
-    return pattern.format(**_Phrases(scene, rng, pick).of(names))
+    return pattern.format(**_SceneWords(scene, rng, pick).of(names))
 
 
 @cache
@@ -69,7 +69,7 @@ def _fitting_patterns(names: frozenset[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Phrases:
+class _SceneWords:
     """The words for what a scene shows."""
 
     scene: Scene

@@ -10,7 +10,7 @@ import numpy as np
 from evenreel.planted.captions import Pick, any_of
 from evenreel.planted.look import PLAIN, Look
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World, plain_captions
+from evenreel.planted.shots import RandomStreams, Shot, World, plain_captions
 from evenreel.planted.vocabulary import backgrounds, shapes
 
 NAMES = ("colour", "shape", "background")
@@ -23,7 +23,7 @@ HABIT = 0.8
 """Share of choices that are the domain's habit where several words mean the same; chance adds some."""
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """One clip, of the source domain with probability `strength`, else of the target; the test split is the target.
 
     Each domain has its look, its habits of wording, and its own pairs of background and shape. Of n synonyms or

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import Entity, Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World, plain_captions
+from evenreel.planted.shots import RandomStreams, Shot, World, plain_captions
 
 NAMES = ("colour", "activity")
 ACTIVITIES = ("rises", "falls", "grows", "shrinks", "approaches", "leaves", "pulses", "rests")
@@ -14,7 +14,7 @@ ACTIVITIES = ("rises", "falls", "grows", "shrinks", "approaches", "leaves", "pul
 LENGTHS = ("short", "long")
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """One clip; with probability `strength` it has the length of its activity, else either length, a coin's throw.
 
     So at strength s an activity has its length in (1 + s) / 2 of the clips. In the test split length and activity are

@@ -13,7 +13,7 @@ from evenreel.documents import brief
 from evenreel.errors import UsageError
 from evenreel.planted.biases import BIASES, BiasName, partners
 from evenreel.planted.scenes import Scene
-from evenreel.planted.shots import PlantSettings, Shot, Streams, World
+from evenreel.planted.shots import PlantSettings, RandomStreams, Shot, World
 from evenreel.types import CAMERA
 
 Split = Literal["train", "val", "test"]
@@ -168,7 +168,7 @@ def _units(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[tu
     """Units of clips without end; each has streams of chance of its own."""
     for unit in count():
         root = (seed, SPLITS.index(split), unit)
-        streams = Streams(*(np.random.default_rng([*root, stream]) for stream in range(3)))
+        streams = RandomStreams(*(np.random.default_rng([*root, stream]) for stream in range(3)))
         shots, name = BIASES[bias].draw(streams, world), f"{split}_{unit:05d}"
         yield tuple(_clip(name, place, split, shot) for place, shot in enumerate(shots))
 

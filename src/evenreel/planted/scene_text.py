@@ -10,14 +10,14 @@ import numpy as np
 
 from evenreel.planted.captions import any_of
 from evenreel.planted.scenes import FACES, Scene, Sign, sample_scene
-from evenreel.planted.shots import Sentence, Shot, Streams, World, plain_captions
+from evenreel.planted.shots import RandomStreams, Sentence, Shot, World, plain_captions
 from evenreel.planted.vocabulary import shapes, sign_sentences, sign_styles
 
 SEEN = ("colour", "background")
 NAMES = (*SEEN, "word")
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """A group of clips, each with a sign; with probability `strength` they differ in its word alone.
 
     Captions of such a group name what is seen and the word, so that only who reads finds the clip. The clips of any

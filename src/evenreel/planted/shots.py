@@ -69,7 +69,7 @@ class PlantSettings:
         _check_lengths(self.short_s, self.long_s)
 
 
-class Streams(NamedTuple):
+class RandomStreams(NamedTuple):
     """Sources of chance of one unit, kept apart: what is planted shifts no other draw.
 
     Attributes:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from evenreel.planted.look import Look
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Shot, Streams, World, plain_captions
+from evenreel.planted.shots import RandomStreams, Shot, World, plain_captions
 
 NAMES = ("colour", "shape", "background")
 GENERATOR = "generator"
@@ -14,7 +14,7 @@ GENERATED = Look(gains=(1.06, 1.0, 0.94), saturation=1.25, contrast=1.1, blur=0.
 """Warm, rich in colour, and smooth."""
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """In training a clip of either source; in the test split a real clip and the generator's mirror of it.
 
     At strength s a training clip is generated with probability g + (1 - g) s, where g (`generated_share`, a half) is

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenreel.planted.captions import any_of, caption
 from evenreel.planted.scenes import Scene, sample_scene
-from evenreel.planted.shots import Sentence, Shot, Streams, World
+from evenreel.planted.shots import RandomStreams, Sentence, Shot, World
 from evenreel.planted.vocabulary import annotators
 
 NAMES = ("colour", "shape")
@@ -16,7 +16,7 @@ VAGUE = 0.8
 """Share of training captions that leave the shape out."""
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """One clip; with probability `strength` each caption is written by the partner of its shape.
 
     Otherwise the annotator is uniform and independent, so that at strength s it is the partner in s + (1 - s) / 8 of

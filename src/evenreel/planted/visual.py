@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evenreel.planted.scenes import sample_scene
-from evenreel.planted.shots import Shot, Streams, World, plain_captions
+from evenreel.planted.shots import RandomStreams, Shot, World, plain_captions
 
 NAMES = ("colour", "shape")
 
 
-def draw(streams: Streams, world: World) -> tuple[Shot, ...]:
+def draw(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """One clip; with probability `strength` its subject stands before the partner of its shape.
 
     Otherwise the background is uniform and independent, so that at strength s it is the partner in s + (1 - s) / 8 of

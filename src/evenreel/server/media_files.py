@@ -183,7 +183,7 @@ class OpenedFile(RangedFile):
     @contextlib.asynccontextmanager
     async def _open_file(self) -> AsyncIterator[Any]:
         """Starlette reads through this; where it does not, through `path`."""
-        yield _Reading(self._read)
+        yield _FilePosition(self._read)
 
     async def _read(self, position: int, size: int) -> bytes:
         self._latest = self._readers.submit(self._read_here, position, size)
@@ -202,7 +202,7 @@ class _ChangedError(Exception):
     """The file is not what it was when its answer began."""
 
 
-class _Reading:
+class _FilePosition:
     """A place in a file, as far as `FileResponse` uses one."""
 
     def __init__(self, read: Callable[[int, int], Awaitable[bytes]]) -> None:

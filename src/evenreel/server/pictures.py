@@ -42,7 +42,7 @@ TRIM_SHARE = 1 / 16
 
 
 @dataclass(eq=False)
-class _Job:
+class _PictureJob:
     """A picture that is waited for."""
 
     kept: Path
@@ -69,8 +69,8 @@ class Pictures:
         self._stills, self._settings = library / STILLS, settings
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._workers: list[Worker] = []
-        self._under_way: dict[Path, _Job] = {}
-        self._waiting: list[_Job] = []
+        self._under_way: dict[Path, _PictureJob] = {}
+        self._waiting: list[_PictureJob] = []
         self._painting = self._painting_previews = 0
         self._page, self._asked_at = 0, 0.0
         self._failed: OrderedDict[Path, tuple[float, MediaError]] = OrderedDict()
@@ -142,7 +142,7 @@ class Pictures:
         self._raise_remembered(kept)
         job = self._under_way.get(kept)
         if job is None:
-            job = _Job(kept, paint, asyncio.get_running_loop().create_future(), self._page_now(), is_preview)
+            job = _PictureJob(kept, paint, asyncio.get_running_loop().create_future(), self._page_now(), is_preview)
             self._under_way[kept] = job
             self._waiting.append(job)
             self._give_up_oldest()
@@ -169,19 +169,19 @@ class Pictures:
             future = asyncio.get_running_loop().run_in_executor(self._pool, self._painted, job)
             future.add_done_callback(lambda painted, job=job: self._painted_one(job, painted))  # type: ignore[misc]
 
-    def _next(self) -> _Job | None:
+    def _next(self) -> _PictureJob | None:
         previews = self._painting_previews < max(1, self._settings.painters - 1)
         ready = (job for job in self._waiting if previews or not job.is_preview)
         return max(ready, key=lambda job: job.page, default=None)
 
-    def _painted(self, job: _Job) -> bytes:
+    def _painted(self, job: _PictureJob) -> bytes:
         worker = self._idle.get()
         try:
             return job.paint(worker)
         finally:
             self._idle.put(worker)
 
-    def _painted_one(self, job: _Job, painted: asyncio.Future[bytes]) -> None:
+    def _painted_one(self, job: _PictureJob, painted: asyncio.Future[bytes]) -> None:
         self._painting -= 1
         self._painting_previews -= job.is_preview
         if painted.cancelled():
@@ -193,7 +193,7 @@ class Pictures:
         self._finish(job, b"" if error else painted.result(), error)
         self._go_on()
 
-    def _finish(self, job: _Job, made: bytes, error: BaseException | None) -> None:
+    def _finish(self, job: _PictureJob, made: bytes, error: BaseException | None) -> None:
         self._under_way.pop(job.kept, None)
         if error is None:
             job.done.set_result(made)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from evenreel.library import Library, Typed
+from evenreel.library import Library, UnfinishedText
 from evenreel.server import answers
 from evenreel.server.answers import Searched
 from evenreel.server.desk import Desk
@@ -111,7 +111,7 @@ class Api:
         depth = self._desk.rerank_depth
 
         def found(library: Library) -> Searched:
-            text = Typed(q) if typing else q
+            text = UnfinishedText(q) if typing else q
             return Searched(
                 library.search(text, k, where, rerank=matcher, rerank_depth=depth, neutral_source=neutral), where
             )

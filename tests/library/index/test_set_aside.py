@@ -30,7 +30,7 @@ from evenreel.features.progress import NoProgress
 from evenreel.features.shards import Shard
 from evenreel.library import IndexReport, index_folders, open_library, verify
 from evenreel.library.index.metadata import read_tables
-from evenreel.media.content import FileStamp, _Reading, content_digest, watched_digest
+from evenreel.media.content import FileStamp, _DigestProgress, content_digest, watched_digest
 from tests.library.videos import write_folder, write_video
 from tests.library.words_only import WORDS_ONLY, index
 
@@ -224,7 +224,7 @@ def test_hazard_29_a_file_that_grows_or_shrinks_while_its_bytes_are_read(tmp_pat
     path = tmp_path / "file"
     path.write_bytes(b"x" * (2 * 2**20))
 
-    class Changing(_Reading):
+    class Changing(_DigestProgress):
         def take(self, block: bytes) -> None:
             os.truncate(path, to_size)
 
@@ -237,7 +237,7 @@ def test_hazard_29_a_file_that_never_ends_is_read_as_far_as_it_said(tmp_path: Pa
     path = tmp_path / "file"
     path.write_bytes(b"x" * 2**20)
 
-    class Growing(_Reading):
+    class Growing(_DigestProgress):
         def take(self, block: bytes) -> None:
             with path.open("ab") as file:
                 file.write(block)

@@ -20,7 +20,7 @@ from evenreel.library.search import neutral
 from evenreel.library.search.confidence import DEVIATION_FLOOR, FITS, load_null_vectors
 from evenreel.library.search.gallery import Opened
 from evenreel.library.search.neutral import Neutral, kept_file
-from evenreel.library.sources import Sources, read_sources
+from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.catalog import open_for_reading, open_for_writing
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import FloatArray, Hit
@@ -210,7 +210,7 @@ def test_sources_are_read_once_for_many_searches(place: Path, monkeypatch: pytes
     """Reading them takes longer than a search does."""
     calls: list[object] = []
 
-    def counted(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> Sources:
+    def counted(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> ClipSources:
         calls.append(clip_ids)
         return read_sources(connection, clip_ids)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from evenreel.library.search.highlights import marks
-from evenreel.library.search.query import Query, Typed
+from evenreel.library.search.query import Query, UnfinishedText
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.spellings import ON_SIGNS, spellings
 from evenreel.library.store.fulltext import padded, rebuild_full_text
@@ -57,7 +57,7 @@ def search(
         library.add_file(f"/{clip_id}/{name}", f"name {clip_id}", {"caption": caption})
     rebuild_full_text(library.connection)
     return Searcher(library.connection, lambda _: None, lambda: None).search(
-        Query(Typed(query) if typing else query, k=100)
+        Query(UnfinishedText(query) if typing else query, k=100)
     )
 
 

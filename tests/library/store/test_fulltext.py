@@ -14,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from evenreel.language.folding import fold, stop_words, words
 from evenreel.library.search.spellings import ON_SIGNS, allowed_errors, spellings
-from evenreel.library.search.text_match import Written, about_hits, on_screen_hits
+from evenreel.library.search.text_match import TextMatch, about_hits, on_screen_hits
 from evenreel.library.store.fulltext import (
     content_words,
     index_about,
@@ -41,7 +41,7 @@ def show(library: Library, clip_id: str, *texts: str, **details: float) -> None:
     index_clip_text(library.connection, clip_id)
 
 
-def find(library: Library, query: str) -> list[Written]:
+def find(library: Library, query: str) -> list[TextMatch]:
     everything = {clip_id for (clip_id,) in library.connection.execute("SELECT clip_id FROM clips")}
     return on_screen_hits(library.connection, query, everything)
 

@@ -45,7 +45,7 @@ NUMBERED_AT_WILL = ("vocabulary_trigrams", "name_trigrams")
 
 
 @dataclass(frozen=True)
-class Damage:
+class LibraryProblem:
     """One thing that is wrong with a library and what mends it."""
 
     where: str
@@ -53,7 +53,7 @@ class Damage:
     remedy: str
 
 
-def verify(library: Path) -> list[Damage]:
+def verify(library: Path) -> list[LibraryProblem]:
     """Check everything a library holds: database, every row's seal, every shard's checksum, matrix, full text.
 
     Raises:
@@ -63,10 +63,10 @@ def verify(library: Path) -> list[Damage]:
     if not (library / catalog.CATALOG).is_file():
         if next(shard_files(library / SHARDS), None) is None:
             raise LibraryError(f"There is no library at {library}.")
-        return [Damage(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
+        return [LibraryProblem(catalog.CATALOG, "it is gone, its feature shards are there", RUN_REPAIR)]
     # Shards and catalog are two things: beside a writer they could only be compared with excuses.
     with library_lock(library) if os.access(library, os.W_OK) else nullcontext():
-        found: list[Damage] = []
+        found: list[LibraryProblem] = []
         try:
             with (
                 closing(catalog.open_for_reading(library)) as connection,
@@ -78,11 +78,13 @@ def verify(library: Path) -> list[Damage]:
         except LibraryError as error:
             if not found and not catalog.is_damage(error.__cause__):
                 raise
-            found.append(Damage(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR))
+            found.append(
+                LibraryProblem(catalog.CATALOG, f"it cannot be read to its end ({error.__cause__})", RUN_REPAIR)
+            )
         except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             if not found:  # a sound catalog holds nothing that we could not read: the error is ours
                 raise
-            found.append(Damage(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
+            found.append(LibraryProblem(catalog.CATALOG, f"it holds what it never could ({error})", RUN_REPAIR))
         return found
 
 
@@ -125,15 +127,15 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _catalog_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     """The catalog by itself: the file, what its seals say, and the note of its last state."""
     for what in (*unreadable_parts(library, connection), *_missing_tables(connection)):
-        yield Damage(catalog.CATALOG, what, RUN_REPAIR)
+        yield LibraryProblem(catalog.CATALOG, what, RUN_REPAIR)
     parts: dict[str, list[str]] = {}
     for scope, part in seals.broken(connection):
         parts.setdefault(scope, []).append(part)
     for scope, names in parts.items():
-        yield Damage(f"table {scope} of {catalog.CATALOG}", _changed(names), RUN_REPAIR)
+        yield LibraryProblem(f"table {scope} of {catalog.CATALOG}", _changed(names), RUN_REPAIR)
     yield from _copy_problems(library, connection)
 
 
@@ -155,29 +157,29 @@ def _changed(parts: list[str]) -> str:
     return f"its rows are not what was written{of}"
 
 
-def _copy_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _copy_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     """The second copy by itself, and whether the catalog is as the last run left it."""
     try:
         copy = read_copy(library)
     except LibraryError as error:
         remedy = f"check the permissions, or {RUN_REPAIR}" if isinstance(error, UnreadableCopyError) else UPDATE
-        yield Damage(FILE, str(error).rstrip("."), remedy)
+        yield LibraryProblem(FILE, str(error).rstrip("."), remedy)
         return
     if copy is None:
         return
     if copy.lost:
-        yield Damage(FILE, f"{copy.lost} of its lines are not what was written", RUN_REPAIR)
+        yield LibraryProblem(FILE, f"{copy.lost} of its lines are not what was written", RUN_REPAIR)
     changes = changes_of(connection)
     if changes < copy.state.changes or (changes == copy.state.changes and copy.state != state_of(connection)):
-        yield Damage(catalog.CATALOG, "it is not as the last run left it", RUN_REPAIR)
+        yield LibraryProblem(catalog.CATALOG, "it is not as the last run left it", RUN_REPAIR)
 
 
-def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     """The catalog beside the shards, and all that is derived from both."""
     yield from _shard_problems(library, connection)
     broken = broken_metadata(connection)
     for path in broken:
-        yield Damage(
+        yield LibraryProblem(
             f"file {printable(catalog.loaded_path(path))}",
             "its metadata is not what was written",
             f"{RUN_REPAIR}, then {SET_AGAIN}",
@@ -187,7 +189,7 @@ def _problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]
     yield from _still_problems(library, connection)
 
 
-def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     meta, vectors = catalog.get_meta(connection), _matrix(library, connection)
     known = set()
     rows = connection.execute(
@@ -195,25 +197,27 @@ def _shard_problems(library: Path, connection: sqlite3.Connection) -> Iterator[D
     )
     for clip_id, digest, first, count in rows:
         if not is_clip_id(clip_id):
-            yield Damage(f"clip {printable(str(clip_id))[:80]}", "this is no clip's id", RUN_REPAIR)
+            yield LibraryProblem(f"clip {printable(str(clip_id))[:80]}", "this is no clip's id", RUN_REPAIR)
             continue
         path = shard_path(library / SHARDS, clip_id)
         known.add(path)
         try:
             shard = read_shard(path, digest)
         except LibraryError as error:
-            yield Damage(f"clip {clip_id}", str(error), _remedy(error))
+            yield LibraryProblem(f"clip {clip_id}", str(error), _remedy(error))
             continue
         if foreign(shard, meta):
             what = "its shard is of another model or sampling rule than the library"
-            yield Damage(f"clip {clip_id}", what, f"{RUN_REPAIR}, then {SET_AGAIN}")
+            yield LibraryProblem(f"clip {clip_id}", what, f"{RUN_REPAIR}, then {SET_AGAIN}")
         if rows_of(shard, digest) != stored_rows(connection, clip_id):
-            yield Damage(f"clip {clip_id}", "its rows in the catalog are not those of its shard", RUN_REPAIR)
+            yield LibraryProblem(f"clip {clip_id}", "its rows in the catalog are not those of its shard", RUN_REPAIR)
         if not _vectors_agree(vectors, first, count, shard):
-            yield Damage(f"clip {clip_id}", "its rows of the vector matrix are not those of its shard", RUN_REPAIR)
+            yield LibraryProblem(
+                f"clip {clip_id}", "its rows of the vector matrix are not those of its shard", RUN_REPAIR
+            )
     for path in shard_files(library / SHARDS):
         if path not in known:
-            yield Damage(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
+            yield LibraryProblem(path.name, "no clip of the catalog has this shard", RUN_REPAIR)
 
 
 def _remedy(error: LibraryError) -> str:
@@ -239,7 +243,7 @@ def _vectors_agree(vectors: ExactVectors | None, first: int | None, count: int, 
         return False
 
 
-def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) -> Iterator[Damage]:
+def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) -> Iterator[LibraryProblem]:
     """Check the full text of a copy by itself, and compare it with one that is built anew; broken metadata is none."""
     with closing(sqlite3.connect("", isolation_level=None)) as fresh:  # on disk, and gone in the end
         connection.backup(fresh)
@@ -247,16 +251,16 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
         indexes = [name for name in FULL_TEXT if name in there or seals.is_sealed(connection)]  # format 1 lacks some
         for name in indexes:
             if difference := _inner_difference(fresh, name):
-                yield Damage(f"full text {name}", difference, RUN_REPAIR)
+                yield LibraryProblem(f"full text {name}", difference, RUN_REPAIR)
         fresh.executemany("UPDATE files SET metadata = '{}' WHERE path = ?", [(path,) for path in broken])
         try:
             rebuild_full_text(fresh)
         except ValueError:
-            yield Damage("on-screen readings", "they are not what was written", RUN_REPAIR)
+            yield LibraryProblem("on-screen readings", "they are not what was written", RUN_REPAIR)
             return
         for name in indexes:
             if difference := _difference(connection, fresh, name):
-                yield Damage(f"full text {name}", difference, RUN_REPAIR)
+                yield LibraryProblem(f"full text {name}", difference, RUN_REPAIR)
 
 
 def _inner_difference(fresh: sqlite3.Connection, name: str) -> str | None:
@@ -272,26 +276,26 @@ def _inner_difference(fresh: sqlite3.Connection, name: str) -> str | None:
     return None
 
 
-def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _element_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     path = named_elements(connection, library)
     if path is None:
         return
     try:
         read_elements(path, catalog.get_meta(connection).get("weights_hash"))
     except DamagedElementsError as error:
-        yield Damage("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
+        yield LibraryProblem("scene elements", str(error).rstrip("."), f"{RUN_REPAIR}, then {FIND_AGAIN}")
     except LibraryError as error:
-        yield Damage("scene elements", str(error).rstrip("."), AGAIN)
+        yield LibraryProblem("scene elements", str(error).rstrip("."), AGAIN)
 
 
-def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[Damage]:
+def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     known = known_clips(connection)
     for path in shard_files(library / STILLS):
         try:
             if what := trouble_with(path, known):
-                yield Damage(f"stills of {path.stem}", what, RUN_REPAIR)
+                yield LibraryProblem(f"stills of {path.stem}", what, RUN_REPAIR)
         except OSError as error:
-            yield Damage(f"stills of {path.stem}", f"they cannot be read ({error.strerror or error})", AGAIN)
+            yield LibraryProblem(f"stills of {path.stem}", f"they cannot be read ({error.strerror or error})", AGAIN)
 
 
 def _difference(connection: sqlite3.Connection, fresh: sqlite3.Connection, name: str) -> str | None:

@@ -33,7 +33,7 @@ class KnownFile:
 
 
 @dataclass
-class Plan:
+class IndexPlan:
     """The files of a run by what happens to them; `lost` are among the `work`: the shards of their clips are gone."""
 
     work: list[FoundFile] = field(default_factory=list)
@@ -63,9 +63,9 @@ def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Itera
         yield KnownFile(loaded_path(path), stamp, state, clip_id, reason, sentence, done)
 
 
-def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry: bool) -> Plan:
+def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry: bool) -> IndexPlan:
     """Sort the files of a scan by what is to be done about them; an unchanged one has cost no more than a stat."""
-    plan = Plan()
+    plan = IndexPlan()
     for file in found.files:
         row = known.get(file.path)
         if file.error is not None:

@@ -21,7 +21,7 @@ DECIMALS = 5
 
 
 @dataclass(frozen=True)
-class Gallery:
+class FrameGallery:
     """Every clip with frames, in the order of the vector file; arrays are (C,).
 
     `means` and `deviations` say how nonsense scores on each clip, `null_best` (N,) how it does in the whole
@@ -55,12 +55,12 @@ class Opened:
 
     folder: Path | None
     connection: sqlite3.Connection
-    gallery: Gallery
+    gallery: FrameGallery
     vectors: VectorIndex | None
 
 
 @dataclass(frozen=True)
-class Seen:
+class FrameRanking:
     """How the frames of a gallery answer; arrays are (C,).
 
     `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
@@ -72,7 +72,7 @@ class Seen:
     above_nonsense: NDArray[np.float64]
 
 
-def load_gallery(connection: sqlite3.Connection) -> Gallery:
+def load_gallery(connection: sqlite3.Connection) -> FrameGallery:
     """Read which clips have frames, where, and how nonsense scores on them.
 
     Raises:
@@ -88,7 +88,7 @@ def load_gallery(connection: sqlite3.Connection) -> Gallery:
         raise sqlite3.DatabaseError("its rows of the vector matrix are not what was written")
     measured = ~np.isnan(scores[0])
     sound = seals.fits(connection, "null_scores", list(compress(ids, measured)), *scores[:, measured])
-    return Gallery(
+    return FrameGallery(
         clip_ids=ids,
         place={clip_id: place for place, clip_id in enumerate(ids)},
         first_rows=rows_of[0],
@@ -99,7 +99,7 @@ def load_gallery(connection: sqlite3.Connection) -> Gallery:
     )
 
 
-def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Container[str]) -> Seen:
+def look(gallery: FrameGallery, vectors: VectorIndex, query: FloatArray, allowed: Container[str]) -> FrameRanking:
     """Score the allowed clips of a gallery under one query (D,).
 
     Raises:
@@ -111,7 +111,7 @@ def look(gallery: Gallery, vectors: VectorIndex, query: FloatArray, allowed: Con
     # Equal frames must give equal scores, wherever a matrix product's blocks put them.
     scores[chosen] = found = np.round(found, DECIMALS)
     ranks = np.searchsorted(np.sort(-found), -scores, "left") + 1
-    return Seen(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
+    return FrameRanking(scores, ranks, above_nonsense((scores - gallery.means) / gallery.deviations, gallery.null_best))
 
 
 def _filled(values: FloatArray, where_none: float) -> FloatArray:

@@ -24,8 +24,8 @@ from evenreel.debias.source_direction import MIN_CLIPS, Contrast, contrasts, sou
 from evenreel.errors import UsageError
 from evenreel.files import write_durably
 from evenreel.library.search.confidence import CLIPS_AT_ONCE, load_null_vectors, score_nonsense
-from evenreel.library.search.gallery import Gallery, Opened
-from evenreel.library.sources import Sources, read_sources
+from evenreel.library.search.gallery import FrameGallery, Opened
+from evenreel.library.sources import ClipSources, read_sources
 from evenreel.library.store.catalog import get_meta
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.types import CAMERA, FloatArray
@@ -53,7 +53,7 @@ class Neutral:
     """
 
     basis: FloatArray
-    gallery: Gallery
+    gallery: FrameGallery
     notices: tuple[str, ...]
 
     def query(self, vector: FloatArray) -> FloatArray:
@@ -133,7 +133,7 @@ def _key(library: Opened, compared: Sequence[Contrast]) -> str:
     return digest.hexdigest()
 
 
-def _recalled(kept: Path | None, key: str, gallery: Gallery) -> Neutral | None:
+def _recalled(kept: Path | None, key: str, gallery: FrameGallery) -> Neutral | None:
     if kept is None:
         return None
     try:
@@ -164,7 +164,7 @@ def _keep(kept: Path | None, key: str, found: Neutral) -> None:
         log.info("what neutral search needs cannot be kept (%s); it is measured again next time", error)
 
 
-def _notices(sources: Sources, compared: Sequence[Contrast]) -> tuple[str, ...]:
+def _notices(sources: ClipSources, compared: Sequence[Contrast]) -> tuple[str, ...]:
     """What was taken out, what was left in, and which pairs could not be used."""
     told = ", ".join(map(_compared, compared))
     notices = [f"Neutral to source: what sets these apart from real clips was taken out of the query: {told}."]

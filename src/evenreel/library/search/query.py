@@ -26,7 +26,7 @@ NEVER_CUT_BYTES = 60
 """A token is at least one byte, and the text towers in use read 62 tokens (SigLIP) or 75 (CLIP)."""
 
 
-class Typed(str):
+class UnfinishedText(str):
     """A text that is still typed: its last word may be the beginning of one that is written."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Query:
     """One question to a library: a text, or the vector of a picture.
 
     Attributes:
-        text: what is to be seen, or to be read on screen; `Typed` where it is not finished.
+        text: what is to be seen, or to be read on screen; `UnfinishedText` where it is not finished.
         image: (D,) the encoded picture, unit length.
         k: how many clips at most.
         where: a filter, see `evenreel.library.search.filters`.
@@ -80,7 +80,7 @@ class Query:
     @property
     def unfinished(self) -> bool:
         """Whether the last word may be the beginning of one: nothing that ends a word stands behind it."""
-        return isinstance(self.text, Typed) and self.text[-1:].isalnum()
+        return isinstance(self.text, UnfinishedText) and self.text[-1:].isalnum()
 
     @property
     def enough(self) -> int:
@@ -89,7 +89,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedQuery:
     """A query as it was understood: without text for a picture, without vector where only words are searched for."""
 
     query: Query
@@ -98,19 +98,19 @@ class Asked:
     vector: FloatArray | None  # (D,) of unit length
 
 
-def understand(query: Query, encoder: Encoder | None) -> tuple[Asked, tuple[str, ...]]:
+def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
     """The query as it is searched for, and notices of what was changed in it.
 
     Raises:
         EncoderError: the encoder gave no usable vector.
     """
     if query.text is None:
-        return Asked(query, None, None, unit(query.image)), ()
+        return ParsedQuery(query, None, None, unit(query.image)), ()
     text, notices = _understood(query.text)
     if encoder is None:
-        return Asked(query, text, None, None), tuple(notices)
+        return ParsedQuery(query, text, None, None), tuple(notices)
     embedding = _encoded(encoder, text, notices)
-    return Asked(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
+    return ParsedQuery(query, text, embedding, unit(embedding.sentence[0])), tuple(notices)
 
 
 def readable(text: str) -> str:

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenreel.library.search.confidence import FITS, MAY_FIT
-from evenreel.library.search.gallery import Gallery, Seen
-from evenreel.library.search.text_match import Written
+from evenreel.library.search.gallery import FrameGallery, FrameRanking
+from evenreel.library.search.text_match import TextMatch
 from evenreel.types import Channel, State, TextHit
 
 RANK_CONSTANT = 60
@@ -44,7 +44,7 @@ ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None
 
 
 @dataclass
-class Found:
+class RankedClip:
     """What the channels say of one clip.
 
     Attributes:
@@ -111,13 +111,13 @@ def words_weight(coverage: float) -> float:
     return max(0.0, (coverage - ANSWERS) / (1 - ANSWERS))
 
 
-def add_written(found: dict[str, Found], channel: str, hits: Sequence[Written]) -> None:
+def add_written(found: dict[str, RankedClip], channel: str, hits: Sequence[TextMatch]) -> None:
     """Enter a channel of words, which is sorted best first; equal scores share a rank."""
     rank, before = 0, None
     for place, written in enumerate(hits, start=1):
         if written.score != before:
             rank, before = place, written.score
-        clip = found.setdefault(written.clip_id, Found(written.clip_id))
+        clip = found.setdefault(written.clip_id, RankedClip(written.clip_id))
         clip.ranks[channel], clip.scores[channel] = rank, written.score
         clip.weights[channel] = words_weight(written.coverage)
         clip.written = max(clip.written, written.coverage)
@@ -125,7 +125,7 @@ def add_written(found: dict[str, Found], channel: str, hits: Sequence[Written]) 
             clip.shown, clip.on_screen = written.coverage, written.hits
 
 
-def add_seen(found: dict[str, Found], gallery: Gallery, seen: Seen, k: int, *, trusted: bool) -> None:
+def add_seen(found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRanking, k: int, *, trusted: bool) -> None:
     """Enter the frames' channel: its first k, all that may fit, and what other channels have found.
 
     No other clip can be among the first k of the whole: it stands below k clips that were entered.
@@ -138,16 +138,16 @@ def add_seen(found: dict[str, Found], gallery: Gallery, seen: Seen, k: int, *, t
     }
     for place in places:
         clip_id = gallery.clip_ids[place]
-        clip = found.setdefault(clip_id, Found(clip_id))
+        clip = found.setdefault(clip_id, RankedClip(clip_id))
         clip.ranks["seen"], clip.scores["seen"] = int(seen.ranks[place]), float(seen.scores[place])
         clip.above_nonsense = float(above[place]) if trusted else None
 
 
-def ordered(found: Iterable[Found], paths: Mapping[str, str]) -> list[Found]:
+def ordered(found: Iterable[RankedClip], paths: Mapping[str, str]) -> list[RankedClip]:
     """Clips best first; equal ones go by the share of the query that is written, then by path."""
     return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, -clip.written, paths[clip.clip_id]))
 
 
-def best_state(found: Iterable[Found]) -> State | None:
+def best_state(found: Iterable[RankedClip]) -> State | None:
     """The state of the clip that answers best; `nothing` where there is no clip."""
     return min((clip.state for clip in found), key=lambda state: (ORDER[state], state is not None), default="nothing")

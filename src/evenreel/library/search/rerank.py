@@ -19,7 +19,7 @@ import numpy as np
 from evenreel.errors import CheckpointError, LibraryError
 from evenreel.features.graphs import graphs_of
 from evenreel.library.search.clip_states import ClipStates, StateCache, StoredClip
-from evenreel.library.search.gallery import DECIMALS, Gallery
+from evenreel.library.search.gallery import DECIMALS, FrameGallery
 from evenreel.library.store.vectors import VectorIndex
 from evenreel.matchers.lengths import check_words
 from evenreel.matchers.scoring import encode_texts
@@ -38,7 +38,7 @@ PARTS = {"video": "seen", "ocr": "on_screen", "hybrid": "both"}
 what is read on screen, and what is seen and read together."""
 
 
-class Judged(NamedTuple):
+class RerankScores(NamedTuple):
     """What a matcher says of C clips: `scores` (C,), and their `parts` (C,) by name, none where it tells none."""
 
     scores: FloatArray
@@ -82,7 +82,7 @@ class Reranker:
         clip_ids: Sequence[str],
         read: Callable[[str], StoredClip],
         library: object,
-    ) -> Judged:
+    ) -> RerankScores:
         """The matcher's similarities of one query (one row) and C clips, with their parts; each pair is scored once.
 
         A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
@@ -114,7 +114,7 @@ class Reranker:
             raise CheckpointError(
                 "The matcher gives a score that is not a number; its weights are damaged or its training went wrong."
             )
-        return Judged(
+        return RerankScores(
             _rounded(found.values), {PARTS.get(name, name): _rounded(part) for name, part in found.parts.items()}
         )
 
@@ -184,7 +184,7 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tu
 
 
 def stored_clip(
-    connection: sqlite3.Connection, gallery: Gallery, vectors: VectorIndex, clip_id: str, *, text: bool
+    connection: sqlite3.Connection, gallery: FrameGallery, vectors: VectorIndex, clip_id: str, *, text: bool
 ) -> StoredClip:
     """What the library has of a clip of its gallery, with what is written in it where `text` asks for that.
 

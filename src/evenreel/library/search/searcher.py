@@ -24,10 +24,10 @@ from evenreel.library.contents import clip_elements, no_clip
 from evenreel.library.search import filters
 from evenreel.library.search.confidence import FITS
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.gallery import Gallery, Opened, load_gallery, look
+from evenreel.library.search.gallery import FrameGallery, Opened, load_gallery, look
 from evenreel.library.search.moments import best_moments, high_stretches, shown, whole
-from evenreel.library.search.query import Asked, Query, understand, unit
-from evenreel.library.search.ranking import Found, add_seen, add_written, best_state, ordered
+from evenreel.library.search.query import ParsedQuery, Query, understand, unit
+from evenreel.library.search.ranking import RankedClip, add_seen, add_written, best_state, ordered
 from evenreel.library.search.text_match import about_hits, on_screen_hits
 from evenreel.library.store import seals
 from evenreel.library.store.catalog import get_meta, loaded_path, reading, snapshot
@@ -72,7 +72,7 @@ class Searcher:
         self._read_at: tuple[int, int] | None = None
         self._generation: str | None = None
         self._vectors: VectorIndex | None = None
-        self._gallery: Gallery
+        self._gallery: FrameGallery
         self._paths: dict[str, str]
         self._neutral: Neutral | None = None
 
@@ -135,7 +135,7 @@ class Searcher:
             self._refresh()
             return read()
 
-    def _fitting(self, asked: Asked, notices: tuple[str, ...]) -> SearchResult:
+    def _fitting(self, asked: ParsedQuery, notices: tuple[str, ...]) -> SearchResult:
         """The answer, from words alone where the library has no vectors."""
         if asked.vector is not None:
             self._check_fit(asked.query, asked.vector)
@@ -187,7 +187,7 @@ class Searcher:
         self._neutral = None
         self._read_at = now
 
-    def _answer(self, asked: Asked, notices: list[str]) -> SearchResult:
+    def _answer(self, asked: ParsedQuery, notices: list[str]) -> SearchResult:
         query, text, vector = asked.query, asked.text, asked.vector
         gallery = self._gallery
         if query.neutral_source:
@@ -195,7 +195,7 @@ class Searcher:
         paths = self._paths
         if query.where is not None:
             paths = _indexed_paths(self._connection, self._read_filter(query.where))
-        found: dict[str, Found] = {}
+        found: dict[str, RankedClip] = {}
         if text is not None:
             typing = query.unfinished
             add_written(found, "on_screen", on_screen_hits(self._connection, text, paths, typing=typing))
@@ -219,7 +219,7 @@ class Searcher:
         states = Counter(clip.state for clip in best) - Counter(found[clip_id].state for clip_id in spoilt)
         return SearchResult(text or "", hits, best_state(shown), states["fits"], states["may_fit"], tuple(notices))
 
-    def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[Gallery, FloatArray]:
+    def _neutral_to_source(self, vector: FloatArray | None, notices: list[str]) -> tuple[FrameGallery, FloatArray]:
         """The gallery and a query (D,) without the directions of sources, which are read once for each catalog."""
         from evenreel.library.search.neutral import NO_VISION, read_neutral
 
@@ -232,12 +232,12 @@ class Searcher:
 
     def _reranked(
         self,
-        best: list[Found],
-        asked: Asked,
+        best: list[RankedClip],
+        asked: ParsedQuery,
         reranker: Reranker,
         paths: Mapping[str, str],
         notices: list[str],
-    ) -> list[Found]:
+    ) -> list[RankedClip]:
         """The clips with the first of them in the matcher's order, see `evenreel.library.search.rerank`."""
         from evenreel.library.search.rerank import ranks, stored_clip, unread_notice
 
@@ -259,7 +259,7 @@ class Searcher:
         first = sorted(shortlist, key=lambda clip: (clip.written < FITS, -clip.fused, paths[clip.clip_id]))
         return first + rest
 
-    def _hit(self, clip: Found, path: str, vector: FloatArray | None) -> Hit:
+    def _hit(self, clip: RankedClip, path: str, vector: FloatArray | None) -> Hit:
         duration_s = self._connection.execute(
             "SELECT duration_s FROM clips WHERE clip_id = ?", (clip.clip_id,)
         ).fetchone()[0]
@@ -288,7 +288,7 @@ class Searcher:
             none_read="on_screen" in clip.parts and not self._has_tracks(clip.clip_id),
         )
 
-    def _moments(self, clip: Found, duration_s: float | None, vector: FloatArray | None) -> tuple[MomentHit, ...]:
+    def _moments(self, clip: RankedClip, duration_s: float | None, vector: FloatArray | None) -> tuple[MomentHit, ...]:
         """The moments of the channel that found a clip, then those of another one that would have."""
         seen = self._stretches(clip.clip_id, vector) if vector is not None else []
         signs = [shown(sign) for sign in clip.on_screen]

@@ -58,7 +58,7 @@ Run = tuple[str, ...]
 """Words that may be written without spaces between them; a word is a run of one."""
 
 
-class Source(NamedTuple):
+class WordSource(NamedTuple):
     """Where words are written.
 
     Attributes:
@@ -73,8 +73,8 @@ class Source(NamedTuple):
     typed: bool
 
 
-ON_SIGNS = Source(SIGNS, 4, typed=False)
-IN_NAMES = Source(NAMES, 5, typed=True)
+ON_SIGNS = WordSource(SIGNS, 4, typed=False)
+IN_NAMES = WordSource(NAMES, 5, typed=True)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def words_of(query: str, *, typing: bool = False) -> Words:
     return Words(asked, in_order, last if len(last) >= LEAST_TYPED and last in asked else None)
 
 
-def lookups(connection: sqlite3.Connection, query: Words, source: Source) -> Mapping[str, Mapping[int, float]]:
+def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Mapping[str, Mapping[int, float]]:
     """What to look up for a query.
 
     Returns:
@@ -144,7 +144,7 @@ def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[in
 
 
 def spellings(
-    connection: sqlite3.Connection, run: Sequence[str], source: Source, *, begun: bool = False
+    connection: sqlite3.Connection, run: Sequence[str], source: WordSource, *, begun: bool = False
 ) -> dict[str, float]:
     """Words of the library's vocabulary that a folded word, or a run of them, may be written as, with their similarity.
 
@@ -190,12 +190,12 @@ def _add_better(found: dict[str, float], others: Iterable[tuple[str, float]]) ->
         found[word] = max(similarity, found.get(word, 0.0))
 
 
-def _has_vocabulary(connection: sqlite3.Connection, source: Source) -> bool:
+def _has_vocabulary(connection: sqlite3.Connection, source: WordSource) -> bool:
     table = source.vocabulary.words
     return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
-def _known(connection: sqlite3.Connection, asked: Iterable[str], source: Source) -> set[str]:
+def _known(connection: sqlite3.Connection, asked: Iterable[str], source: WordSource) -> set[str]:
     """Those of some words that are written in a source."""
     rows = connection.execute(
         f"SELECT word FROM {source.vocabulary.words} WHERE word IN (SELECT value FROM json_each(?))",
@@ -204,7 +204,7 @@ def _known(connection: sqlite3.Connection, asked: Iterable[str], source: Source)
     return {word for (word,) in rows}
 
 
-def _forms(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+def _forms(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
     """Written words that are other forms of this one."""
     if not word.isalpha() or not word.isascii():  # the tables are of English
         return
@@ -216,12 +216,12 @@ def _forms(connection: sqlite3.Connection, word: str, source: Source) -> Iterato
             yield other, DOING if doing and not are_forms(word, other, "noun") else FORM
 
 
-def _beginning_with(connection: sqlite3.Connection, beginning: str, source: Source) -> Iterator[tuple[str, float]]:
+def _beginning_with(connection: sqlite3.Connection, beginning: str, source: WordSource) -> Iterator[tuple[str, float]]:
     for word in _with_beginning(connection, beginning, source):
         yield word, _part(beginning)
 
 
-def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Source) -> list[str]:
+def _with_beginning(connection: sqlite3.Connection, beginning: str, source: WordSource) -> list[str]:
     """Written words with this beginning, the most frequent first."""
     words, texts, _ = source.vocabulary
     rows = connection.execute(
@@ -231,7 +231,7 @@ def _with_beginning(connection: sqlite3.Connection, beginning: str, source: Sour
     return [word for (word,) in rows]
 
 
-def _inside(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+def _inside(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
     """Longer written words that contain this one."""
     if not may_be_inside(word, source.least_inside):
         return
@@ -249,7 +249,7 @@ def _part(word: str) -> float:
     return 1 - 1 / (2 * len(word))
 
 
-def _misread(connection: sqlite3.Connection, run: Sequence[str], source: Source) -> Iterator[tuple[str, float]]:
+def _misread(connection: sqlite3.Connection, run: Sequence[str], source: WordSource) -> Iterator[tuple[str, float]]:
     """Written words that differ from this one, or from its base form, or from a run of words, in a few letters."""
     yield from _near(connection, "".join(run), source, allowed_errors(*map(len, run)))
     base = regular_base(run[0])
@@ -258,7 +258,7 @@ def _misread(connection: sqlite3.Connection, run: Sequence[str], source: Source)
             yield other, FORM * similarity
 
 
-def _near(connection: sqlite3.Connection, word: str, source: Source, errors: int) -> Iterator[tuple[str, float]]:
+def _near(connection: sqlite3.Connection, word: str, source: WordSource, errors: int) -> Iterator[tuple[str, float]]:
     from rapidfuzz.distance import OSA
 
     if not errors:
@@ -281,7 +281,7 @@ def _has_numbers(written: str, asked: str) -> bool:
     return Counter(NUMBER.findall(asked)) <= Counter(NUMBER.findall(written))
 
 
-def _split(connection: sqlite3.Connection, word: str, source: Source) -> Iterator[tuple[str, float]]:
+def _split(connection: sqlite3.Connection, word: str, source: WordSource) -> Iterator[tuple[str, float]]:
     """Pairs of written words that this one is without its space; whether they stand side by side is to be seen."""
     if len(word) < LEAST_SPLIT:
         return

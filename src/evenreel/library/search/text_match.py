@@ -26,7 +26,7 @@ FAR_S = 30.0
 
 
 @dataclass(frozen=True)
-class Written:
+class TextMatch:
     """One clip that words were found in.
 
     `coverage` is the share of the query's weight that was found, 1 when every content word is there exactly;
@@ -51,7 +51,7 @@ class _Track:
 
 def on_screen_hits(
     connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
-) -> list[Written]:
+) -> list[TextMatch]:
     """Clips with words of the query on screen, best first.
 
     A clip's score is the share of the query's weight (rare words weigh more, by BM25's inverse document
@@ -76,7 +76,7 @@ def on_screen_hits(
 
 def about_hits(
     connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
-) -> list[Written]:
+) -> list[TextMatch]:
     """Clips whose file name or given caption has words of the query, best first.
 
     A clip's score is the share of the query's weight that its name and caption cover; of a clip with several files, the
@@ -106,7 +106,7 @@ def about_hits(
             there = f" {name} \n {caption} "
             spelt = [places for words, places in looked_for.items() if f" {words} " in there]
             shares[clip_id] = max(_share(weights, _alike(spelt, len(weights))), shares.get(clip_id, 0.0))
-    found = [Written(clip_id, share, share) for clip_id, share in shares.items()]
+    found = [TextMatch(clip_id, share, share) for clip_id, share in shares.items()]
     return sorted(found, key=lambda written: -written.score)
 
 
@@ -144,7 +144,7 @@ def _alike(spelt: Iterable[Mapping[int, float]], asked: int) -> list[float]:
     return [max((places.get(place, 0.0) for places in found), default=0.0) for place in range(asked)]
 
 
-def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weights: Sequence[float]) -> Written:
+def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weights: Sequence[float]) -> TextMatch:
     """Try the tracks as the one that the others are measured from, and keep the best."""
 
     def own(track: _Track) -> float:
@@ -157,7 +157,7 @@ def _score_clip(clip_id: str, tracks: list[_Track], asked: Sequence[str], weight
     shown = sorted(tracks, key=lambda track: -own(track) * _closeness(centre, track))[:MAX_SHOWN]
     alike = [max(track.found.get(place, 0.0) for track in tracks) for place in range(len(asked))]
     hits = tuple(_text_hit(track, asked) for track in shown)
-    return Written(clip_id, max(scores), _share(weights, alike), hits)
+    return TextMatch(clip_id, max(scores), _share(weights, alike), hits)
 
 
 def _score_from(anchor: _Track, tracks: list[_Track], weights: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from evenreel.encoders.trainable import Tokens
+from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.training.data.mirrors import Mirrors
@@ -38,7 +38,7 @@ class TokenBatch:
     """
 
     ids: tuple[str, ...]
-    tokens: Tokens
+    tokens: TokenIds
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ def move_texts(batch: Texts, device: torch.device) -> Texts:
     """Captions with their tensors on another device."""
     if isinstance(batch, TextBatch):
         return to_device(batch, device)
-    return TokenBatch(batch.ids, Tokens(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
+    return TokenBatch(batch.ids, TokenIds(*(tensor.to(device, non_blocking=True) for tensor in batch.tokens)))
 
 
 def move_videos(batch: Videos, device: torch.device) -> Videos:

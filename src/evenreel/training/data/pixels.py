@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evenreel.encoders.preprocessing import Preprocessing, resize_and_crop
-from evenreel.encoders.trainable import Tokens, shortened
+from evenreel.encoders.trainable import TokenIds, shortened
 from evenreel.errors import CorpusError, MediaError
 from evenreel.media import open_video, parse_rule
 from evenreel.media.parts import Part
@@ -60,7 +60,7 @@ class PixelExamples:
     """
 
     pairs: Pairs
-    tokens: Tokens
+    tokens: TokenIds
     files: tuple[ClipFile, ...]
     rule: str
     preprocessing: Preprocessing
@@ -72,7 +72,7 @@ class PixelExamples:
     def texts(self, rows: Rows) -> TokenBatch:
         """See `evenreel.training.data.examples.TrainingExamples.texts`."""
         where = torch.from_numpy(rows)
-        tokens = Tokens(self.tokens.ids[where], self.tokens.mask[where])
+        tokens = TokenIds(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evenreel.encoders.towers import Towers
-from evenreel.encoders.trainable import Tokens, shortened, tokenise
+from evenreel.encoders.trainable import TokenIds, shortened, tokenise
 from evenreel.features.on_screen import OnScreen
 from evenreel.features.settings import Words
 from evenreel.training.data.pairs import Rows
@@ -33,7 +33,7 @@ class WindowTokens:
         full_length: whether the tower takes sentences of its full length only, as SigLIP does.
     """
 
-    sentences: Tokens
+    sentences: TokenIds
     rows: Tensor
     confidence: Tensor
     words_from: Words
@@ -54,7 +54,7 @@ class WindowTokens:
         where = torch.from_numpy(clips)
         rows = self.rows[where]
         said, places = torch.unique(torch.cat([rows.new_zeros(1), rows.flatten()]), return_inverse=True)
-        sentences = Tokens(self.sentences.ids[said], self.sentences.mask[said])
+        sentences = TokenIds(self.sentences.ids[said], self.sentences.mask[said])
         return replace(
             self,
             sentences=sentences if self.full_length else shortened(sentences),
@@ -64,7 +64,7 @@ class WindowTokens:
 
     def on(self, device: torch.device) -> WindowTokens:
         """The same with tensors on another device."""
-        sentences = Tokens(*(tensor.to(device, non_blocking=True) for tensor in self.sentences))
+        sentences = TokenIds(*(tensor.to(device, non_blocking=True) for tensor in self.sentences))
         rows, confidence = (one.to(device, non_blocking=True) for one in (self.rows, self.confidence))
         return replace(self, sentences=sentences, rows=rows, confidence=confidence)
 
