@@ -88,7 +88,7 @@ class Library:
         """Clips that answer a sentence, best first.
 
         Args:
-            text: what is to be seen, or to be read on screen; a `Typed` one may end in the beginning of a word.
+            text: what is to be seen, or to be read on screen; an `UnfinishedText` may end in the beginning of a word.
             k: how many clips at most.
             where: a filter such as `source = 'camera' and duration_s < 60`.
             rerank: a matcher of `evenreel.load_matcher` that orders the first clips anew. Give the same object again
