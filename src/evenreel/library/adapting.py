@@ -33,14 +33,14 @@ WINDOWS = ("windows", "window_mask", "window_confidence")
 
 
 class LibraryStream(NamedTuple):
-    """What a matcher learns from in a library.
+    """Queries and clips of a library, with all that a matcher needs to learn from them.
 
     Attributes:
-        pretrained: the matcher.
-        stream: queries and clips.
+        pretrained: the matcher that learns.
+        stream: the encoded queries, and the clips with frames.
         encode: the library's model, which reads counterfactual captions.
-        names: of the clips' files, by clip id.
-        asked: queries that were given, with those that came again and without empty ones.
+        names: clip id -> name of the clip's first file.
+        asked: number of queries given, repeated ones counted and empty ones not.
     """
 
     pretrained: Pretrained
@@ -53,14 +53,14 @@ class LibraryStream(NamedTuple):
 def library_stream(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
 ) -> LibraryStream:
-    """What people ask a library and what there is to find.
+    """Read the queries and the clips that a matcher is to learn from in a library.
 
     Args:
-        library: an open one.
+        library: an open library.
         queries: sentences that people search for there; each is taken once, where it came first, for a query that is
-            asked often would crowd the ranks in which others are counted.
+            repeated often would shift the ranks of the others.
         pretrained: the matcher that is to learn; None for the mean frame behind maps that change nothing yet.
-        device: where that one goes.
+        device: where the matcher runs.
 
     Raises:
         UsageError: there are fewer than two queries or clips, or the library has no vision.
@@ -79,13 +79,13 @@ def library_stream(
 
 
 def zero_shot_of(encoder: Encoder, device: str) -> Pretrained:
-    """The mean frame as `evenreel.adaptation.zero_shot` has it, for the clips of a library of this model."""
+    """Make a matcher by the mean frame (`evenreel.adaptation.zero_shot`) for the clips of a library of this model."""
     note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
     return zero_shot(note, frames=FRAMES, device=device)
 
 
 def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained, encoder: Encoder) -> LibraryStream:
-    """Clips and queries of a library at one moment, for the matcher that is to learn; see `library_stream`."""
+    """Read clips and queries of a library at one moment, for the matcher that is to learn; see `library_stream`."""
     inputs = pretrained.about.inputs
     read = {query: readable(query) for query in dict.fromkeys(queries)}
     distinct = tuple(dict.fromkeys(filter(None, read.values())))
@@ -105,7 +105,7 @@ def read_stream(library: Opened, queries: Sequence[str], pretrained: Pretrained,
 
 
 def read_clips(library: Opened, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
-    """Every clip with frames, V of them, as a matcher was given clips.
+    """Read every clip with frames, V of them, in the form that a matcher was trained on.
 
     Raises:
         LibraryError: the vectors cannot be read.

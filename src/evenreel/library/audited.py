@@ -29,17 +29,17 @@ QUERIES_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class BestFrames:
-    """The similarity of each query to each clip's best frame; it is a `ScoreBlocks`.
+    """Similarity of each query to each clip's best frame, (Q, V), calculated a block at a time; it is a `ScoreBlocks`.
 
     Attributes:
-        caption_ids: of the Q queries: `q1`, `q2`, ...
-        video_ids: of the V clips.
-        queries: (Q, D).
-        vectors: of all frames of the library.
-        first_rows: (V,) of each clip's frames among these.
-        counts: (V,) how many it has.
-        about: what was left out, the queries in words, and the files of the clips as a search shows them; a clip that
-            has no file any more is not named.
+        caption_ids: Q ids of queries: `q1`, `q2`, ...
+        video_ids: V ids of clips.
+        queries: (Q, D) vectors of unit length.
+        vectors: store of all frames of the library.
+        first_rows: (V,) row of each clip's first frame in `vectors`.
+        counts: (V,) number of frames of each clip.
+        about: notices of what was left out, the texts of the queries, and the file of each clip as a search shows it; a
+            clip whose files are all gone has none.
     """
 
     caption_ids: Sequence[str]
@@ -51,13 +51,13 @@ class BestFrames:
     about: ScoreNotes = NO_NOTES
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """The similarities of some queries and clips, rounded as search rounds them: equal frames score equally."""
+        """Return the similarities of some queries and clips, rounded as in search: equal frames score equally."""
         found = self.vectors.best_per_clip(self.queries[captions], self.first_rows[videos], self.counts[videos])
         return np.round(found, DECIMALS)
 
 
 class EncodedQueries(NamedTuple):
-    """Queries as they are searched for: vectors (Q, D) of unit length, what was read, and what was not in sentences."""
+    """Queries as they are searched for: vectors (Q, D) of unit length, their texts, and notices of what was cut."""
 
     vectors: FloatArray
     notices: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class EncodedQueries(NamedTuple):
 
 
 def encoded(queries: Sequence[str], encoder: Encoder) -> EncodedQueries:
-    """Queries as a search would read them.
+    """Clean and encode queries as a search would.
 
     Raises:
         UsageError: there is none, or one of them is empty.
@@ -89,10 +89,10 @@ def _cut(queries: Sequence[str]) -> Iterator[str]:
 
 
 def audited(library: Opened, asked: EncodedQueries, *, neutral: bool, every_clip: bool) -> tuple[Corpus, BestFrames]:
-    """The clips with frames, or those whose source is known, and how they score; see `Library.audit_inputs`.
+    """Return the clips with frames (or with frames and a known source) as a corpus, with the scores of queries on them.
 
     Raises:
-        CorpusError: no clip has a known source where that is asked for.
+        CorpusError: a known source is required and no clip has one.
         UsageError: the library has no vision or no clip with frames, or its search cannot be neutral.
         LibraryError: the vectors cannot be read.
     """

@@ -1,7 +1,7 @@
-"""What a library holds of one clip, and its files: what is there, what was set aside and why.
+"""Contents of a library: the details of one clip, and its files with those that were set aside and why.
 
 Every function reads the catalog through the caller's connection. Names and folders are for people (see
-`evenreel.wording.printable`), and folders are told from the indexed folder on, so that no answer shows how a disk is
+`evenreel.wording.printable`), and folders are relative to the indexed folder, so that no answer shows how a disk is
 laid out.
 """
 
@@ -37,7 +37,7 @@ LONGEST_EXAMPLE = 60
 
 @dataclass(frozen=True)
 class ClipFile:
-    """A file that has the content of a clip; `folder` is '' at the top of an indexed folder."""
+    """A file with the content of a clip: `state` is `indexed`, `set_aside` or `missing`, `folder` '' at the top."""
 
     name: str
     folder: str
@@ -46,15 +46,15 @@ class ClipFile:
 
 @dataclass(frozen=True)
 class ClipDetail:
-    """All that a library knows of one clip.
+    """Everything that a library knows about one clip.
 
     Attributes:
-        name: of its first file, indexed ones before others.
-        moments: how many frames were encoded or read.
-        signs: what is written on screen, in order of time, at most `MAX_SIGNS`; the texts are as they were read.
-        metadata: of its first indexed file.
-        elements: what it shows, the entities first; empty where the library has no scene dictionary.
-        starts_s: what the file's own clock shows when ours is at 0.
+        name: name of its first file, indexed ones before others.
+        moments: number of frames that were encoded or read.
+        signs: on-screen texts in order of time, at most `MAX_SIGNS`, as they were read.
+        metadata: metadata of its first indexed file.
+        elements: its scene elements, entities first; empty where the library has no scene dictionary.
+        starts_s: time on the file's own clock at our time 0, in seconds.
     """
 
     clip_id: str
@@ -89,7 +89,7 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FilePage:
-    """Some of the files that were asked for, and how many there are in all."""
+    """A page of the files that a `FileQuery` matches; `total` counts the matches of all pages."""
 
     total: int
     files: tuple[ListedFile, ...]
@@ -105,13 +105,13 @@ class Examples:
 
 @dataclass(frozen=True)
 class FileQuery:
-    """Which files are asked for.
+    """Selection and paging of a library's files.
 
     Attributes:
-        state: one of `STATES`, None for all.
-        text: what the folder and name have in them, in any case; '' for all.
-        limit: how many files at most.
-        offset: how many to pass over.
+        state: one of `STATES`; None matches all.
+        text: part of the folder or name, in any case; '' matches all.
+        limit: most files to return.
+        offset: matching files to skip.
 
     Raises:
         UsageError: there is no such state, the limit is below 1 or the offset below 0.
@@ -132,9 +132,9 @@ class FileQuery:
 
 
 class Located(NamedTuple):
-    """Where a file lies: `path` and the indexed folder `root` that holds it, as the system names them.
+    """Location of a file: its `path` and the indexed folder `root` that holds it, as the system names them.
 
-    `stamp` is what size and times were when its content was last looked at; see `evenreel.library.store.identity`.
+    `stamp` has size and times of when its content was last read; see `evenreel.library.store.identity`.
     """
 
     path: str
@@ -142,13 +142,13 @@ class Located(NamedTuple):
     stamp: FileStamp
 
     def is_unchanged(self, found: os.stat_result) -> bool:
-        """Whether size and times of a file that is there now are those of the stamp."""
+        """Check that size and times of the file as found now equal those of the stamp."""
         return FileStamp.of(found) == self.stamp
 
 
 @dataclass(frozen=True)
 class ClipMedia:
-    """What has to be known to show a clip: its form, its length, and its files that are there, by path."""
+    """Container, codec and length of a clip, with those of its files that are there, by path."""
 
     container: str
     codec: str
@@ -157,11 +157,11 @@ class ClipMedia:
 
 
 def clip_detail(connection: sqlite3.Connection, clip_id: str, shards: Path | None = None) -> ClipDetail:
-    """All that the catalog has of a clip, and from its shard where its own clock begins.
+    """Read everything the catalog has about a clip, and from its shard the start of its own clock.
 
     Args:
         connection: the catalog.
-        clip_id: the clip.
+        clip_id: id of the clip.
         shards: folder of the shards; None where that clock does not matter.
 
     Raises:
@@ -207,7 +207,7 @@ def _starts_s(shards: Path, clip_id: str) -> float:
 
 
 def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element, ...]:
-    """What a clip shows, entities first, of each kind the surest.
+    """Read the scene elements of a clip: entities first, of each kind the surest first.
 
     Empty where the library has no scene dictionary, or where the elements of the clip are not what was written.
     """
@@ -220,7 +220,7 @@ def clip_elements(connection: sqlite3.Connection, clip_id: str) -> tuple[Element
 
 
 def list_files(connection: sqlite3.Connection, asked: FileQuery) -> FilePage:
-    """Files in the order of their paths."""
+    """List a page of the files that match a query, by path."""
     paths = [
         path
         for (path,) in connection.execute(
@@ -235,7 +235,7 @@ def list_files(connection: sqlite3.Connection, asked: FileQuery) -> FilePage:
 
 
 def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
-    """Where the files of a clip lie that were there when somebody last looked.
+    """Find the files of a clip that were there at the last index run.
 
     Raises:
         NotFoundError: the catalog has no such clip.
@@ -258,7 +258,7 @@ def locate(connection: sqlite3.Connection, clip_id: str) -> ClipMedia:
 
 
 def examples(connection: sqlite3.Connection) -> Examples:
-    """The first short caption by path, and the surely read words that most clips show."""
+    """Suggest searches: the first short caption by path, and the surely read text that most clips show."""
     seen = connection.execute(
         "SELECT json_extract(metadata, '$.caption') AS caption FROM files WHERE state = 'indexed'"
         " AND length(caption) BETWEEN 8 AND ? ORDER BY path LIMIT 1",
@@ -273,14 +273,14 @@ def examples(connection: sqlite3.Connection) -> Examples:
 
 
 def single_files(connection: sqlite3.Connection) -> list[str]:
-    """Files that are in none of the folders that were indexed, in the order of their paths."""
+    """List the files that are in none of the indexed folders, by path."""
     known = roots(connection)
     paths = (loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM files ORDER BY path"))
     return [path for path in paths if root_of(path, known) not in known]
 
 
 def root_of(path: str, known: Sequence[str]) -> str:
-    """The innermost of the indexed folders that hold a file; its own folder where none does.
+    """Return the innermost indexed folder that holds a file; its own folder where none does.
 
     Example:
         >>> root_of("/v/trams/a.mp4", ["/v", "/v/trams", "/v/tra"])
@@ -291,7 +291,7 @@ def root_of(path: str, known: Sequence[str]) -> str:
 
 
 def folder_of(path: str, known: Sequence[str]) -> str:
-    """The folder of a file as it is told to people: from the indexed folder on, '' at its top.
+    """Return the folder of a file for people: relative to the indexed folder, '' at its top.
 
     Example:
         >>> folder_of("/home/me/v/trams/a.mp4", ["/home/me/v"])
@@ -301,12 +301,12 @@ def folder_of(path: str, known: Sequence[str]) -> str:
 
 
 def no_clip(clip_id: str) -> NotFoundError:
-    """The error for an id that no clip has."""
+    """Make the error for an id that no clip has."""
     return NotFoundError(f"The library has no clip {printable(clip_id[:80])!r}.")
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:
-    """The folders that were indexed, as the system names them."""
+    """Return the folders that were indexed, as the system names them."""
     return [loaded_path(stored) for (stored,) in connection.execute("SELECT path FROM roots")]
 
 

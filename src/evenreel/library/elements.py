@@ -70,7 +70,7 @@ _NAMED, _MADE_FROM = "elements", "elements_made_from"
 
 
 class DamagedElementsError(LibraryError):
-    """The file of the dictionary is gone, or what is left of it is not what was written."""
+    """The file of the dictionary is missing, or its content is not what was written."""
 
 
 class _Furthest(NamedTuple):
@@ -86,18 +86,18 @@ class _Furthest(NamedTuple):
 
 
 def elements_path(library: Path, digest: str) -> Path:
-    """Where the dictionary with this digest lies, with its vectors."""
+    """Return the path of the dictionary with this digest."""
     return library / _FILE.format(digest)
 
 
 def elements_files(library: Path) -> list[Path]:
-    """Every dictionary of a library, named by its digest as they are; a file of another name is somebody else's."""
+    """List every dictionary file of a library; files that are not named by a digest are not ours."""
     found = library.glob(_FILE.format("*"))
     return sorted(path for path in found if _DIGEST.fullmatch(path.name.split(".", 1)[1].removesuffix(".safetensors")))
 
 
 def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:
-    """Keep a dictionary with its vectors; the catalog does not name it yet.
+    """Write a dictionary with its vectors beside the catalog, which does not name it yet.
 
     Raises:
         OSError: the disk is full or cannot be written.
@@ -112,11 +112,11 @@ def write_elements(library: Path, embedded: EmbeddedDictionary) -> Path:
 
 
 def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
-    """A dictionary that was kept.
+    """Read a dictionary with its vectors.
 
     Args:
-        path: see `elements_path`.
-        weights_hash: of the library's model.
+        path: file of the dictionary, see `elements_path`.
+        weights_hash: hash of the library's model.
 
     Raises:
         DamagedElementsError: the file is missing or damaged, or of another model.
@@ -143,35 +143,35 @@ def read_elements(path: Path, weights_hash: str | None) -> EmbeddedDictionary:
 
 
 def named_elements(connection: sqlite3.Connection, library: Path) -> Path | None:
-    """The file that the catalog names, None where the library has no dictionary."""
+    """Return the dictionary file that the catalog names, None where the library has no dictionary."""
     digest = get_meta(connection).get(_NAMED)
     return None if digest is None else elements_path(library, digest)
 
 
 def name_elements(connection: sqlite3.Connection, digest: str) -> None:
-    """Let the catalog name a dictionary; what its clips show is not known yet."""
+    """Name a dictionary in the catalog; the elements of the clips are not known yet."""
     drop_elements(connection)
     set_meta(connection, {_NAMED: digest})
 
 
 def drop_elements(connection: sqlite3.Connection) -> None:
-    """Forget the dictionary and the elements of all clips; the file is the caller's."""
+    """Delete the dictionary's name and the elements of all clips from the catalog; the caller deletes the file."""
     connection.execute("DELETE FROM clip_elements")
     connection.executemany("DELETE FROM meta WHERE key = ?", [(_NAMED,), (_MADE_FROM,)])
 
 
 def elements_hold(connection: sqlite3.Connection) -> bool:
-    """Whether the elements follow from the very clips that the library has now."""
+    """Check that the elements were derived from exactly the clips that the library has now."""
     meta = get_meta(connection)
     return meta.get(_MADE_FROM) == _made_from(connection)
 
 
 def update_elements(connection: sqlite3.Connection, vectors: VectorIndex, embedded: EmbeddedDictionary) -> None:
-    """Find the elements of every clip anew; the caller's transaction holds it all.
+    """Find the elements of every clip anew, inside the caller's transaction.
 
     Args:
         connection: the catalog; how nonsense scores was measured on the clips that it has.
-        vectors: of their frames.
+        vectors: store of the clips' frames.
         embedded: the dictionary that the catalog names.
 
     Raises:
@@ -198,7 +198,7 @@ def _kinds(embedded: EmbeddedDictionary) -> dict[str, tuple[tuple[str, ...], Flo
 
 
 def least_above(phrases: int) -> float:
-    """By how many standard deviations a phrase has to be above nonsense where so many are asked for.
+    """Return how many standard deviations above nonsense one of `phrases` phrases must lie to be an element.
 
     Example:
         >>> [round(least_above(phrases), 2) for phrases in (1, 100, 1000)]

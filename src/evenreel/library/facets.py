@@ -1,4 +1,4 @@
-"""What a library can be filtered by: the columns that are there, with their values or their range."""
+"""Columns that a library can be filtered by, with their values or their range."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True)
 class FacetValue:
-    """A value and how many clips have it."""
+    """A value of a metadata column and how many clips have it."""
 
     value: Scalar
     clips: int
@@ -35,14 +35,14 @@ class FacetValue:
 
 @dataclass(frozen=True)
 class Facet:
-    """A column that can be filtered by.
+    """A column that can be filtered by: its values where they are few, its range where they are numbers.
 
     Attributes:
-        column: as a filter writes it, in double quotes or with `metadata.` before it where it must be.
-        label: the same for people.
-        values: the most frequent first; empty where there are more than `MAX_VALUES`, but of scene elements the first.
-        low: the smallest number where there are more, None where the values are listed.
-        high: the largest, likewise.
+        column: name as a filter writes it, in double quotes or with `metadata.` before it where it must be.
+        label: name as people read it.
+        values: values, most frequent first; empty past `MAX_VALUES`, except that scene elements list their first ones.
+        low: smallest number where a range is given; None where values are listed.
+        high: largest number where a range is given; None where values are listed.
     """
 
     column: str
@@ -53,7 +53,7 @@ class Facet:
 
 
 def facets(connection: sqlite3.Connection) -> list[Facet]:
-    """Length, whether on-screen text was read, scene elements, and every metadata column that can be filtered by.
+    """List the facets: length, whether text was read, scene elements, and every metadata column usable in a filter.
 
     Left out are text columns of more than `MAX_VALUES` values, those of `NO_CHOICE`, and columns whose name no
     filter can write. Counts are of clips with a file that is there.
@@ -67,7 +67,7 @@ def facets(connection: sqlite3.Connection) -> list[Facet]:
 
 
 def written_column(key: str, keys: Collection[str], *, elements: bool = False) -> str | None:
-    """A metadata key as a filter writes it, the shortest way that is understood; None where there is none.
+    """Return a metadata key as a filter writes it, in the shortest form that parses; None where none does.
 
     Example:
         >>> keys = {"source", "two words", "Name"}

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """An open library. It never writes, so any number of them may be open beside an indexer.
+    """An open library, for reading only: any number may be open beside an indexer.
 
     Args:
         path: folder of the library.
         encoder: the model it was made with, if the caller has it loaded already.
         device: where the model runs when it is loaded for the first search.
         vision: False searches by words alone and loads no model.
-        relative_paths: filters compare `path` from the indexed folder on, so that nobody learns where that lies.
+        relative_paths: filters compare `path` from the indexed folder on, so that its place on the disk stays private.
 
     Raises:
         LibraryError: there is no library, or it is damaged or of another version.
@@ -72,7 +72,7 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the catalog."""
         self._connection.close()
 
     def search(
@@ -85,7 +85,7 @@ class Library:
         rerank_depth: int = RERANK_DEPTH,
         neutral_source: bool = False,
     ) -> SearchResult:
-        """Clips that answer a sentence, best first.
+        """Search for clips that answer a sentence, best first.
 
         Args:
             text: what is to be seen, or to be read on screen; an `UnfinishedText` may end in the beginning of a word.
@@ -135,7 +135,7 @@ class Library:
     def search_image(
         self, image: Path | bytes, k: int = 10, where: str | None = None, *, neutral_source: bool = False
     ) -> SearchResult:
-        """Clips with a frame that looks like a picture, given as a file or as the bytes of one; see `search`.
+        """Search for clips with a frame like a picture, given as a file or as the bytes of one; see `search`.
 
         Raises:
             UsageError: the picture cannot be read, the library has no vision, or the search cannot be neutral.
@@ -146,7 +146,7 @@ class Library:
     def search_pixels(
         self, pixels: Pixels, k: int = 10, where: str | None = None, *, neutral_source: bool = False
     ) -> SearchResult:
-        """Clips with a frame that looks like a picture (H, W, 3); see `search`.
+        """Search for clips with a frame like a picture, (H, W, 3); see `search`.
 
         Raises:
             UsageError: the library has no vision, or the search cannot be neutral.
@@ -167,14 +167,14 @@ class Library:
         *,
         neutral_source: bool = False,
     ) -> SearchResult:
-        """Other clips with a frame that looks like a clip; no model is needed, the stored frames are.
+        """Search for other clips with a frame that looks like a clip; the stored frames are used, no model is needed.
 
         Args:
             clip_id: a clip of the library; it is left out of the answer.
             time_s: compare with its frame that is nearest to this time; None: with the mean of its frames.
             k: how many clips at most.
             where: a filter, as in `search`.
-            neutral_source: as in `search`.
+            neutral_source: remove the direction of sources from the query, as in `search`.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -202,7 +202,7 @@ class Library:
             raise UsageError(trouble)
 
     def neutral_trouble(self) -> str | None:
-        """Why no search by frames can be neutral to source here, in a sentence; None where it can.
+        """Return a sentence on why no search by frames can be neutral to source here; None where it can.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
@@ -217,12 +217,12 @@ class Library:
     def audit_inputs(
         self, queries: Sequence[str], *, neutral_source: bool = False, every_clip: bool = False
     ) -> tuple[Corpus, ScoreBlocks]:
-        """What an audit needs to know of this library: see `evenreel.library.audited`.
+        """Return clips and scores for an audit of this library, see `evenreel.library.audited`.
 
         Args:
             queries: sentences, of what people search for here.
             neutral_source: with the scores of a neutral search, as in `search`.
-            every_clip: with clips of unknown source, for audits that do not ask for it, such as that of lengths.
+            every_clip: with clips of unknown source, for audits that do not need it, such as that of lengths.
 
         Returns:
             The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
@@ -230,7 +230,7 @@ class Library:
             among the `notices` of the scores, and so in what an audit of them says.
 
         Raises:
-            CorpusError: no clip has a known source where that is asked for.
+            CorpusError: a known source is required and no clip has one.
             UsageError: no query, an empty one, no vision, no clip with frames, or the search cannot be neutral.
             EncoderError: the model of the library cannot be had.
             LibraryError: the library is damaged.
@@ -245,7 +245,7 @@ class Library:
         return self._searcher.read(lambda opened: audited(opened, asked, neutral=neutral_source, every_clip=every_clip))
 
     def ask(self, question: Callable[[Opened, Encoder | None], Answer]) -> Answer:
-        """What a question reads of the clips at one moment, with the library's model; None without vision."""
+        """Run a function on the clips as they are at one moment, with the library's model; None without vision."""
         encoder = self._encoder
         return self._searcher.read(lambda opened: question(opened, encoder))
 
@@ -255,7 +255,7 @@ class Library:
         return self._meta.get("model") or None, self._meta.get("weights_hash")
 
     def roots(self) -> tuple[str, ...]:
-        """The folders that were indexed, as the system names them.
+        """Return the folders that were indexed, as the system names them.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
@@ -264,7 +264,7 @@ class Library:
             return tuple(contents.roots(self._connection))
 
     def single_files(self) -> tuple[str, ...]:
-        """Files that were indexed by themselves, not with a folder, as the system names them.
+        """List the files that were indexed by themselves, not with a folder, as the system names them.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
@@ -282,7 +282,7 @@ class Library:
             return read_stats(self._connection, self.path, self._meta)
 
     def clip(self, clip_id: str) -> ClipDetail:
-        """All that is known of one clip.
+        """Return everything known about one clip.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -292,13 +292,13 @@ class Library:
             return contents.clip_detail(self._connection, clip_id, self.path / catalog.SHARDS)
 
     def files(self, state: str | None = None, text: str = "", limit: int = 50, offset: int = 0) -> FilePage:
-        """The files that the library knows, also those that were set aside or are gone, by path.
+        """List files of the library, also those set aside or missing, by path.
 
         Args:
             state: `indexed`, `set_aside` or `missing`; None for all.
-            text: what folder and name have in them, in any case.
-            limit: how many at most.
-            offset: how many to pass over.
+            text: part of folder or name, in any case.
+            limit: most files to return.
+            offset: matching files to skip.
 
         Raises:
             UsageError: there is no such state, or the numbers make no sense.
@@ -309,7 +309,7 @@ class Library:
             return contents.list_files(self._connection, asked)
 
     def locate(self, clip_id: str) -> ClipMedia:
-        """Where the files of a clip that are there lie, to open them by; not for people to read.
+        """Find the files of a clip that are there, to open them; the paths are not for people to read.
 
         Raises:
             NotFoundError: the library has no such clip.
@@ -319,7 +319,7 @@ class Library:
             return contents.locate(self._connection, clip_id)
 
     def examples(self) -> Examples:
-        """Searches that find something here.
+        """Suggest searches that find something in this library.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
@@ -328,7 +328,7 @@ class Library:
             return contents.examples(self._connection)
 
     def facets(self) -> list[Facet]:
-        """What the library can be filtered by.
+        """List the columns that the library can be filtered by.
 
         Raises:
             LibraryError: the catalog is damaged or cannot be read just now.
@@ -339,12 +339,12 @@ class Library:
             return facets(self._connection)
 
     def favours(self, clip_ids: Sequence[str], where: str | None = None, left_out: str | None = None) -> Favours:
-        """What a result favours: its clips against all that its filter lets through.
+        """Compare the clips of a result with all clips that its filter lets through, by source, text and length.
 
         Args:
-            clip_ids: of the clips shown.
+            clip_ids: ids of the clips shown.
             where: the filter that they were found with.
-            left_out: a clip that could not be shown, as `similar` leaves out the one it is asked about.
+            left_out: a clip that could not be shown, as `similar` leaves out its own.
 
         Raises:
             UsageError: the filter is wrong.

@@ -1,4 +1,4 @@
-"""What a result favours: its clips against all clips that could have been shown.
+"""Bias of a result: the shown clips against all clips that could have been shown.
 
 Had the ranking no preference, the n clips shown would be a draw of n of the C clips without putting any back. How
 likely a difference as large as the one seen is in such draws is told for
@@ -52,7 +52,7 @@ _READABLE = np.array([1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10])
 
 @dataclass(frozen=True)
 class GroupShare:
-    """How often something is among the shown clips and among all; `p_value` is of this comparison alone."""
+    """Share of a group among the shown clips and among all; `p_value` is of this comparison alone."""
 
     measure: str
     label: str
@@ -67,7 +67,7 @@ class GroupShare:
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Clips of `start_s` and more, and less than `end_s`; the last range has no end."""
+    """Counts of clips from `start_s` up to `end_s` seconds, that excluded; the last range has no end."""
 
     start_s: float
     end_s: float | None
@@ -87,15 +87,15 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Favours:
-    """What a result favours.
+    """Comparison of the shown clips with all that the filter lets through.
 
     Attributes:
-        shown: how many clips were compared.
-        all: with how many, themselves among them.
-        groups: shares by source and of clips with words on screen.
-        lengths: None where there are not two ranges of length to compare.
-        sentences: one for each difference that is beyond chance after Holm's correction over all that was compared.
-        note: what was compared, and what a difference does not mean.
+        shown: number of clips shown.
+        all: number of clips they are compared with, themselves included.
+        groups: shares of each source, and of clips with words on screen.
+        lengths: comparison of lengths; None with fewer than two ranges of length.
+        sentences: one for each difference that is significant after Holm's correction over all comparisons.
+        note: sentence on what was compared, and what a difference does not mean.
     """
 
     shown: int
@@ -108,15 +108,15 @@ class Favours:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All clips that a filter lets through, in one order; arrays are (C,).
+    """All clips that a filter lets through, C of them in one order; arrays are (C,).
 
     Attributes:
-        place: from a clip's id to its row.
-        source_names: the most frequent first.
-        sources: which of these names each clip has.
-        lengths_s: NaN where the length is unknown.
-        text_read: whether anybody looked for words on screen.
-        has_words: whether there are some.
+        place: clip id -> row.
+        source_names: names of the sources, most frequent first.
+        sources: index into `source_names` of each clip's source.
+        lengths_s: length in seconds; NaN where it is unknown.
+        text_read: True where on-screen text was read.
+        has_words: True where on-screen text was found.
     """
 
     place: Mapping[str, int]
@@ -127,7 +127,7 @@ class Population:
     has_words: NDArray[np.bool_]
 
     def without(self, clip_id: str) -> Population:
-        """The same without one of the clips; itself where it has no such clip."""
+        """Return the population without one clip; itself where it has no such clip."""
         if (gone := self.place.get(clip_id)) is None:
             return self
         return Population(
@@ -141,7 +141,7 @@ class Population:
 
 
 def read_population(connection: sqlite3.Connection, where: Filter) -> Population:
-    """The clips that a search with this filter could find, each as its first file says."""
+    """Read the clips that a search with this filter could find, each with its first file's metadata."""
     rows = connection.execute(
         "SELECT files.clip_id, json_extract(files.metadata, '$.source'), clips.duration_s, clips.has_text"
         " FROM files JOIN clips ON clips.clip_id = files.clip_id"
@@ -186,7 +186,7 @@ def favours(population: Population, shown: Sequence[str]) -> Favours:
 
 
 def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
-    """How likely a count no likelier than `shown` is, drawing `shown_of` of `all_of` clips of which `all_` count.
+    """Return the two-sided exact p value of a count: `shown` in a draw of `shown_of` from `all_of`, `all_` of a kind.
 
     Example:
         >>> round(share_p_value(3, 3, 3, 6), 3)  # all three of a kind, or none: 2 of the 20 possible draws
@@ -200,7 +200,7 @@ def share_p_value(shown: int, shown_of: int, all_: int, all_of: int) -> float:
 
 
 def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
-    """Where ranges of length with about as many clips in each begin: readable numbers, no range without a clip.
+    """Return the lower edges of length ranges with about as many clips in each: readable numbers, none empty.
 
     Where nearly all clips have one length, the ranges have about as many different lengths in each.
 
@@ -213,7 +213,7 @@ def length_edges(lengths_s: NDArray[np.float64]) -> list[float]:
 
 
 def length_p_value(shown: NDArray[np.int64], all_: NDArray[np.int64]) -> float:
-    """How likely a mean rank as far from the middle is in draws without putting back; arrays are (ranges,)."""
+    """Return the p value of the shown clips' mean rank of length, against draws without replacement; (ranges,)."""
     drawn = _draws(tuple(all_.tolist()), int(shown.sum()))
     found = np.count_nonzero(np.abs(_rank_excess(drawn, all_)) >= abs(_rank_excess(shown, all_)))
     return float((1 + found) / (1 + len(drawn)))

@@ -1,4 +1,4 @@
-"""Where the clips of a library are from, and which real clip each generated one mirrors, as its metadata says.
+"""Sources of a library's clips, and the real clip that each generated one mirrors, from their metadata.
 
 `source` is `camera` or the name of a generator; `pair_id` of a generated clip names the real one: by its clip id, or by
 its file name, with or without suffix and any of the folders above it (`0007`, `0007.mp4`, `real/0007.mp4`). Only real
@@ -23,14 +23,14 @@ from evenreel.wording import printable
 
 @dataclass(frozen=True, eq=False)
 class ClipSources:
-    """Of C clips, in one order.
+    """Sources of C clips and their mirrors, in one order.
 
     Attributes:
-        names: `camera`, a generator, or None where nobody knows, as of a clip that no file has any more.
-        settings: what its generator was given, such as `text` or `image`; None where that is not noted.
-        paths: of its first file, printable; None where no file has it any more.
-        mirrored: (C,) which real clip each generated one mirrors, -1 for none.
-        lost: how many generated clips have a `pair_id` that is not exactly one real clip of the library.
+        names: `camera`, a generator, or None where the source is unknown, as for a clip whose files are all gone.
+        settings: input of the generator, such as `text` or `image`; None where that is not noted.
+        paths: path of the clip's first file, printable; None where all are gone.
+        mirrored: (C,) row of the real clip that each generated one mirrors, -1 for none.
+        lost: number of generated clips whose `pair_id` does not name exactly one real clip of the library.
     """
 
     names: tuple[str | None, ...]
@@ -51,7 +51,7 @@ class _Said:
 
 
 def read_sources(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> ClipSources:
-    """The sources of some clips, each as its first file says."""
+    """Read the sources of some clips from the metadata of their first files."""
     known = _said(connection)
     said = [known.get(clip_id, _Said()) for clip_id in clip_ids]
     wanted = {row: one.pair_id for row, one in enumerate(said) if one.pair_id and one.source not in {None, CAMERA}}

@@ -1,4 +1,4 @@
-"""What a library holds, in figures."""
+"""Counts of what a library holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenreel.wording import count, printable
 
 @dataclass(frozen=True)
 class LibraryStats:
-    """What a library holds."""
+    """Counts of what a library holds, and the files that were set aside."""
 
     library: str
     files: int
@@ -32,7 +32,7 @@ class LibraryStats:
     """Clips with scene elements; None where the library has no dictionary of them."""
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as plain data, the form that `--json` prints."""
+        """Return the figures as plain data, the form that `--json` prints."""
         return asdict(self)
 
 
@@ -66,7 +66,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
 
 
 def empty_sentence(stats: LibraryStats) -> str:
-    """Why nothing can be found in a library without an indexed file, and what to do about it."""
+    """Explain why nothing can be found in a library without an indexed file, and what to do about it."""
     found = []
     if aside := len(stats.set_aside):
         found.append(f"{count(aside, 'file')} {'was' if aside == 1 else 'were'} set aside")

@@ -1,4 +1,4 @@
-"""What a first run made is taken back where it fails before anything was indexed: rather none than an empty library.
+"""A first run that fails before anything is indexed is undone: better no library than an empty one.
 
 A run that is killed cannot tidy up; the empty library that it leaves says that it is empty.
 """
@@ -21,13 +21,13 @@ JOURNALS = ("", "-wal", "-shm", "-journal")
 
 @contextlib.contextmanager
 def taken_back_if_empty(library: Path, *, folder_is_new: bool) -> Iterator[None]:
-    """Leave no library where there was none and the block fails before a clip is stored.
+    """Undo a new library if the block fails before a clip is stored.
 
     The caller holds the library's lock, so that nothing of another run is removed. Only what a run makes goes: other
     files in the folder stay.
 
     Args:
-        library: its folder.
+        library: folder of the library.
         folder_is_new: whether the folder was made for the lock, and goes too.
     """
     is_new = not (library / CATALOG).exists()

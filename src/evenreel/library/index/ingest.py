@@ -48,13 +48,13 @@ def index_folders(
     progress: Progress | None = None,
     metadata: str | Path | Sequence[str | Path] = (),
 ) -> IndexReport:
-    """Bring a library up to date with folders of videos; what is known and unchanged costs a stat.
+    """Bring a library up to date with folders of videos; an unchanged file costs one stat.
 
     Args:
         places: folders or single files, or one alone.
         library: folder of the library; made where it does not exist.
         settings: model, sampling, text, workers, limits; None: the usual ones.
-        progress: told how it goes.
+        progress: receives the progress of the run.
         metadata: tables about the videos, besides `metadata.*` and `manifest.*` at the top of the folders.
 
     Raises:
@@ -104,12 +104,12 @@ def _paths(given: object, name: str) -> list[Path]:
 
 
 class IndexJob:
-    """One run over one library.
+    """One index run over one library.
 
     Args:
         store: the library, locked and open.
-        settings: what the user asked for.
-        progress: told how it goes.
+        settings: settings of the run, `auto` included.
+        progress: receives the progress of the run.
         reader: target of the workers; tests put stubs here.
     """
 
@@ -125,7 +125,7 @@ class IndexJob:
         self._pool = ReaderPool(self._new_reader, self._read_one, self._settings.worker_count)
 
     def run(self, found: Scan, tables_aside: Sequence[SetAside] = ()) -> IndexReport:
-        """Do all that is to be done for the files of a scan; the report lists `tables_aside` too."""
+        """Index the files of a scan; the report lists `tables_aside` too."""
         started = time.monotonic()
         self._report.set_aside += tables_aside
         shards = tidy_shards(self._store.library / catalog.SHARDS)
@@ -291,7 +291,7 @@ class IndexJob:
 
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
-    """Settings with `auto` replaced: by what the library was made with, else by the defaults.
+    """Replace `auto` in settings by what the library was made with, else by the defaults.
 
     Raises:
         LibraryError: the library was sampled by another rule.

@@ -1,4 +1,4 @@
-"""Is a library whole? What is not is named, with what mends it (`evenreel.library.index.rebuild` does)."""
+"""Checks of a library: finds what is damaged and names the fix (`evenreel.library.index.rebuild`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NUMBERED_AT_WILL = ("vocabulary_trigrams", "name_trigrams")
 
 @dataclass(frozen=True)
 class LibraryProblem:
-    """One thing that is wrong with a library and what mends it."""
+    """One problem of a library: where it is, what it is, and how to fix it."""
 
     where: str
     what: str
@@ -89,7 +89,7 @@ def verify(library: Path) -> list[LibraryProblem]:
 
 
 def unreadable_parts(library: Path, connection: sqlite3.Connection) -> list[str]:
-    """What is wrong with a catalog as a file, so that a new one has to be made: its header, its pages, its schema.
+    """List the faults of a catalog file (header, pages, schema) that require a new one.
 
     The full text is left out, and tables that are not there: these are made anew in any case.
     """
@@ -109,13 +109,13 @@ def _integrity_messages(connection: sqlite3.Connection) -> list[str]:
 
 
 def broken_metadata(connection: sqlite3.Connection) -> list[str | bytes]:
-    """The files, as the catalog names them, whose metadata is no JSON object."""
+    """List the files, as the catalog names them, whose metadata is no JSON object."""
     rows = connection.execute("SELECT path, metadata FROM files").fetchall()
     return [path for path, metadata in rows if not _is_object(metadata)]
 
 
 def foreign(shard: Shard, meta: Mapping[str, str]) -> bool:
-    """Whether a shard was made with another model or sampling rule than the library."""
+    """Check whether a shard was made with another model or sampling rule than the library."""
     other_model = shard.weights_hash is not None and shard.weights_hash != meta.get("weights_hash")
     return other_model or shard.rule != meta.get("rule")
 

@@ -37,11 +37,11 @@ _ROWS_AT_ONCE = 100
 
 @dataclass
 class KnownMetadata:
-    """What tables say about the videos.
+    """Metadata about the videos, from the user's tables.
 
     Attributes:
-        rows: metadata by the absolute path of the video.
-        set_aside: tables that merely lie there and cannot be used, and why.
+        rows: absolute path of a video -> its metadata.
+        set_aside: tables found beside the videos that cannot be used, and why.
     """
 
     rows: dict[str, Metadata] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class NoPathsError(UsageError):
 
 
 def tables_beside(roots: Sequence[str]) -> list[Path]:
-    """The metadata tables that lie at the top of the indexed folders: `metadata.csv`, `manifest.parquet`, ..."""
+    """Find the metadata tables at the top of the indexed folders: `metadata.csv`, `manifest.parquet`, ..."""
     return [Path(root, name) for root in roots for name in TABLE_NAMES if os.path.isfile(os.path.join(root, name))]
 
 
@@ -120,7 +120,7 @@ class TableReader:
 
 
 def read_table(table: Path) -> dict[str, Metadata]:
-    """One table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is.
+    """Read one table: `path` (or `file_name`) relative to the table's folder, every other column kept as it is.
 
     Raises:
         UsageError: it cannot be read, has no rows, no column with the videos' paths (`NoPathsError`), or names one

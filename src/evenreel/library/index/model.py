@@ -13,7 +13,7 @@ from evenreel.types import Encoder, FloatArray, Pixels
 
 
 class ModelInUse:
-    """Shared by all readers of a run; one of them encodes at a time.
+    """The model of an index run, shared by all readers; one of them encodes at a time.
 
     Args:
         store: the library. A new one is tied to the model as soon as that is loaded.
@@ -27,7 +27,7 @@ class ModelInUse:
         self._loaded: Future[Encoder] | None = None
 
     def start(self) -> None:
-        """Begin to load in the background; called again, only say whether that has failed.
+        """Begin to load the model in the background; called again, only raise if that has failed.
 
         Raises:
             EncoderError: the model cannot be had.
@@ -42,10 +42,10 @@ class ModelInUse:
             self._loaded.result()
 
     def encoder(self) -> Encoder:
-        """The model, waited for.
+        """Return the model, waiting until it is loaded.
 
         Raises:
-            EncoderError: it cannot be had.
+            EncoderError: the model cannot be loaded.
             LibraryError: the library was made with another.
         """
         self.start()
@@ -54,7 +54,7 @@ class ModelInUse:
         return self._loaded.result()
 
     def encode(self, pixels: Pixels) -> FloatArray:
-        """(N, 3, H, W) -> (N, D), see `Encoder.encode_frames`."""
+        """Encode frames (N, 3, H, W) to vectors (N, D), see `Encoder.encode_frames`."""
         encoder = self.encoder()
         with self._encoding:
             return encoder.encode_frames(pixels)
@@ -83,7 +83,7 @@ class ModelInUse:
 
 
 def other_model(library: Path, made_with: str, offered: str) -> str:
-    """The sentence for a model that is not the library's own."""
+    """Return the error sentence for a model that is not the library's own."""
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
         f"models cannot be compared: leave --model out, or use another --library."

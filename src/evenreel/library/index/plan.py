@@ -1,4 +1,4 @@
-"""What an index run has to do: the folder as it is against the catalog as it stands."""
+"""The plan of an index run: the folder as it is against the catalog as it stands."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class IndexPlan:
 
 
 def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Iterator[KnownFile]:
-    """Every file of the catalog.
+    """Read every file of the catalog.
 
     Args:
-        connection: the catalog.
+        connection: connection to the catalog.
         shards: ids of the clips whose shards are there.
     """
     rows = connection.execute(
@@ -64,7 +64,7 @@ def known_files(connection: sqlite3.Connection, shards: Container[str]) -> Itera
 
 
 def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry: bool) -> IndexPlan:
-    """Sort the files of a scan by what is to be done about them; an unchanged one has cost no more than a stat."""
+    """Sort the files of a scan by what must be done with them; an unchanged one has cost no more than a stat."""
     plan = IndexPlan()
     for file in found.files:
         row = known.get(file.path)
@@ -90,7 +90,7 @@ def make_plan(found: Scan, known: dict[str, KnownFile], wanted: Wanted, *, retry
 
 
 def still_wanted(wanted: Wanted, done: Wanted | None) -> Wanted:
-    """The stages that are wanted and not done."""
+    """Return the stages that are wanted and not done."""
     if done is None:
         return wanted
     return Wanted(wanted.vision and not done.vision, wanted.text and not done.text)
@@ -111,7 +111,7 @@ def _gone(found: Scan, known: dict[str, KnownFile]) -> list[str]:
 
 
 def check_nothing_vanished(found: Scan, known: dict[str, KnownFile], gone: list[str]) -> None:
-    """Ask before a large part of a folder is marked as missing.
+    """Refuse to mark a large part of a folder as missing unless the user allows it.
 
     A file that is new and has the size and time of one that is gone is that one, moved, as far as a stat can tell.
 

@@ -1,4 +1,4 @@
-"""How a library is made whole again from what is left of it.
+"""Repair of a library from what is left of it.
 
 All changes of the catalog are one transaction, and no file is renamed or deleted before it is committed: a
 repair that fails, or is killed, leaves the library as it was.
@@ -65,13 +65,13 @@ class _Work:
 
 
 def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
-    """Rebuild whatever is derived, from the shards and the catalog; without a catalog, from the shards alone.
+    """Rebuild everything derived from the shards and the catalog; without a catalog, from the shards alone.
 
     Nothing is decoded again. A clip whose shard is damaged, or was made with another model or sampling rule, is
     dropped; the shard is kept as `*.broken`, and its files are read again by the next `evenreel index`.
 
     Args:
-        library: the folder.
+        library: folder of the library.
         drop_missing: also forget files that were marked missing, and the clips that no other file has.
 
     Returns:

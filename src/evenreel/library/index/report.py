@@ -1,4 +1,4 @@
-"""What an index run tells when it is done."""
+"""Report of an index run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evenreel.features.progress import SetAside
 
 @dataclass
 class IndexReport:
-    """What an index run did.
+    """Counts and lists of what an index run did.
 
     `missing` counts files that are gone with their content, `moved` those whose content another file has, which are
     known by that one alone. `set_aside` lists every unusable file of the folders, also those known before;
@@ -34,11 +34,11 @@ class IndexReport:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether the library was up to date already."""
+        """True if the library was up to date already."""
         return not (
             self.indexed or self.recognised or self.missing or self.moved or self.newly_aside or self.metadata_changed
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, the form that `--json` prints."""
+        """Return the report as plain data, the form that `--json` prints."""
         return asdict(self)

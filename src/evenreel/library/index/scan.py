@@ -1,4 +1,4 @@
-"""Which videos lie in a folder, and what has changed about them since the library last looked."""
+"""Scan of a folder for videos, and for what has changed about them since the last run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class FoundFile:
 
 @dataclass
 class Scan:
-    """What lies below the folders: files to consider, and counts of what was passed over.
+    """Result of a scan: the files to consider, and counts of what was passed over.
 
-    `closed_folders` cannot be opened, or not even be told from files.
+    `closed_folders` cannot be opened, or not even be distinguished from files.
     """
 
     files: list[FoundFile] = field(default_factory=list)

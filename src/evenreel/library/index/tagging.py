@@ -27,16 +27,16 @@ OFTEN = 20
 
 @dataclass(frozen=True)
 class TagReport:
-    """What the clips of a library show, in phrases of a dictionary.
+    """Counts of the scene elements found in a library's clips.
 
     Attributes:
-        source: of the dictionary.
-        entities: how many it has.
-        activities: likewise.
-        clips: with frames; others show nothing.
-        tagged: of these, with at least one element.
-        elements: how many the clips have in all.
-        often: the phrases of most clips, with how many.
+        source: source of the dictionary.
+        entities: number of entities in the dictionary.
+        activities: number of activities in the dictionary.
+        clips: number of clips with frames; others have no elements.
+        tagged: number of clips with at least one element.
+        elements: number of elements of all clips together.
+        often: the most frequent phrases, each with its number of clips.
     """
 
     source: str
@@ -48,7 +48,7 @@ class TagReport:
     often: tuple[tuple[str, int], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data, the form that `--json` prints."""
+        """Return the report as plain data, the form that `--json` prints."""
         return asdict(self)
 
 
@@ -60,13 +60,13 @@ def tag_library(
     device: str = "auto",
     progress: Callable[[float], None] = lambda share: None,
 ) -> TagReport:
-    """Find what every clip of a library shows, in the place of what another dictionary found.
+    """Find the scene elements of every clip of a library; they replace those of another dictionary.
 
     Clips that come later have theirs found by `index_folders`.
 
     Args:
-        library: the folder.
-        dictionary: the phrases.
+        library: folder of the library.
+        dictionary: phrases to look for.
         encoder: the library's model, if the caller has it loaded.
         device: where the model runs when it is loaded here.
         progress: called with the share of the phrases that are read.
@@ -97,7 +97,7 @@ def tag_library(
 
 
 def untag_library(library: Path) -> None:
-    """Forget what the clips of a library show, and the dictionary.
+    """Delete the dictionary of a library and the scene elements of its clips.
 
     Raises:
         LibraryError: there is no library, it is damaged, or another process holds it.

@@ -1,4 +1,4 @@
-"""Clips of a library as a matcher keeps them: encoded when they are first asked for, and kept in bounded memory.
+"""Clips of a library in the form a matcher keeps them: encoded when they are first needed, in bounded memory.
 
 Encoding is most of re-ranking (`benchmarks/rerank.py`), and people ask the same library for similar things.
 """
@@ -30,9 +30,9 @@ bits of a product can depend on its shape, and those of a clip must not depend o
 
 
 class StoredClip(NamedTuple):
-    """What a library keeps of a clip.
+    """Stored features of one clip, without any of its files.
 
-    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and what is written in the clip.
+    `frames` (T, D) float16, their `times_s` (T,) and `spans_s` (T, 2), and its on-screen text.
     """
 
     clip_id: str
@@ -43,7 +43,7 @@ class StoredClip(NamedTuple):
 
 
 class StateCache:
-    """States by the id of their clip; when there is no room, the one that was asked for the longest ago goes.
+    """Cache of encoded clips by clip id; the least recently used one makes room.
 
     Args:
         most_bytes: of all states together; 0 keeps none.
@@ -54,13 +54,13 @@ class StateCache:
         self._states: OrderedDict[str, State] = OrderedDict()
 
     def get(self, clip_id: str) -> State | None:
-        """The state of a clip; None where it is not kept."""
+        """Return the state of a clip; None where it is not kept."""
         if clip_id in self._states:
             self._states.move_to_end(clip_id)
         return self._states.get(clip_id)
 
     def put(self, clip_id: str, state: State) -> None:
-        """Keep the state of a clip that is not kept; views would keep the whole that they are of, uncounted."""
+        """Keep the state of a clip; it must own its memory, since what a view is taken from would not be counted."""
         self._states[clip_id] = state
         self._bytes += _bytes(state)
         while self._bytes > self._most_bytes:
@@ -68,18 +68,18 @@ class StateCache:
             self._bytes -= _bytes(oldest)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all states."""
         self._states.clear()
         self._bytes = 0
 
 
 class ClipStates:
-    """A matcher's states of clips.
+    """Encoded clips of one matcher, read from the library when they are first needed.
 
     Args:
         pretrained: the matcher; its weights must stay as they are.
-        encoder: whose features the library has.
-        cache: where states are kept.
+        encoder: the model that the library's features are from.
+        cache: cache of the states.
     """
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache: StateCache) -> None:
@@ -87,11 +87,11 @@ class ClipStates:
         self._encoder, self._cache = encoder, cache
 
     def of(self, clip_ids: Sequence[str], read: Callable[[str], StoredClip]) -> list[State]:
-        """The state of each clip, of one row, the same to the bit whatever it is asked for with.
+        """Return the state of each clip, one row each; equal to the bit in whatever batch it is encoded.
 
         Args:
-            clip_ids: of C clips.
-            read: what gives a clip that is not kept.
+            clip_ids: C ids of clips.
+            read: reads a clip that is not in the cache.
 
         Raises:
             UsageError: the matcher was built for shorter clips, or for other features.
@@ -115,12 +115,12 @@ class ClipStates:
 
 
 def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
-    """A clip, one row, as a matcher was given clips when it was trained.
+    """Convert a stored clip to one row of the features that the matcher was trained on.
 
     Args:
-        clip: what the library keeps of it.
-        inputs: what the matcher was given.
-        encoder: reads what is written in the clip, where the matcher was given that.
+        clip: stored features of the clip.
+        inputs: inputs that the matcher was trained on.
+        encoder: encodes the on-screen text, where the matcher was trained on it.
     """
     kept = middles(len(clip.times_s), inputs.frames)
     frames, times_s = clip.frames[kept][None], clip.times_s[kept][None]
@@ -140,7 +140,7 @@ def as_given(clip: StoredClip, inputs: Inputs, encoder: Encoder) -> VideoFeature
 
 
 def middles(count: int, most: int | None) -> NDArray[np.int64]:
-    """Which of `count` frames to keep: all, or the middle ones of `most` equal stretches.
+    """Choose at most `most` of `count` frames: all, or the middle ones of equal stretches.
 
     >>> middles(10, 3).tolist(), middles(2, 3).tolist()
     ([1, 5, 8], [0, 1])

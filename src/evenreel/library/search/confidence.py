@@ -1,4 +1,4 @@
-"""What a similarity means in one library: measured against queries that no video answers.
+"""Confidence of a similarity in one library, measured against queries that no video answers.
 
 Raw similarities have no common scale: nonsense scores 0.21 where a good query scores 0.26, and both depend
 on the model, the library and the length of the clip. So a bank of nonsense (`null_queries.txt`) is scored
@@ -48,16 +48,16 @@ UNIT_TOLERANCE = 0.01
 
 @cache
 def null_queries() -> tuple[str, ...]:
-    """The bank of nonsense, N captions."""
+    """Return the bank of nonsense queries, N captions."""
     text = resources.files("evenreel.library.search").joinpath("null_queries.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def above_nonsense(z: FloatArray, null_best: FloatArray) -> NDArray[np.float64]:
-    """The share of nonsense queries whose best z in the library is below z.
+    """Return the share of nonsense queries whose best z in the library is below z.
 
     Args:
-        z: any shape.
+        z: z scores, of any shape.
         null_best: (N,) the best z of each nonsense query, sorted.
 
     Returns:
@@ -84,7 +84,7 @@ def update_null_scores(connection: sqlite3.Connection, vectors: VectorIndex, enc
 
 
 def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queries: FloatArray) -> None:
-    """What `update_null_scores` does, with the encoded bank (N, D) at hand."""
+    """Measure how nonsense scores in the library, given the encoded bank (N, D); see `update_null_scores`."""
     best = _known_best(connection)
     if best is None:
         connection.execute("DELETE FROM null_scores")
@@ -103,7 +103,7 @@ def measure_nonsense(connection: sqlite3.Connection, vectors: VectorIndex, queri
 
 
 def null_scores_hold(connection: sqlite3.Connection) -> bool:
-    """Whether the scores of nonsense were measured on the very clips that the library has now, and nobody changed them.
+    """Check that nonsense was scored on exactly the clips that the library has now, and the scores are unchanged.
 
     The encoded bank counts: who searches neutral to source, and who adds a clip, goes on from it.
     """
@@ -116,7 +116,7 @@ def null_scores_hold(connection: sqlite3.Connection) -> bool:
 
 
 def load_null_best(connection: sqlite3.Connection) -> FloatArray:
-    """(N,) the best z of each nonsense query in this library, sorted; (0,) where it is not known."""
+    """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
     return np.sort(np.array(json.loads(get_meta(connection).get("null_best", "[]")), np.float32))
 
 
@@ -133,12 +133,12 @@ def _null_vectors(connection: sqlite3.Connection, encoder: Encoder) -> FloatArra
 
 
 def load_null_vectors(connection: sqlite3.Connection, dimension: int) -> FloatArray:
-    """The encoded bank (N, D) that the library was measured with; (0, D) where it is not known."""
+    """Read the encoded bank (N, D) that the library was measured with; (0, D) where it is not known."""
     return _decoded(get_meta(connection).get("null_vectors", ""), dimension)
 
 
 def bank_of(connection: sqlite3.Connection, weights_hash: str, dimension: int) -> FloatArray | None:
-    """The bank (N, D) as a model encoded it for this library; None where only the model could tell."""
+    """Read the bank (N, D) as a model encoded it for this library; None where only the model could tell."""
     known = load_null_vectors(connection, dimension)
     same = get_meta(connection).get("null_bank") == _bank_digest(weights_hash)
     return known if same and len(known) else None
@@ -191,7 +191,7 @@ def _measure(
 def score_nonsense(
     vectors: VectorIndex, queries: FloatArray, first_rows: Rows, counts: Rows
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], FloatArray]:
-    """How nonsense (N, D) scores on clips given by their rows (C,), (C,); memory holds (N, C) scores.
+    """Compute mean and deviation of the scores of nonsense (N, D) on clips given by their rows (C,), (C,).
 
     Returns:
         Each clip's mean and deviation (C,), (C,) over the queries, and each query's best z on any of the clips (N,).
@@ -202,7 +202,7 @@ def score_nonsense(
 
 
 def left_out_z(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
+    """Compute each nonsense query's z on each clip, by the mean and deviation of all *other* nonsense queries.
 
     Args:
         scores: (N, C), N at least 3.

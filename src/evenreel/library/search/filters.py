@@ -85,7 +85,7 @@ ALLOWED = "=, !=, <, <=, >, >=, in (...), between ... and ..., like, is null, an
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition over `files` joined with `clips`, and the values to bind in it."""
+    """SQL condition over `files` joined with `clips`, and the values to bind in it."""
 
     sql: str = "TRUE"
     parameters: tuple[Value, ...] = ()
@@ -112,7 +112,7 @@ class _Operand:
 
 
 def read_filter(connection: sqlite3.Connection, text: str | None, *, relative_paths: bool = False) -> Filter:
-    """A filter as the library of this catalog understands it, see `parse_filter`; without a text, one that holds.
+    """Parse a filter for the library of this catalog, see `parse_filter`; without a text, one that is always true.
 
     Raises:
         UsageError: the text is no filter of this library.

@@ -38,19 +38,19 @@ class FrameGallery:
 
     @property
     def measured(self) -> bool:
-        """Whether nonsense was scored, so that it can be said what fits."""
+        """True if nonsense was scored, which is needed to say which clips fit."""
         return len(self.null_best) > 0
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A library at one moment.
+    """Snapshot of an open library.
 
     Attributes:
-        folder: where it lies; None for one that lies nowhere.
-        connection: its catalog.
-        gallery: its clips with frames.
-        vectors: of these; None where it has no vision.
+        folder: folder of the library; None for one in memory.
+        connection: connection to its catalog.
+        gallery: the clips with frames.
+        vectors: store of their frame vectors; None where the library has no vision.
     """
 
     folder: Path | None
@@ -61,7 +61,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class FrameRanking:
-    """How the frames of a gallery answer; arrays are (C,).
+    """Scores and ranks of the clips of a gallery by their frames; arrays are (C,).
 
     `scores` is each clip's best similarity, -inf for a clip that was left out; equal scores share a rank, the
     best is 1; `above_nonsense` is the share of nonsense queries that the clip beats.

@@ -1,4 +1,4 @@
-"""Where in an on-screen text the words of a query are, so that a person sees why a clip was found."""
+"""Places of query words in an on-screen text, so that a person sees why a clip was found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stretch = tuple[int, int]
 
 
 def marks(text: str, matched: Sequence[str], found: Sequence[str]) -> tuple[Stretch, ...]:
-    """The stretches of a text that words of a query stand for.
+    """Find the stretches of a text that match words of a query.
 
     A word that was found is marked whole, unless it is longer than what the query asks for: then only that is. Where a
     clip was found by another reading of the text there may be nothing to mark.

@@ -24,7 +24,7 @@ READER = "evenreel.media.image_file:ImageReader"
 
 
 def image_worker(limits: MediaLimits = IMAGE_LIMITS) -> Worker:
-    """A process that decodes pictures for `decode_image`; it starts with the first one, and the caller closes it."""
+    """Start a process that decodes pictures for `decode_image`; the caller closes it."""
     return Worker(READER, {"limits": asdict(limits)}, limits)
 
 
@@ -32,9 +32,9 @@ def decode_image(content: bytes, worker: Worker, name: str = "The picture") -> P
     """Decode the bytes of a picture file to upright RGB (H, W, 3); transparent parts become white.
 
     Args:
-        content: the bytes.
+        content: bytes of the picture file.
         worker: of `image_worker`; it may be used again whatever comes of this picture.
-        name: what an error calls the picture.
+        name: name of the picture in errors.
 
     Raises:
         UsageError: it is not a picture of an allowed format, damaged, or costs more than it may.

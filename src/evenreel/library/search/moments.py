@@ -16,7 +16,7 @@ EVEN = 1e-3
 
 
 def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[MomentHit]:
-    """Frames in the upper half of the clip's scores, neighbours joined to one stretch each, best first.
+    """Find the frames in the upper half of the clip's scores; neighbours are joined, best stretch first.
 
     'Upper half' is above the middle of the clip's mean and its best score, so a clip in which nothing changes
     is one moment from start to end. Joining neighbours suppresses all but the best frame of a stretch.
@@ -41,11 +41,11 @@ def high_stretches(scores: FloatArray, spans_s: NDArray[np.float64]) -> list[Mom
 
 
 def best_moments(found: Sequence[MomentHit], others: Sequence[MomentHit] = ()) -> tuple[MomentHit, ...]:
-    """At most three moments, no two of which share a time: of what found the clip, then of what else did.
+    """Choose at most three moments, no two of which overlap, first of the channel that found the clip.
 
     Args:
-        found: by the channel that found the clip, best first.
-        others: by another one that would have.
+        found: moments of the channel that found the clip, best first.
+        others: moments of another channel that would have found it.
     """
     chosen: list[MomentHit] = []
     for moment in (*found, *others):
@@ -62,17 +62,17 @@ def _overlap(one: MomentHit, other: MomentHit) -> bool:
 
 
 def shown(sign: TextHit) -> MomentHit:
-    """The stretch in which words are on screen; its middle is the safest time to look at."""
+    """Return the stretch in which words are on screen; its middle is the safest time to look at."""
     return MomentHit((sign.start_s + sign.end_s) / 2, sign.start_s, sign.end_s, sign.similarity)
 
 
 def whole(seen: Sequence[MomentHit], duration_s: float | None, score: float) -> list[MomentHit]:
-    """A clip as a whole, as its name or its caption has it, at the frame that shows best what was asked for.
+    """Return a whole clip as one moment, found by its name or caption, at the frame that best matches the query.
 
     Args:
         seen: stretches of its frames, best first; without any there is no moment to look at.
-        duration_s: of the clip.
-        score: how much of the query the name or the caption has.
+        duration_s: length of the clip in seconds.
+        score: share of the query that the name or caption has.
     """
     end_s = max((moment.end_s for moment in seen), default=0.0) if duration_s is None else duration_s
     return [MomentHit(moment.time_s, 0.0, max(end_s, moment.end_s), score) for moment in seen[:1]]

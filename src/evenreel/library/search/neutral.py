@@ -44,12 +44,12 @@ _MEASURING = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Neutral:
-    """How to search without the directions of sources.
+    """Basis, scores and notices for searching without the directions of sources.
 
     Attributes:
-        basis: (D, R) orthonormal, of what is taken out of a query.
+        basis: (D, R) orthonormal directions that are removed from a query.
         gallery: the clips, with how nonsense scores on them without these directions.
-        notices: what was taken out, and how it was found.
+        notices: sentences on what was removed, and how it was found.
     """
 
     basis: FloatArray
@@ -57,13 +57,13 @@ class Neutral:
     notices: tuple[str, ...]
 
     def query(self, vector: FloatArray) -> FloatArray:
-        """A query's vector (D,) without the directions of sources."""
+        """Remove the directions of sources from a query's vector (D,)."""
         found: FloatArray = without_source(vector[None], self.basis)[0]
         return found
 
 
 def read_neutral(library: Opened) -> Neutral:
-    """What a neutral search needs, measured unless it was before.
+    """Read the directions of sources, and measure them where that was not done before.
 
     Raises:
         UsageError: the library has no vision, or the sources of its clips are not known, or of too few.
@@ -83,7 +83,7 @@ def read_neutral(library: Opened) -> Neutral:
 
 
 def neutral_trouble(connection: sqlite3.Connection) -> str | None:
-    """Why a library cannot be searched neutral to source, in a sentence; None where it can."""
+    """Return a sentence on why a library cannot be searched neutral to source; None where it can."""
     clip_ids = [clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM vector_rows")]
     sources = read_sources(connection, clip_ids)
     try:
@@ -94,7 +94,7 @@ def neutral_trouble(connection: sqlite3.Connection) -> str | None:
 
 
 def kept_file(library: Path) -> Path:
-    """Where the measured part is kept for a library: one file, for its latest state."""
+    """Return the cache file of a library's measured directions: one file, for its latest state."""
     from platformdirs import user_cache_path
 
     digest = hashlib.sha256(os.fsencode(library.resolve())).hexdigest()

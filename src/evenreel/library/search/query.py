@@ -1,4 +1,4 @@
-"""One question to a library, and how it is understood before anything is looked for."""
+"""A query to a library, parsed and encoded before anything is looked for."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NEVER_CUT_BYTES = 60
 
 
 class UnfinishedText(str):
-    """A text that is still typed: its last word may be the beginning of one that is written."""
+    """Text that is still being typed: its last word may be the beginning of a longer one."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Query:
-    """One question to a library: a text, or the vector of a picture.
+    """One query to a library: a text, or the vector of a picture.
 
     Attributes:
         text: what is to be seen, or to be read on screen; `UnfinishedText` where it is not finished.
@@ -79,18 +79,18 @@ class Query:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the last word may be the beginning of one: nothing that ends a word stands behind it."""
+        """True if the last word may be the beginning of one: the text is unfinished and ends in a letter or digit."""
         return isinstance(self.text, UnfinishedText) and self.text[-1:].isalnum()
 
     @property
     def enough(self) -> int:
-        """How many clips of the frames' channel have to be known."""
+        """Number of clips of the frames' channel that must be ranked."""
         return self.k if self.reranker is None else max(self.k, self.rerank_depth)
 
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A query as it was understood: without text for a picture, without vector where only words are searched for."""
+    """A cleaned and encoded query: without text for a picture, without vector where only words are searched for."""
 
     query: Query
     text: str | None
@@ -99,7 +99,7 @@ class ParsedQuery:
 
 
 def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tuple[str, ...]]:
-    """The query as it is searched for, and notices of what was changed in it.
+    """Clean and encode a query; returns it with notices of what was changed in it.
 
     Raises:
         EncoderError: the encoder gave no usable vector.
@@ -114,7 +114,7 @@ def understand(query: Query, encoder: Encoder | None) -> tuple[ParsedQuery, tupl
 
 
 def readable(text: str) -> str:
-    """The beginning of a query, without control characters and broken ones, its spaces single."""
+    """Return the beginning of a query with single spaces, without control characters and lone surrogates."""
     beginning = text.lstrip()[:MAX_CHARACTERS]
     return " ".join("".join(" " if _unreadable(letter) else letter for letter in beginning).split())
 
@@ -149,7 +149,7 @@ def _encoded(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
 
 
 def unit(given: FloatArray | None) -> FloatArray:
-    """A vector (D,) made of unit length."""
+    """Normalise a vector (D,) to unit length."""
     vector = np.array(given, np.float32)
     if not 0 < (length := float(np.linalg.norm(vector))) < np.inf:
         raise EncoderError("The encoder gave a vector without a direction (zero, NaN or infinite).")

@@ -1,4 +1,4 @@
-"""What the channels of a search say of each clip: whether it answers the query, and in which order clips stand.
+"""Fusion of the search channels: whether each clip answers the query, and the order of the clips.
 
 A clip is in one of three states:
 
@@ -45,19 +45,19 @@ ORDER: Mapping[State | None, int] = {"fits": 0, "may_fit": 1, "nothing": 2, None
 
 @dataclass
 class RankedClip:
-    """What the channels say of one clip.
+    """Ranks and scores of one clip in the channels of a search.
 
     Attributes:
-        clip_id: which one.
-        ranks: of the clip in each channel that found it.
-        weights: how much a rank in a channel of words counts, 0 to 1.
-        scores: the channels' own scores.
+        clip_id: id of the clip.
+        ranks: rank of the clip in each channel that found it.
+        weights: weight of its rank in each channel of words, 0 to 1.
+        scores: score of the clip in each channel.
         above_nonsense: share of nonsense queries that its frames beat; None without frames or where it was not
             measured.
         written: share of the query's weight in writing.
         shown: the same share, on screen alone.
-        on_screen: the signs that were found.
-        parts: what a matcher's score is the mean of.
+        on_screen: on-screen texts that matched.
+        parts: similarities that a matcher's score is the mean of.
     """
 
     clip_id: str
@@ -72,7 +72,7 @@ class RankedClip:
 
     @property
     def state(self) -> State | None:
-        """Whether the clip answers; None where its frames may, but nobody measured how nonsense scores on them."""
+        """State of the clip; None where its frames may answer but the scores of nonsense were not measured."""
         above = self.above_nonsense or 0.0
         if max(above, self.written) >= FITS:
             return "fits"
@@ -82,7 +82,7 @@ class RankedClip:
 
     @property
     def found_by(self) -> Channel:
-        """The channel that is the best reason for the clip.
+        """Channel that is the best reason for the clip.
 
         A name or a caption, which says nothing of when, is one only where frames would not have found the clip.
         """
@@ -93,17 +93,17 @@ class RankedClip:
         return "about" if by_name else "seen"
 
     def answers_by(self, channel: Channel) -> bool:
-        """Whether the clip would be in the answer for its frames alone, or for its signs alone."""
+        """Check that the clip would be in the answer for its frames alone, or for its on-screen text alone."""
         return (self.above_nonsense or 0.0) >= MAY_FIT if channel == "seen" else self.shown >= ANSWERS
 
     @property
     def fused(self) -> float:
-        """The fused score."""
+        """Sum of the weighted reciprocal ranks."""
         return sum(self.weights.get(channel, 1.0) / (RANK_CONSTANT + rank) for channel, rank in self.ranks.items())
 
 
 def words_weight(coverage: float) -> float:
-    """How much a rank in a channel of words counts where this share of the query's weight is written.
+    """Return the weight of a rank in a channel of words, by the share of the query's weight that is written.
 
     >>> [words_weight(coverage) for coverage in (0.0, 0.5, 0.75, 1.0)]
     [0.0, 0.0, 0.5, 1.0]
@@ -144,10 +144,10 @@ def add_seen(found: dict[str, RankedClip], gallery: FrameGallery, seen: FrameRan
 
 
 def ordered(found: Iterable[RankedClip], paths: Mapping[str, str]) -> list[RankedClip]:
-    """Clips best first; equal ones go by the share of the query that is written, then by path."""
+    """Sort clips best first; equal ones go by the share of the query that is written, then by path."""
     return sorted(found, key=lambda clip: (ORDER[clip.state], -clip.fused, -clip.written, paths[clip.clip_id]))
 
 
 def best_state(found: Iterable[RankedClip]) -> State | None:
-    """The state of the clip that answers best; `nothing` where there is no clip."""
+    """Return the state of the clip that answers best; `nothing` where there is no clip."""
     return min((clip.state for clip in found), key=lambda state: (ORDER[state], state is not None), default="nothing")

@@ -1,4 +1,4 @@
-"""Order the first clips of an answer anew with a trained matcher.
+"""Re-ranking: a trained matcher orders the first clips of an answer anew.
 
 Search by one vector keeps the best frame of each clip; a matcher reads every word of the query against every frame,
 which is dearer, so it sees a shortlist: the first clips of the library's own answer. In it the rank by the matcher's
@@ -39,13 +39,13 @@ what is read on screen, and what is seen and read together."""
 
 
 class RerankScores(NamedTuple):
-    """What a matcher says of C clips: `scores` (C,), and their `parts` (C,) by name, none where it tells none."""
+    """Similarities of C clips by a matcher: `scores` (C,), and their `parts` (C,) by name where it gives them."""
 
     scores: FloatArray
     parts: dict[str, FloatArray]
 
     def of(self, place: int) -> dict[str, float]:
-        """The parts of one clip."""
+        """Return the parts of one clip."""
         return {name: float(part[place]) for name, part in self.parts.items()}
 
 
@@ -54,8 +54,8 @@ class Reranker:
 
     Args:
         pretrained: the matcher; its weights must stay as they are.
-        encoder: whose features the library has.
-        cache_bytes: most memory for encoded clips; those that were asked for the longest ago make room.
+        encoder: the model that the library's features are from.
+        cache_bytes: most memory for encoded clips; the least recently used ones make room.
     """
 
     def __init__(self, pretrained: Pretrained, encoder: Encoder, cache_bytes: int = CACHE_BYTES) -> None:
@@ -66,12 +66,12 @@ class Reranker:
 
     @property
     def reads_text(self) -> bool:
-        """Whether it wants to know what is written in the clips."""
+        """True if the matcher reads the on-screen text of clips."""
         return self.pretrained.about.inputs.windows is not None
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences on what it knows of other splits than those it was trained and selected on."""
+        """Sentences on other splits than its own that the matcher has information from."""
         uses = self.pretrained.about.uses
         return tuple(f"The matcher that re-ranks was trained with {use}." for use in uses)
 
@@ -83,18 +83,18 @@ class Reranker:
         read: Callable[[str], StoredClip],
         library: object,
     ) -> RerankScores:
-        """The matcher's similarities of one query (one row) and C clips, with their parts; each pair is scored once.
+        """Score one query (one row) against C clips with the matcher; each pair is scored once.
 
         A clip with more frames than the matcher was trained on gives the middle ones of equal stretches. A query with
         more words gives its first ones and the last, the tokenizer's mark of the end, as training cuts captions; its
         sentence is that of the whole query. A matcher that reads role graphs gets that of the whole text.
 
         Args:
-            text: the query.
+            text: text of the query.
             query: its words and its sentence.
-            clip_ids: the shortlist.
-            read: what gives a clip that was not encoded yet.
-            library: what `read` reads of, at one moment; with another object the clips that are kept are forgotten.
+            clip_ids: C ids of the shortlist.
+            read: reads a clip that was not encoded yet.
+            library: snapshot that `read` reads; with another object the clips that are kept are forgotten.
 
         Raises:
             CheckpointError: the matcher gives something that is not a number.
@@ -131,7 +131,7 @@ def check_encoder(pretrained: Pretrained, made_with: str, weights_hash: str) -> 
     """Refuse a matcher that was trained on features of another encoder than the library's.
 
     Raises:
-        LibraryError: it was.
+        LibraryError: the encoders differ.
     """
     trained_on = pretrained.about.encoder
     if pretrained.matcher.limits.seen and trained_on.trained_further:
@@ -158,7 +158,7 @@ def _rounded(scores: FloatArray) -> FloatArray:
 
 
 def ranks(scores: FloatArray) -> list[int]:
-    """Ranks of scores (C,), the best is 1; equal ones share a rank.
+    """Rank scores (C,), the best is 1; equal ones share a rank.
 
     >>> ranks(np.array([0.3, 0.9, 0.3], np.float32))
     [2, 1, 2]
@@ -168,7 +168,7 @@ def ranks(scores: FloatArray) -> list[int]:
 
 
 def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tuple[str, ...]:
-    """A sentence where a matcher that reads on-screen text orders clips in which nobody looked for any."""
+    """Return the notice for a matcher that reads on-screen text where that of some clips was never read."""
     (unread,) = connection.execute(
         "SELECT count(*) FROM clips WHERE NOT has_text AND clip_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(clip_ids)),),
@@ -186,7 +186,7 @@ def unread_notice(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> tu
 def stored_clip(
     connection: sqlite3.Connection, gallery: FrameGallery, vectors: VectorIndex, clip_id: str, *, text: bool
 ) -> StoredClip:
-    """What the library has of a clip of its gallery, with what is written in it where `text` asks for that.
+    """Read the stored features of a clip, with its on-screen text where `text` is True.
 
     Raises:
         LibraryError: the vectors cannot be read, or are not as many as the catalog has moments.

@@ -52,11 +52,11 @@ class Searcher:
 
     Args:
         connection: the catalog; it is only read.
-        open_vectors: opens the vectors that the catalog names; asked again when it names others, after a repair.
-        encoder: gives the model that the library was made with, None to search by words or by vectors only; asked
+        open_vectors: opens the vectors that the catalog names; called again when it names others, after a repair.
+        encoder: gives the model that the library was made with, None to search by words or by vectors only; called
             when a text is searched for.
-        folder: of the library; None for one that lies nowhere, of which nothing is kept beyond this process.
-        read_filter: understands what a person wrote, None for no filter; by default as `filters.read_filter` does.
+        folder: folder of the library; None for one in memory, of which nothing is kept beyond this process.
+        read_filter: parses a filter, None for no filter; by default as `filters.read_filter` does.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Searcher:
         self._neutral: Neutral | None = None
 
     def search(self, query: Query) -> SearchResult:
-        """The clips that answer a query, best first; equal ones go by path.
+        """Search for the clips that answer a query, best first; equal ones go by path.
 
         All that is read of the catalog is of one moment, whatever an indexer writes meanwhile. Memory holds
         one score a clip and a tile of vectors, not the library.
@@ -94,7 +94,7 @@ class Searcher:
         return self._at_one_moment(lambda: self._fitting(asked, notices))
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
-        """What a clip looks like, to be searched for as a picture is: (D,) of unit length.
+        """Return the vector of a clip, (D,) of unit length, to search for as for a picture.
 
         Args:
             clip_id: a clip of the library.
@@ -108,7 +108,7 @@ class Searcher:
         return self._at_one_moment(lambda: self._clip_vector(clip_id, time_s))
 
     def read(self, question: Callable[[Opened], Answer]) -> Answer:
-        """What a question reads of the library as it stands.
+        """Run a function on a snapshot of the library; once more where a repair came in between.
 
         Raises:
             LibraryError: the library is damaged.

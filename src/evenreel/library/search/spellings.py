@@ -1,4 +1,4 @@
-"""Under which spellings the words of a query are looked for in what is written, and how alike each of them is.
+"""Spellings under which the words of a query are looked for, and the similarity of each.
 
 A word of n letters of a query is found as
 
@@ -59,13 +59,13 @@ Run = tuple[str, ...]
 
 
 class WordSource(NamedTuple):
-    """Where words are written.
+    """A kind of text that words are looked up in.
 
     Attributes:
-        vocabulary: its words.
-        least_inside: letters from which on a word is looked for inside longer ones.
-        typed: whether people typed it: then what is written as it was asked for is not guessed at, and a part of a word
-            is one of its ends.
+        vocabulary: tables of its words.
+        least_inside: fewest letters of a word that is looked for inside longer ones.
+        typed: True for text that people typed: words found exactly are not guessed at, and a part of a word is one of
+            its ends.
     """
 
     vocabulary: Vocabulary
@@ -79,12 +79,12 @@ IN_NAMES = WordSource(NAMES, 5, typed=True)
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a query.
+    """Words of a query.
 
     Attributes:
-        asked: those that are looked for, each once.
-        in_order: all, as they were written.
-        typed: the last one, if it may be the beginning of a word.
+        asked: words that are looked for, each once.
+        in_order: all words, as they were written.
+        typed: last word, if it may be the beginning of a longer one.
     """
 
     asked: Sequence[str]
@@ -93,18 +93,18 @@ class Words:
 
 
 def words_of(query: str, *, typing: bool = False) -> Words:
-    """The words of a query; with `typing` the last one may be a beginning."""
+    """Split a query into words; with `typing` the last one may be a beginning."""
     asked, in_order = content_words(query), words(query)
     last = in_order[-1] if typing and in_order else ""
     return Words(asked, in_order, last if len(last) >= LEAST_TYPED and last in asked else None)
 
 
 def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) -> Mapping[str, Mapping[int, float]]:
-    """What to look up for a query.
+    """Find the index words to look up for each word of a query.
 
     Returns:
-        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and how alike. In
-        a catalog that does not say yet which words there are, the words of the query alone.
+        Words and pairs of words of the index, with the places in `query.asked` that each stands for, and their
+        similarity. In a catalog that does not say yet which words there are, the words of the query alone.
     """
     if not _has_vocabulary(connection, source):
         return {word: {place: 1.0} for place, word in enumerate(query.asked)}
@@ -123,11 +123,11 @@ def lookups(connection: sqlite3.Connection, query: Words, source: WordSource) ->
 
 
 def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[int, ...]]:
-    """The words of a query and its runs of words, with the numbers of the query words that each stands for.
+    """Return the words of a query and its runs of words, with the numbers of the query words that each stands for.
 
     Args:
-        asked: the words of the query that are looked for.
-        in_order: all its words, as they were written.
+        asked: words of the query that are looked for.
+        in_order: all words of the query, as they were written.
 
     Returns:
         No run that is one of the words when its spaces are lost: that stands for the word alone.
@@ -146,10 +146,10 @@ def runs_of(asked: Sequence[str], in_order: Sequence[str]) -> dict[Run, tuple[in
 def spellings(
     connection: sqlite3.Connection, run: Sequence[str], source: WordSource, *, begun: bool = False
 ) -> dict[str, float]:
-    """Words of the library's vocabulary that a folded word, or a run of them, may be written as, with their similarity.
+    """Find vocabulary words that a folded word, or a run of them, may be written as, with their similarity.
 
     Args:
-        connection: the catalog.
+        connection: connection to the catalog.
         run: one word, or several that may have lost their spaces.
         source: where they may be written.
         begun: whether the last one may be the beginning of a word.
@@ -172,7 +172,7 @@ def spellings(
 
 
 def allowed_errors(*letters: int) -> int:
-    """How many letters of a word, or of words that lost their spaces, may be wrong; see the top of this file.
+    """Return how many letters of a word, or of words that lost their spaces, may be wrong; see the module.
 
     >>> allowed_errors(9), allowed_errors(9, 11), allowed_errors(10, 3)
     (2, 2, 0)
@@ -181,7 +181,7 @@ def allowed_errors(*letters: int) -> int:
 
 
 def may_be_inside(word: str, least: int) -> bool:
-    """Whether a folded word is also looked for inside longer ones; in scripts without spaces two characters are one."""
+    """True if a folded word is also looked for inside longer ones; without spaces two characters are a word."""
     return len(word) >= least or (len(word) > 1 and word >= "\u2e80")
 
 

@@ -1,4 +1,4 @@
-"""Clips by what is written: words on the screen, and words of file names and given captions.
+"""Text search: clips by their on-screen text, file names and given captions.
 
 `evenreel.library.search.spellings` says under which spellings a word of a query is found, and how alike each of them
 is.
@@ -27,7 +27,7 @@ FAR_S = 30.0
 
 @dataclass(frozen=True)
 class TextMatch:
-    """One clip that words were found in.
+    """One clip whose text matches words of the query.
 
     `coverage` is the share of the query's weight that was found, 1 when every content word is there exactly;
     `score` orders the clips of a channel; `hits` are the on-screen tracks, the best first.
@@ -52,7 +52,7 @@ class _Track:
 def on_screen_hits(
     connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
 ) -> list[TextMatch]:
-    """Clips with words of the query on screen, best first.
+    """Find clips with words of the query on screen, best first.
 
     A clip's score is the share of the query's weight (rare words weigh more, by BM25's inverse document
     frequency) that it covers, each word by its best track: similarity x recognition confidence x closeness in
@@ -77,7 +77,7 @@ def on_screen_hits(
 def about_hits(
     connection: sqlite3.Connection, query: str, allowed: Container[str], *, typing: bool = False
 ) -> list[TextMatch]:
-    """Clips whose file name or given caption has words of the query, best first.
+    """Find clips whose file name or given caption has words of the query, best first.
 
     A clip's score is the share of the query's weight that its name and caption cover; of a clip with several files, the
     best of theirs. At most 1,000 clips: those whose names and captions have most of the words, by BM25.

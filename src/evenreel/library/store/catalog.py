@@ -55,7 +55,7 @@ log = logging.getLogger("evenreel")
 
 
 def stored_path(path: str) -> str | bytes:
-    """A path as the catalog keeps it: text, or its bytes where they are not UTF-8."""
+    """Convert a path to the form the catalog keeps: text, or its bytes where they are not UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -64,7 +64,7 @@ def stored_path(path: str) -> str | bytes:
 
 
 def loaded_path(stored: str | bytes) -> str:
-    """The opposite of `stored_path`."""
+    """Convert a path from the form of the catalog, the inverse of `stored_path`."""
     return os.fsdecode(stored)
 
 
@@ -103,10 +103,10 @@ def open_for_writing(library: Path) -> sqlite3.Connection:
 
 
 def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
-    """Open or create a catalog without a look at what it holds; what is written is not sealed.
+    """Open or create a catalog without checking its content; what is written is not sealed.
 
     Args:
-        library: the folder.
+        library: folder of the library.
         file: name of the catalog; a repair builds a new one under another name.
 
     Raises:
@@ -205,7 +205,7 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def readable(library: Path) -> Iterator[None]:
-    """What SQLite refuses inside becomes one sentence, whose cause is SQLite's error.
+    """Turn what SQLite refuses inside the block into one sentence, whose cause is SQLite's error.
 
     Raises:
         LibraryError: the catalog is damaged, or it cannot be opened just now.
@@ -222,11 +222,11 @@ def readable(library: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[None]:
-    """What cannot be read of an open catalog becomes one sentence; any error is damage where the catalog is damaged.
+    """Turn what cannot be read of an open catalog into one sentence; any error in a damaged catalog is damage.
 
     Args:
-        connection: the catalog.
-        library: its folder; None for one that lies nowhere.
+        connection: connection to the catalog.
+        library: folder of the library; None for one in memory.
 
     Raises:
         LibraryError: the catalog is damaged or cannot be read just now.
@@ -245,7 +245,7 @@ def reading(connection: sqlite3.Connection, library: Path | None) -> Iterator[No
 
 
 def is_spoilt(connection: sqlite3.Connection) -> bool:
-    """Whether anything in a catalog is not what was written; this reads all of it."""
+    """Check whether anything in a catalog is not what was written; this reads all of it."""
     try:
         return bool(seals.broken(connection)) or connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
     except sqlite3.Error as error:
@@ -253,7 +253,7 @@ def is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether the data are to blame; a lock, a full disk, a permission or an I/O error says nothing about them."""
+    """True if the data are at fault; a lock, a full disk, a permission or an I/O error says nothing about them."""
     if isinstance(error, sqlite3.OperationalError):
         # Our statements are right where the schema is: what SQLite calls an error of the statement is one of the data.
         # Text that cannot be decoded has no code, and nothing has one before Python 3.11.
@@ -264,7 +264,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Reads inside see the catalog at one moment."""
+    """Make all reads inside the block see the catalog at one moment."""
     if connection.in_transaction:
         yield
         return
@@ -277,7 +277,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def damaged(library: Path | None, error: Exception) -> LibraryError:
-    """The sentence for a catalog that SQLite cannot read, or that is not what was written."""
+    """Make the error for a catalog that SQLite cannot read, or that is not what was written."""
     of, option = (f" of {library}", f" --library {library}") if library else ("", "")
     return LibraryError(
         f"The catalog{of} is damaged ({error}); evenreel repair{option} rebuilds it from the feature shards."
@@ -285,7 +285,7 @@ def damaged(library: Path | None, error: Exception) -> LibraryError:
 
 
 def check_version(connection: sqlite3.Connection, library: Path) -> int:
-    """The format of a catalog; one of a later version is refused before anything else is read from it.
+    """Check the format of a catalog; a later version is refused before anything else is read from it.
 
     Raises:
         sqlite3.DatabaseError: it has none, or that is not what was written.
@@ -310,7 +310,7 @@ def check_version(connection: sqlite3.Connection, library: Path) -> int:
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing of it; on disk when the block has ended."""
+    """Commit all of the block or nothing of it; it is on disk when the block has ended."""
     connection.execute("BEGIN IMMEDIATE")
     before = connection.total_changes
     try:
@@ -331,7 +331,7 @@ def _count_change(connection: sqlite3.Connection) -> None:
 
 
 def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
-    """The table `meta`, without entries of `schema.MEASURED` that are not what was written: they are made anew.
+    """Read the table `meta`, without damaged entries of `schema.MEASURED`, which are measured anew.
 
     Raises:
         sqlite3.DatabaseError: another entry is not what was written.
@@ -350,7 +350,7 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
-    """Set some entries of the table `meta`; one that is the same already is no change."""
+    """Set entries of the table `meta`; setting one to its present value is no change."""
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value",
@@ -360,23 +360,23 @@ def set_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
 
 
 def metadata_keys(connection: sqlite3.Connection) -> set[str]:
-    """Every key that the metadata of any indexed file has."""
+    """Return every key that the metadata of any indexed file has."""
     rows = connection.execute("SELECT DISTINCT entry.key FROM files, json_each(files.metadata) AS entry")
     return {key for (key,) in rows}
 
 
 def has_elements(connection: sqlite3.Connection) -> bool:
-    """Whether the library has a dictionary of scene elements; a catalog of before has no table for them either."""
+    """True if the library has a dictionary of scene elements; older catalogs lack the table."""
     return connection.execute("SELECT 1 FROM meta WHERE key = 'elements'").fetchone() is not None
 
 
 def dump_metadata(metadata: Metadata) -> str:
-    """Metadata as canonical JSON, so that equal metadata is equal text."""
+    """Encode metadata as canonical JSON, so that equal metadata is equal text."""
     return json.dumps(metadata, sort_keys=True, ensure_ascii=False)
 
 
 def load_metadata(stored: str) -> Metadata:
-    """The opposite of `dump_metadata`."""
+    """Decode metadata, the inverse of `dump_metadata`."""
     loaded: Metadata = json.loads(stored)
     return loaded
 

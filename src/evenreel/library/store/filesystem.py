@@ -1,4 +1,4 @@
-"""What the disk under a library is, and names for what is put aside there."""
+"""File system under a library, and free names for files that are put aside there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def is_network_filesystem(path: Path) -> bool:
-    """Whether a path lies on a file system where SQLite's write-ahead log and locks are not safe."""
+    """True if a path is on a file system where SQLite's write-ahead log and locks are not safe."""
     return filesystem_type(path) in NETWORK_FILESYSTEMS
 
 
 def filesystem_type(path: Path) -> str:
-    """Name of the file system that holds a path, '' where the system does not tell."""
+    """Return the type of the file system that holds a path, '' where it is unknown."""
     import psutil
 
     place = str(path.absolute())
@@ -32,7 +32,7 @@ def filesystem_type(path: Path) -> str:
 
 
 def free_name(path: Path) -> Path:
-    """The first name beside a path, with `BROKEN` and a number, that nothing has."""
+    """Return the first name beside a path, with `BROKEN` and a number, that is not taken."""
     number = 1
     while (name := path.with_name(f"{path.name}{BROKEN}-{number}")).exists():
         number += 1

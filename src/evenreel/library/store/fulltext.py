@@ -32,12 +32,12 @@ SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
 class Vocabulary(NamedTuple):
-    """The tables of the words that are written somewhere.
+    """Names of the tables that hold the words of one word index.
 
     Attributes:
-        words: table of the words.
-        texts: its column that says in how many texts each word is.
-        trigrams: index of them.
+        words: table with the words.
+        texts: column with the number of texts each word is in.
+        trigrams: index of the words' trigrams.
     """
 
     words: str
@@ -50,12 +50,12 @@ NAMES = Vocabulary("name_words", "files", "name_trigrams")
 
 
 def content_words(text: str) -> list[str]:
-    """The different words of a query that carry meaning, at most 50; all its words where none does."""
+    """Return the distinct words of a query that carry meaning, at most 50; all its words where none does."""
     return folding.content_words(text)[:MAX_CONTENT_WORDS]
 
 
 def phrase(text: str) -> str:
-    """Text as one FTS5 string, in which nothing is syntax.
+    """Quote text as one FTS5 string, in which nothing is syntax.
 
     Example:
         >>> print(phrase('say "NEAR"*'))
@@ -65,7 +65,7 @@ def phrase(text: str) -> str:
 
 
 def padded(word: str) -> str:
-    """A word as it stands in `vocabulary_trigrams`."""
+    """Return a word in the form of `vocabulary_trigrams`."""
     return f" {word} "
 
 
@@ -84,7 +84,7 @@ def index_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
 
 
 def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Take the tracks of a clip out; called while `tracks` still has them. Tracks not indexed are no error."""
+    """Remove the tracks of a clip while `tracks` still has them; tracks that are not indexed are no error."""
     rows = connection.execute(
         "SELECT track_id, track_words.text FROM tracks JOIN track_words ON track_words.rowid = track_id"
         " WHERE clip_id = ?",
@@ -105,7 +105,7 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, name: str, ca
 
 
 def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
-    """Take a file out of the index of names and captions; one that is not there is no error."""
+    """Remove a file from the index of names and captions; one that is not there is no error."""
     row = connection.execute("SELECT name, caption FROM about WHERE rowid = ?", (_about_row(path),)).fetchone()
     if row is not None:
         connection.execute("DELETE FROM about WHERE rowid = ?", (_about_row(path),))
@@ -127,12 +127,12 @@ def _named(name: str, caption: str) -> Counter[str]:
 
 
 def caption_of(metadata: Metadata) -> str:
-    """The caption that the metadata of a file gives, '' where there is none."""
+    """Return the caption in the metadata of a file, '' where there is none."""
     return str(metadata.get("caption") or "")
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:
-    """Make all word indexes anew from `tracks` and `files`, whatever state they are in.
+    """Rebuild all word indexes from `tracks` and `files`, whatever state they are in.
 
     Raises:
         ValueError: the readings of a track or the metadata of a file are not JSON.
@@ -142,14 +142,14 @@ def rebuild_full_text(connection: sqlite3.Connection) -> None:
 
 
 def clear_full_text(connection: sqlite3.Connection) -> None:
-    """Put empty word indexes in place of what is there: sound, damaged or gone."""
+    """Replace the word indexes by empty ones, be they sound, damaged or gone."""
     for table in FULL_TEXT:
         _drop(connection, table)
     lay_down(connection)
 
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
-    """Index all of `tracks` and `files`; the word indexes are empty.
+    """Index all of `tracks` and `files` into empty word indexes.
 
     Raises:
         ValueError: the readings of a track or the metadata of a file are not JSON.

@@ -1,4 +1,4 @@
-"""Whether a file is still the one that was indexed: by its stamp and, where that has changed, by its content."""
+"""Identity of a file: whether it is still the one that was indexed, by its stamp, else by its content."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ REMEMBERED = 10_000
 
 
 class SameContent:
-    """Tells files that were only touched, moved back or copied from a backup from those that have other content.
+    """Tells files that were only touched, moved back or restored from a backup from those with other content.
 
     A file whose size and times are those that were indexed is taken to be the same: its change time, which no program
     can set, moves with every change of its content. Otherwise a file of the same size is read through once and its
     digest compared, since the id of a clip is the digest of its content.
 
     Args:
-        timeout_s: how long nothing, or nothing but zeros, may come of a file that is read.
-        stopped: asked all the time while one is read; once it says True, nothing is waited for.
+        timeout_s: longest time in which a read may give nothing, or nothing but zeros, in seconds.
+        stopped: called all the time while a file is read; reading ends once it returns True.
     """
 
     def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
@@ -31,16 +31,16 @@ class SameContent:
         self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
 
     def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
-        """The file with the stamp that it has now, if it has the content of its clip.
+        """Return the file with its present stamp, if it still has the content of its clip.
 
         Args:
-            clip_id: of the clip.
-            file: as it was indexed.
-            found: what `os.fstat` or `os.stat` says of it now.
+            clip_id: id of the clip.
+            file: the file as it was indexed.
+            found: its present `os.fstat` or `os.stat` result.
 
         Raises:
             MediaError: its content is another now, or cannot be read.
-            EvenreelError: it was stopped.
+            EvenreelError: `stopped` returned True.
         """
         now = FileStamp.of(found)
         if now == file.stamp:
@@ -63,5 +63,5 @@ class SameContent:
 
 
 def changed() -> MediaError:
-    """The error for a file that has other content than was indexed."""
+    """Make the error for a file that has other content than was indexed."""
     return MediaError("changed_while_reading", "the file has changed since it was indexed")

@@ -1,4 +1,4 @@
-"""A second copy of what the catalog alone knows: folders, files, their metadata, what the library is made with.
+"""Second copy of what only the catalog knows: folders, files, their metadata, and the library's settings.
 
 No shard says these, and to find them out again every file would have to be read. The copy is a file of lines, each with
 a checksum of its own, so that damage costs single lines. It is written when an index run ends, whether it succeeds or
@@ -36,11 +36,11 @@ Rows = dict[str, list[Row]]
 
 
 class UnreadableCopyError(LibraryError):
-    """The second copy is there and cannot be read: a permission, a failing disk, or no file at all."""
+    """The second copy exists and cannot be read: a permission, a failing disk, or no regular file."""
 
 
 class CatalogState(NamedTuple):
-    """How often a catalog was changed, and a digest of its seals."""
+    """State of a catalog: number of its changes, and a digest of its seals."""
 
     changes: int
     seals: str
@@ -48,7 +48,7 @@ class CatalogState(NamedTuple):
 
 @dataclass(frozen=True)
 class SecondCopy:
-    """The copy as it was found; `lost` lines of it are not what was written."""
+    """The second copy as it was found; `lost` counts lines that are not what was written."""
 
     state: CatalogState
     rows: Rows
@@ -56,20 +56,20 @@ class SecondCopy:
 
 
 def state_of(connection: sqlite3.Connection) -> CatalogState:
-    """The state that a catalog says it is in."""
+    """Read the state that a catalog says it is in."""
     written = sorted((seals.stored(connection) or {}).items())
     return CatalogState(changes_of(connection), hashlib.sha256(repr(written).encode()).hexdigest())
 
 
 def changes_of(connection: sqlite3.Connection) -> int:
-    """How often a catalog was changed, as it says itself."""
+    """Read how often a catalog was changed, as it says itself."""
     row = connection.execute("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'changes'").fetchone()
     return int(row[0]) if row else 0
 
 
 @contextmanager
 def copied(library: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Write the copy when the block ends, also where it is broken off: then only of what is as it was written.
+    """Write the second copy when the block ends; after an error, only of what is as it was written.
 
     Raises:
         LibraryError: the copy cannot be written; an error of the block itself is raised as it is.
@@ -93,7 +93,7 @@ def _is_spoilt(connection: sqlite3.Connection) -> bool:
 
 
 def write_copy(library: Path, connection: sqlite3.Connection) -> None:
-    """Write the copy, unless it is of this very state; the caller holds the library and its transaction has ended.
+    """Write the second copy unless it is of this very state; the caller holds the library, outside a transaction.
 
     What lies in its place and cannot be read is put aside first.
 
@@ -117,10 +117,10 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
 
 
 def put_aside_unreadable(library: Path) -> Path | None:
-    """Rename a copy that cannot be read, so that nothing of it is lost; its new path, None where there was no need.
+    """Rename a second copy that cannot be read, so that nothing is lost; returns its new path, or None.
 
     Raises:
-        OSError: it cannot be renamed.
+        OSError: the copy cannot be renamed.
     """
     path = library / FILE
     try:
@@ -133,7 +133,7 @@ def put_aside_unreadable(library: Path) -> Path | None:
 
 
 def read_copy(library: Path) -> SecondCopy | None:
-    """The copy of a library; None where there is none, or nothing of it can be used.
+    """Read the second copy of a library; None where there is none, or nothing of it can be used.
 
     Raises:
         UnreadableCopyError: it is there and cannot be read.
@@ -161,7 +161,7 @@ def read_copy(library: Path) -> SecondCopy | None:
 
 
 def forget_copy(library: Path) -> None:
-    """Delete the copy of a library that was in this folder before.
+    """Delete the second copy that an earlier library left in this folder.
 
     Raises:
         LibraryError: the file was not written by evenreel; it stays.

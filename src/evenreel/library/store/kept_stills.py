@@ -1,4 +1,4 @@
-"""Which files of stills a library can do without: those of clips that it does not know, and damaged ones."""
+"""Cleaning of the kept stills: files of unknown clips, and damaged ones."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ log = logging.getLogger("evenreel")
 
 
 def known_clips(connection: sqlite3.Connection) -> set[str]:
-    """The ids of all clips of a catalog."""
+    """Return the ids of all clips of a catalog."""
     return {clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
 
 
 def trouble_with(path: Path, known: Container[str]) -> str | None:
-    """Why a file of stills is of no use, None for a sound one.
+    """Return why a file of stills is of no use; None for a sound one.
 
     Args:
-        path: the file.
+        path: file of stills.
         known: ids of the clips of the library.
 
     Raises:
@@ -37,7 +37,7 @@ def trouble_with(path: Path, known: Container[str]) -> str | None:
 
 
 def drop_useless(library: Path, connection: sqlite3.Connection) -> list[str]:
-    """Delete the files of stills that are of no use; what was done, a sentence or none."""
+    """Delete the files of stills that are of no use; returns a sentence on what was done, or none."""
     known, dropped = known_clips(connection), 0
     for path in shard_files(library / STILLS):
         with suppress(OSError):  # verify tells of it

@@ -10,7 +10,7 @@ from evenreel.features.lock import writer_lock
 
 
 def library_lock(library: Path) -> AbstractContextManager[None]:
-    """Hold a library for writing.
+    """Lock a library for writing.
 
     Raises:
         LibraryError: (on entering) another process holds it, or the folder cannot be written.

@@ -1,4 +1,4 @@
-"""The rows of the catalog that a shard determines: what is written from it, and what it is compared with."""
+"""The rows of the catalog that a shard determines: written from it, and compared with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def rows_of(shard: Shard, digest: str) -> Rows:
-    """Table -> the rows that a shard with this digest stands for, in order."""
+    """Return the rows by table that a shard with this digest stands for, in order."""
     info = shard.info
     seen, read = shard.frames is not None, shard.tracks is not None
     clip = (shard.clip_id, info.container, info.codec, info.width, info.height, _length(shard), info.fps)
@@ -40,7 +40,7 @@ def rows_of(shard: Shard, digest: str) -> Rows:
 
 
 def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
-    """Table -> the rows that the catalog has of a clip, in the same form."""
+    """Read the rows by table that the catalog has of a clip, in the form of `rows_of`."""
     return {
         table: connection.execute(
             f"SELECT {', '.join(columns)} FROM {table} WHERE clip_id = ? ORDER BY {', '.join(columns[:2])}", (clip_id,)
@@ -50,7 +50,7 @@ def stored_rows(connection: sqlite3.Connection, clip_id: str) -> Rows:
 
 
 def replace_rows(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
-    """Put the rows of a shard in place of what the catalog had of its clip; the full text is the caller's."""
+    """Replace a clip's rows in the catalog by those of a shard; the caller updates the full text."""
     rows = rows_of(shard, digest)
     connection.execute(_update_clip(), rows["clips"][0])
     for table in ("moments", "tracks"):

@@ -1,4 +1,4 @@
-"""What is left of the tables that could be rebuilt from nothing else, in a catalog that may be damaged.
+"""Salvage of the tables that could be rebuilt from nothing else, from a catalog that may be damaged.
 
 Rows are believed in parts, as they are sealed: the files of one clip, one entry of `meta`, all indexed folders. A part
 whose seal does not fit is taken from the second copy. All is taken from there where no seal can be read, or where the
@@ -25,14 +25,14 @@ Parts = dict[str, list[Row]]
 
 @dataclass
 class Salvaged:
-    """What a catalog alone knew, as far as it is known now.
+    """What was recovered of the tables that only the catalog has.
 
     Attributes:
-        rows: of each table.
-        changes: how often the catalog was changed, at least.
-        restored: how many rows are from the second copy, as those of the catalog are not what was written.
-        lost: how many parts of tables, or lines of the copy, are not what was written and are nowhere else.
-        sealed: whether anything says what was written; rows of a catalog of format 1 are taken as they are.
+        rows: table -> its recovered rows.
+        changes: least number of changes of the catalog.
+        restored: number of rows from the second copy, as those of the catalog are not what was written.
+        lost: number of parts of tables, or lines of the copy, that are damaged and nowhere else.
+        sealed: True if the rows could be checked; those of a catalog of format 1 are taken as they are.
     """
 
     rows: Rows = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Salvaged:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The entries of `meta`."""
+        """Entries of `meta`."""
         return {str(row["key"]): str(row["value"]) for row in self.rows["meta"]}
 
 
@@ -69,7 +69,7 @@ class _Held:
 
 
 def salvage(library: Path, catalog: Path) -> Salvaged:
-    """Read what is left of a catalog, and take from its second copy what is not.
+    """Read what is left of a catalog, and the rest from its second copy.
 
     Args:
         library: the folder, which has the copy.

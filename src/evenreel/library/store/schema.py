@@ -1,4 +1,4 @@
-"""The tables of a catalog, laid down from `schema.sql`, and where each could be rebuilt from.
+"""Tables of a catalog, laid down from `schema.sql`, and what each could be rebuilt from.
 
 Every table is one of these:
 
@@ -46,14 +46,14 @@ class Column(NamedTuple):
 
 
 def lay_down(connection: sqlite3.Connection) -> None:
-    """Make every table and index that is not there yet, inside the caller's transaction."""
+    """Create every table and index that is not there yet, inside the caller's transaction."""
     for statement in _statements():
         connection.execute(statement)
 
 
 @cache
 def tables() -> dict[str, tuple[Column, ...]]:
-    """Every ordinary table of the schema with its columns; word indexes that FTS5 keeps are none."""
+    """Return every ordinary table of the schema with its columns; word indexes that FTS5 keeps are none."""
     with closing(_empty()) as empty:
         names = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+)", "\n".join(_statements()), re.MULTILINE)
         return {
@@ -63,13 +63,13 @@ def tables() -> dict[str, tuple[Column, ...]]:
 
 
 def kept_tables() -> tuple[str, ...]:
-    """The tables that could be rebuilt from nothing else."""
+    """Return the tables that could be rebuilt from nothing else."""
     elsewhere = {*FROM_SHARDS, *FULL_TEXT, *DERIVED}
     return tuple(name for name in tables() if name not in elsewhere)
 
 
 def differences(connection: sqlite3.Connection) -> list[str]:
-    """Names of tables and indexes that are not as the schema has them: other, missing, or not of it.
+    """Return the tables and indexes that are not as the schema has them: other, missing, or not of it.
 
     SQLite keeps a definition as it was written once; comments and spaces, which another version has others of, say
     nothing.

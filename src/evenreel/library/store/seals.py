@@ -1,4 +1,4 @@
-"""Checksums over the rows of a catalog, so that what was not written by evenreel is noticed where it is read.
+"""Checksums over the rows of a catalog, which reveal at reading what evenreel did not write.
 
 A seal is the sum of the checksums of some rows: of all rows of a table, or, where a reader wants to know of one clip or
 one entry alone, of the rows of that part. The table `seals` has them. The writer's connection keeps it up to date
@@ -47,7 +47,7 @@ Totals = dict[tuple[str, str], int]
 
 
 def row_checksum(table: str, *values: bytes | str | float | None) -> int:
-    """The checksum of a row with these values: CRC-32, which no change of up to 32 neighbouring bits escapes."""
+    """Compute the CRC-32 of a row's values, which detects any change of up to 32 neighbouring bits."""
     checksum = crc32(table.encode())
     for value in values:
         checksum = crc32(_packed(value), checksum)
@@ -66,12 +66,12 @@ def _packed(value: bytes | str | float | None) -> bytes:
 
 
 def total_of(table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]) -> int:
-    """The seal of a table with a key and columns of numbers, summed for many rows at a time.
+    """Compute the seal of a table with a key and columns of numbers, summed for many rows at a time.
 
     Args:
-        table: its name.
-        keys: (R,) the first column.
-        columns: (R,) each, the others.
+        table: name of the table.
+        keys: R values of the first column.
+        columns: the other columns, (R,) each.
     """
     start, width = crc32(table.encode()), 8 * len(columns)
     # A sum with 0 leaves no negative zero.
@@ -94,7 +94,7 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """Whether a catalog has seals; one of format 1 has none.
+    """True if a catalog has seals; one of format 1 has none.
 
     Raises:
         sqlite3.DatabaseError: it is of a later format and has none: they are gone, perhaps since it was opened.
@@ -109,7 +109,7 @@ def is_sealed(connection: sqlite3.Connection) -> bool:
 
 
 def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals | None:
-    """The seals of some scopes, or of all; None where nothing is sealed."""
+    """Read the seals of some scopes, or of all; None where nothing is sealed."""
     if not is_sealed(connection):
         return None
     columns = "CAST(scope AS BLOB), CAST(part AS BLOB), CAST(total AS INTEGER)"
@@ -119,7 +119,7 @@ def stored(connection: sqlite3.Connection, scopes: Collection[str] | None = None
 
 
 def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> Totals:
-    """What the seals of some scopes, or of all, would be for the rows that are there."""
+    """Compute what the seals of some scopes, or of all, would be for the rows that are there."""
     totals: Totals = {}
     for table in _sealed():
         scope = SEALED_WITH.get(table, table)
@@ -131,12 +131,12 @@ def computed(connection: sqlite3.Connection, scopes: Collection[str] | None = No
 
 
 def added(total: int, checksum: int) -> int:
-    """A total with one more row."""
+    """Return a total with one more row."""
     return (total + checksum) & _MASK
 
 
 def part_of(table: str, values: Sequence[Any]) -> str:
-    """The part that a row of a table, given by its values, is sealed with."""
+    """Return the part that a row of a table, given by its values, is sealed with."""
     place = _part_column(table)
     return "" if place is None else _text(values[place])
 
@@ -147,13 +147,13 @@ def _part_column(table: str) -> int | None:
 
 
 def broken(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> list[tuple[str, str]]:
-    """The parts whose rows are not what was written: changed, gone or added; none where nothing is sealed."""
+    """Return the parts whose rows are not what was written: changed, gone or added; none where nothing is sealed."""
     written = stored(connection, scopes)
     return [] if written is None else sorted(_different(written, computed(connection, scopes)))
 
 
 def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
-    """Whether the rows of one part are not what was written; never where nothing is sealed."""
+    """True if the rows of one part are not what was written; never where nothing is sealed."""
     if not is_sealed(connection):
         return False
     row = connection.execute("SELECT total FROM seals WHERE scope = ? AND part = ?", (scope, part)).fetchone()
@@ -168,13 +168,13 @@ def broken_part(connection: sqlite3.Connection, scope: str, part: str) -> bool:
 def fits(
     connection: sqlite3.Connection, table: str, keys: Sequence[str], *columns: NDArray[np.int64] | NDArray[np.float64]
 ) -> bool:
-    """Whether these are all rows of a table as they were written (see `total_of`); always where nothing is sealed."""
+    """True if these are all rows of a table as they were written (see `total_of`); always where nothing is sealed."""
     written = stored(connection, (table,))
     return written is None or written.get((table, ""), 0) == total_of(table, keys, *columns)
 
 
 def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
-    """Refuse to tell of a clip from rows that are not what was written.
+    """Refuse a clip whose rows are not what was written.
 
     Raises:
         sqlite3.DatabaseError: its own rows, or those of its files, are not.
@@ -184,7 +184,7 @@ def check_clip(connection: sqlite3.Connection, clip_id: str) -> None:
 
 
 def first_sound(connection: sqlite3.Connection, clip_ids: Iterable[str], wanted: int) -> tuple[list[str], list[str]]:
-    """The first clips that can be told of, and those before and between them that cannot."""
+    """Return the first clips whose rows are sound, and the damaged ones before and between them."""
     sound: list[str] = []
     passed_over: list[str] = []
     for clip_id in clip_ids:
@@ -202,7 +202,7 @@ def _is_spoilt(connection: sqlite3.Connection, clip_id: str) -> bool:
 
 
 def renew(connection: sqlite3.Connection, scopes: Collection[str] | None = None) -> None:
-    """Seal some scopes, or all, as they are, whatever seals there were; the caller's transaction holds it."""
+    """Seal some scopes, or all, as they are, inside the caller's transaction."""
     for scope in {SEALED_WITH.get(table, table) for table in _sealed()} if scopes is None else scopes:
         connection.execute("DELETE FROM seals WHERE scope = ?", (scope,))
     if scopes is None:
@@ -212,7 +212,7 @@ def renew(connection: sqlite3.Connection, scopes: Collection[str] | None = None)
 
 
 def seal_entries(connection: sqlite3.Connection, entries: Mapping[str, str]) -> None:
-    """Seal entries of `meta` by their values: one that was damaged and is set again is whole again."""
+    """Seal entries of `meta` by their values; a damaged one that is set again is sound again."""
     if is_sealed(connection):
         connection.executemany(
             "INSERT INTO seals (scope, part, total) VALUES ('meta', ?, ?)"
@@ -230,7 +230,7 @@ def _sealed() -> Iterator[str]:
 
 
 def selected(table: str, row: str = "") -> str:
-    """The columns of a row in SQL; text as its bytes, which can always be read."""
+    """Return SQL for the columns of a row, text as its bytes, which can always be read."""
     return ", ".join(
         f"CAST({row}{name} AS BLOB)" if declared == "TEXT" else f"{row}{name}" for name, declared in tables()[table]
     )

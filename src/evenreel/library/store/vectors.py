@@ -35,23 +35,23 @@ HalfArray = NDArray[np.float16]
 
 
 class VectorIndex(Protocol):
-    """What search asks of a store of vectors; similarity is the dot product of unit vectors."""
+    """Protocol of a store of frame vectors; similarity is the dot product of unit vectors."""
 
     @property
     def dimension(self) -> int:
         """D, the length of a vector."""
 
     def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
-        """Queries (Q, D) against clips given by their rows (C,), (C,): each clip's best frame (Q, C)."""
+        """Score queries (Q, D) on clips given by their rows (C,), (C,): each clip's best frame, (Q, C)."""
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
-        """One query (D,) against the frames of one clip: (count,)."""
+        """Score one query (D,) on the frames of one clip: (count,)."""
 
     def read(self, first_row: int, count: int) -> HalfArray:
-        """The stored vectors of one clip: (count, D)."""
+        """Read the stored vectors of one clip: (count, D)."""
 
     def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
-        """The clips' mean vectors times weights (G, C), summed over the clips: (G, D)."""
+        """Sum the clips' mean vectors times weights (G, C) over the clips: (G, D)."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Tile:
 
 
 class ExactVectors:
-    """The vectors of a library in one flat file; readers go on while a writer appends.
+    """Vectors of a library in one flat file; readers go on while a writer appends.
 
     Args:
         path: the file; it is created by the first `append`.
@@ -88,7 +88,7 @@ class ExactVectors:
 
     @property
     def rows(self) -> int:
-        """Complete rows in the file now, also those that the catalog does not name."""
+        """Number of complete rows in the file now, also those that the catalog does not name."""
         size = self._path.stat().st_size if self._path.exists() else 0
         return max(0, size - HEADER_BYTES) // self._row_bytes
 
@@ -96,7 +96,7 @@ class ExactVectors:
         """Write vectors (n, D) of unit length; they are on the disk when this returns.
 
         Args:
-            vectors: (n, D).
+            vectors: (n, D) vectors of unit length.
             at_row: the first row to write; what a crash left from there on is written over. None: the end.
 
         Returns:
@@ -125,7 +125,7 @@ class ExactVectors:
         return first
 
     def best_per_clip(self, queries: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
-        """The best frame of every clip under every query.
+        """Score every query by the best frame of every clip.
 
         Works in tiles of `TILE_ROWS` rows, so that memory holds (Q, C) and one tile whatever the size.
 
@@ -138,7 +138,7 @@ class ExactVectors:
             (Q, C) largest dot product over the clip's rows.
 
         Raises:
-            LibraryError: the file is shorter than the rows asked for, of another dimension, or damaged.
+            LibraryError: the file is shorter than the rows required, of another dimension, or damaged.
         """
         best = np.full((len(queries), len(counts)), -np.inf, np.float32)
         if not len(counts):
@@ -151,25 +151,25 @@ class ExactVectors:
         return best
 
     def frame_scores(self, query: FloatArray, first_row: int, count: int) -> FloatArray:
-        """The dot products of one query (D,) with `count` rows from `first_row` on: (count,).
+        """Compute the dot products of one query (D,) with `count` rows from `first_row` on: (count,).
 
         Raises:
-            LibraryError: as `best_per_clip`.
+            LibraryError: the file is too short, of another dimension, or damaged.
         """
         matrix = self._matrix(first_row + count)
         scores: FloatArray = self._similarity(query[None], matrix[first_row : first_row + count])[0]
         return scores
 
     def read(self, first_row: int, count: int) -> HalfArray:
-        """The stored vectors themselves: (count, D) float16.
+        """Read `count` stored vectors from `first_row` on: (count, D) float16.
 
         Raises:
-            LibraryError: as `best_per_clip`.
+            LibraryError: the file is too short, of another dimension, or damaged.
         """
         return self._matrix(first_row + count)[first_row : first_row + count]
 
     def weighted_sum(self, weights: FloatArray, first_rows: Rows, counts: Rows) -> FloatArray:
-        """The mean vector of every clip times its weights, summed; in tiles, as `best_per_clip`.
+        """Sum the mean vector of every clip times its weights over the clips, in tiles as `best_per_clip`.
 
         Args:
             weights: (G, C) float32; clips whose weights are all zero are not read.
@@ -180,7 +180,7 @@ class ExactVectors:
             (G, D).
 
         Raises:
-            LibraryError: as `best_per_clip`.
+            LibraryError: the file is too short, of another dimension, or damaged.
         """
         used = np.flatnonzero(weights.any(axis=0))
         total = np.zeros((len(weights), self._dimension), np.float64)
@@ -264,7 +264,7 @@ class ExactVectors:
 
 
 def widened(block: HalfArray) -> FloatArray:
-    """Finite float16 as float32, times 2**-112 (see `WIDENED`).
+    """Convert finite float16 to float32, times 2**-112 (see `WIDENED`).
 
     Moves sign, exponent and fraction to their float32 places, 6 times as fast as numpy's own conversion and
     without torch, whose threads wait for each other at every tile when the machine is busy.

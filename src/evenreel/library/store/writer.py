@@ -55,27 +55,27 @@ log = logging.getLogger("evenreel")
 
 
 def vectors_path(library: Path, meta: Mapping[str, str]) -> Path:
-    """The file of the vector matrix that the catalog points to."""
+    """Return the file of the vector matrix that the catalog points to."""
     return library / f"vectors.{meta.get('vectors_generation', '0')}.f16"
 
 
 def vectors_files(library: Path) -> list[Path]:
-    """Every vector matrix of a library, of any generation; a file whose name has no number is somebody else's."""
+    """List every vector matrix of a library, of any generation; files without a number in their name are not ours."""
     return sorted(path for path in library.glob("vectors.*.f16") if _VECTORS.fullmatch(path.name))
 
 
 def open_vectors(library: Path, meta: Mapping[str, str]) -> ExactVectors | None:
-    """The vector matrix of a library, None for a library without vision."""
+    """Open the vector matrix of a library; None for a library without vision."""
     return ExactVectors(vectors_path(library, meta), int(meta["dimension"])) if meta.get("dimension") else None
 
 
 class Store:
-    """The writing side of one library; calls may come from several threads.
+    """Writer of one library; calls may come from several threads.
 
     Args:
-        library: the folder.
-        connection: its catalog, opened for writing.
-        metadata: what the user says about the files, by path.
+        library: folder of the library.
+        connection: connection to its catalog, open for writing.
+        metadata: path of a file -> metadata from the user's tables.
     """
 
     def __init__(self, library: Path, connection: sqlite3.Connection, metadata: Mapping[str, Metadata]) -> None:
@@ -85,7 +85,7 @@ class Store:
         self._new: set[str] = set()  # paths that no run before has seen
 
     def done_stages(self, clip_id: str) -> Wanted | None:
-        """The stages that are done for a clip, None where the library does not know it or has no whole shard of it."""
+        """Return the stages done for a clip, None where it is unknown or has no whole shard."""
         row = self._one("SELECT has_vision, has_text FROM clips WHERE clip_id = ?", clip_id)
         if row is None or self._stored_shard(clip_id) is None:
             return None
@@ -141,7 +141,7 @@ class Store:
         set_meta(self.connection, {"vectors_end": str(first + len(shard.frames))})
 
     def link(self, file: FoundFile, clip_id: str) -> None:
-        """Say that a file has the content of a clip."""
+        """Note that a file has the content of a clip."""
         self._put_file(file, "indexed", clip_id, None)
 
     def set_aside(self, file: FoundFile, error: MediaError, clip_id: str | None = None) -> None:
@@ -151,9 +151,9 @@ class Store:
         could not be read for a while it comes back without work.
 
         Args:
-            file: the file.
-            error: why.
-            clip_id: digest of its content, None where that could not be told.
+            file: the unusable file.
+            error: the reason.
+            clip_id: digest of its content, None where it could not be read.
         """
         row = self._one("SELECT clip_id FROM files WHERE path = ?", stored_path(file.path))
         known = str(row[0]) if row and row[0] is not None else None
@@ -191,14 +191,14 @@ class Store:
         return given if given is not None else load_metadata(old_metadata)
 
     def mark_missing(self, paths: Iterable[str]) -> None:
-        """Files that are gone stay in the catalog, out of the results, and come back without work."""
+        """Mark files that are gone; they stay in the catalog, out of the results, and come back without work."""
         with self._lock, transaction(self.connection):
             for path in paths:
                 self.connection.execute("UPDATE files SET state = 'missing' WHERE path = ?", (stored_path(path),))
                 remove_about(self.connection, stored_path(path))
 
     def forget_moved(self) -> set[str]:
-        """Drop the files that are gone where another file has their content; their paths.
+        """Delete the files that are gone where another file has their content; returns their paths.
 
         What was said about one is said about the other, unless that has metadata of its own: then one that was known
         before is another copy, and the file stays missing with what was said about it.
@@ -236,12 +236,12 @@ class Store:
         return changed
 
     def meta(self) -> dict[str, str]:
-        """What the library is made with."""
+        """Return the settings that the library is made with."""
         with self._lock:
             return get_meta(self.connection)
 
     def begin(self, roots: Iterable[str], meta: Mapping[str, str]) -> None:
-        """Note the folders of a run and what the library is made with."""
+        """Note the folders of a run and the settings the library is made with."""
         with self._lock, transaction(self.connection):
             self.connection.executemany(
                 "INSERT OR IGNORE INTO roots (path) VALUES (?)", [(stored_path(root),) for root in roots]
@@ -256,14 +256,14 @@ class Store:
                 update_null_scores(self.connection, vectors, encoder)
 
     def null_scores_hold(self) -> bool:
-        """Whether the scores of nonsense were measured on the very clips that the library has now."""
+        """Check that nonsense was scored on exactly the clips that the library has now."""
         with self._lock:
             return null_scores_hold(self.connection)
 
     def elements_hold(self) -> bool:
-        """Whether nothing is to be done about scene elements: there are none, or those of the clips are up to date.
+        """True if the scene elements need no work: there are none, or those of the clips are up to date.
 
-        They are left as they are while nobody has measured how nonsense scores on the clips that are there.
+        They are left as they are until nonsense has been scored on the present clips.
         """
         with self._lock:
             wanted = has_elements(self.connection) and self.null_scores_hold()
@@ -289,7 +289,7 @@ class Store:
         self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
 
     def drop_replaced(self) -> int:
-        """Delete the clips that were noted, where no file has them; returns how many.
+        """Delete the noted clips that no file has; returns how many.
 
         At the end of a run, since a file that comes later may have the old content. A clip loses its rows, then its
         shard, then the note: a run that is killed in between leaves no row without a shard, and the next one finds the
@@ -313,14 +313,14 @@ class Store:
 
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:
-    """Put everything that a shard says of its clip into the catalog, in place of what was there."""
+    """Insert everything a shard says of its clip into the catalog, in place of what was there."""
     remove_clip_text(connection, shard.clip_id)
     replace_rows(connection, shard, digest)
     index_clip_text(connection, shard.clip_id)
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:
-    """The sentence for a database or a disk that fails in the middle of writing."""
+    """Make the error for a database or a disk that fails in the middle of writing."""
     full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
     if full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return LibraryError(
