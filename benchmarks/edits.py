@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.planted import RULE, Sizes, Split, recipe, split_of, trained
-from evenreel.audits import AuditSettings, audit_textual, audit_visual
+from evenreel.audits import audit_textual, audit_visual
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.textual import OF_CONTENT
 from evenreel.encoders import load_encoder
@@ -116,8 +116,8 @@ def edited_split(plan: PlantedCorpus, edit: str, test: Split, encoder: Encoder) 
 
 def figures(bias: BiasName, matcher: Matcher, test: Split, changed: dict[str, Split]) -> dict[str, Figure]:
     """What the audit of the bias says of each edit."""
-    settings = AuditSettings(edited={name: scores_of(matcher, split) for name, split in changed.items()})
-    result = AUDITS[bias](scores_of(matcher, test), test.corpus, settings)
+    edited_scores = {name: scores_of(matcher, split) for name, split in changed.items()}
+    result = AUDITS[bias](scores_of(matcher, test), test.corpus, edited=edited_scores)
     found: dict[str, Figure] = {}
     for one in result.tables:
         if one.title.startswith(MOVEMENT):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenreel.audits import AuditSettings, audit, measure_hubness, measure_perturbed, measure_source
+from evenreel.audits import AuditInputs, AuditSettings, audit, measure_hubness, measure_perturbed, measure_source
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.unpaired import measure_unpaired
 from evenreel.corpus import make_corpus
@@ -59,9 +59,9 @@ class World:
         """(Q,) the clip of each caption."""
         return np.repeat(np.arange(self.clips), self.captions)
 
-    def settings(self, **more: Any) -> AuditSettings:
+    def settings(self) -> AuditSettings:
         """Samples of its own."""
-        return AuditSettings(resamples=RESAMPLES, seed=self.seed, **more)
+        return AuditSettings(resamples=RESAMPLES, seed=self.seed)
 
     def values(self, random: np.random.Generator, clips: int) -> Any:
         """(Q, clips) what captions make of clips: those of one clip share half of their noise."""
@@ -155,8 +155,8 @@ def lengths(world: World) -> Told:
     learned = ids("t", world.clips)
     other = {"clip_id": learned, "frame_count": np.rint(np.exp(random.normal(5, 0.7, world.clips))).astype(int) + 1}
     train = corpus_of(World(world.clips, 1, 0, 0), table | classes | other)
-    settings = world.settings(train=train)
-    (found,) = audit("length", scores_of(values, clips), corpus_of(world, table | classes), settings)
+    read = scores_of(values, clips), corpus_of(world, table | classes)
+    (found,) = audit("length", *read, world.settings(), AuditInputs(train=train))
     yield "length of training", ends_of(found.effect), 0.0
 
 
@@ -217,12 +217,12 @@ def edits(world: World) -> Told:
     corpus = corpus_of(world, lenders)
     for name, amounts in (("visual", (0.6, 0.3)), ("textual", (0.0, 0.6)), ("overlay", (0.6, 0.3))):
         versions = {"edit": take(*amounts), "control": take(*amounts)}
-        settings = world.settings(edited=versions)
+        settings = world.settings()
         clean = take(*amounts)
-        (found,) = audit(name, clean, corpus, settings)
+        (found,) = audit(name, clean, corpus, settings, AuditInputs(edited=versions))
         yield f"{name} beyond the control", ends_of(found.effect), 0.0
         if name == "visual":
-            measured = measure_perturbed(clean, corpus, settings)
+            measured = measure_perturbed(clean, corpus, versions, settings)
             yield "visual falls", measured.changes["edit", "its clip"].fell, 0.0
             for placing in ("its clip", "the other clips", "all clips"):
                 yield f"visual R@1 lost, {placing} edited", measured.changes["edit", placing].recalls["R@1"], 0.0

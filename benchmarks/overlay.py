@@ -112,8 +112,8 @@ def lexical(test: Split, clips: Sequence[PlantedClip]) -> ScoreBlocks:
 
 def figure_of(scores: dict[str, ScoreBlocks], corpus: Corpus) -> Figure:
     """What the audit says of a system."""
-    settings = AuditSettings(edited={name: scores[name] for name in EDITS})
-    measured = measure_overlay(scores[AS_IS], corpus, settings)
+    edited = {name: scores[name] for name in EDITS}
+    measured = measure_overlay(scores[AS_IS], corpus, edited, AuditSettings())
     rise, fall = (measured.shifts[whose, EDIT].beyond for whose in (WRONG, OWN))
     low = rise["sd"].low
     told = low is not None and low > 0

@@ -59,7 +59,7 @@ TAKE_SCORES: dict[str, Callable[[Any], object]] = {
     "audit_length": lambda scores: audits.audit_length(scores, CORPUS),
     "audit_source": lambda scores: audits.audit_source(scores, CORPUS),
     "measure_hubness": lambda scores: audits.measure_hubness(scores, CORPUS),
-    "edited": lambda scores: audits.AuditSettings(edited={"background": scores}),
+    "edited": lambda scores: audits.audit_visual(SCORES, CORPUS, edited={"background": scores}),
 }
 TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
     "evaluate": lambda given: evaluate(SCORES, given),
@@ -70,7 +70,7 @@ TAKE_CORPUS: dict[str, Callable[[Any], object]] = {
     "audit_textual": lambda given: audits.audit_textual(SCORES, given),
     "measure_hubness": lambda given: audits.measure_hubness(SCORES, given),
     "measure_length": lambda given: audits.measure_length(SCORES, given),
-    "train": lambda given: audits.AuditSettings(train=given if given is not None else "corpus"),
+    "train": lambda given: audits.audit_length(SCORES, CORPUS, train=given if given is not None else "corpus"),
     "save_corpus": lambda given: corpus.save_corpus(given, "never_written"),
     "select": lambda given: corpus.select(given, split="test"),
     "split_corpus": lambda given: corpus.split_corpus(given, {"train": 0.5, "test": 0.5}, 0),
@@ -282,7 +282,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no audit named": (lambda: evenreel.audit(None, SCORES, CORPUS), "names is None"),
     "arguments swapped": (lambda: evenreel.audit(SCORES, "hubness", CORPUS), "names is a Scores"),
     "edited scores in a list": (
-        lambda: audits.AuditSettings(edited=[SCORES]),
+        lambda: audits.audit_textual(SCORES, CORPUS, edited=[SCORES]),
         "edited is a list; give scores by the names of their edits, {'name': scores}",
     ),
     "tables as dicts": (

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.audits import AUDITS, OF_EDITS, AuditSettings, audit
+from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
 from evenreel.corpus.lenders import OVERLAY_OF
 from evenreel.errors import ScoresError
@@ -42,7 +42,7 @@ def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scor
 
 def asked(name: str, given: Scores) -> Any:
     edited = {"edit": replace(given, values=given.values + 1)} if name in OF_EDITS else {}
-    return audit(name, given, corpus(), AuditSettings(resamples=20, edited=edited))[0]
+    return audit(name, given, corpus(), AuditSettings(resamples=20), AuditInputs(edited=edited))[0]
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evenreel import library as library_module
-from evenreel.audits import AUDITS, AuditSettings, AuditTable, audit_source
+from evenreel.audits import AUDITS, Audit, AuditSettings, AuditTable, audit_source
 from evenreel.cli.app import app
 from evenreel.cli.audit.command import Watched
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
@@ -94,7 +94,7 @@ def test_tables_are_not_broken_in_a_narrow_terminal(place: Path, monkeypatch: py
     long = AuditTable("Long", ("clip", "n"), tuple((f"v{number}", number) for number in range(45)), "A note.")
     result = audit_source(Scores(values(1, 0.0), CAPTIONS, [*REAL, *MADE]), load_corpus(place / "corpus"))
     changed = replace(result, tables=(wide, long, tall))
-    monkeypatch.setitem(AUDITS, "source", lambda *_: changed)
+    monkeypatch.setitem(AUDITS, "source", Audit(lambda *_: changed))
     printed = of_scores(place, "--scores", "fair.npz").output
     assert printed.partition("Tall\n")[0].count("1.50") == 6
     assert "w9" in printed and "w10" not in printed and "  and 2 more rows" in printed

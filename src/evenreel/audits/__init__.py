@@ -10,16 +10,17 @@ from evenreel.audits.hubness.measures import HubnessMeasures, measure_hubness
 from evenreel.audits.length.audit import audit_length
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tail import TailClasses, read_tail_classes
-from evenreel.audits.registry import AUDITS, OF_EDITS, OF_SOURCE, audit
-from evenreel.audits.settings import AuditSettings
+from evenreel.audits.registry import AUDITS, OF_EDITS, Audit, audit
+from evenreel.audits.settings import AuditInputs, AuditSettings
 from evenreel.audits.source.audit import SourceMeasures, audit_source, measure_source
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Effect
 
 __all__ = [
     "AUDITS",
     "OF_EDITS",
-    "OF_SOURCE",
+    "Audit",
     "AuditFigure",
+    "AuditInputs",
     "AuditResult",
     "AuditSettings",
     "AuditTable",

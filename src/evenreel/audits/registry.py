@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import NoneType
 
-from evenreel.arguments import one_or_more
+from evenreel.arguments import check_kind, one_or_more
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
 from evenreel.audits.hubness.audit import audit_hubness
 from evenreel.audits.length.audit import audit_length
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import AuditInputs, AuditSettings, checked_settings
 from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.statistics.permuted import BOTH
@@ -20,23 +21,34 @@ from evenreel.evaluation.clusters import Clusters, clusters_of
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
 
-Audit = Callable[[ScoreBlocks, Corpus, "AuditSettings | None"], AuditResult]
+
+@dataclass(frozen=True)
+class Audit:
+    """One audit, and what it reads.
+
+    Attributes:
+        run: makes it of scores, their corpus and settings; takes what it reads beside these by name.
+        takes: fields of `AuditInputs` that it reads.
+        of_source: whether it asks of each clip where it is from; the others do without.
+    """
+
+    run: Callable[..., AuditResult]
+    takes: tuple[str, ...] = ()
+    of_source: bool = False
+
 
 AUDITS: dict[str, Audit] = {
-    "source": audit_source,
-    "confounds": audit_confounds,
-    "length": audit_length,
-    "hubness": audit_hubness,
-    "visual": audit_visual,
-    "textual": audit_textual,
-    "overlay": audit_overlay,
+    "source": Audit(audit_source, of_source=True),
+    "confounds": Audit(audit_confounds, of_source=True),
+    "length": Audit(audit_length, takes=("train", "tail")),
+    "hubness": Audit(audit_hubness),
+    "visual": Audit(audit_visual, takes=("edited",)),
+    "textual": Audit(audit_textual, takes=("edited",)),
+    "overlay": Audit(audit_overlay, takes=("edited",)),
 }
 
-OF_SOURCE = frozenset({"source", "confounds"})
-"""Audits that ask of each clip where it is from; the others do without."""
-
-OF_EDITS = frozenset({"visual", "textual", "overlay"})
-"""Audits that hold scores against those after an edit (`AuditSettings.edited`), one of them at a time."""
+OF_EDITS = tuple(name for name, one in AUDITS.items() if "edited" in one.takes)
+"""Audits that hold scores against those after an edit, one of them at a time."""
 
 
 def audit(
@@ -44,6 +56,7 @@ def audit(
     scores: ScoreBlocks,
     corpus: Corpus,
     settings: AuditSettings | None = None,
+    inputs: AuditInputs | None = None,
     *,
     not_made: Callable[[str], None] | None = None,
 ) -> list[AuditResult]:
@@ -53,7 +66,8 @@ def audit(
         names: one key of `AUDITS`, or several.
         scores: of captions and clips, of any system.
         corpus: whose they are; select the split first.
-        settings: samples, seed, confidence, how much is read at once, what was learned from, and edited scores.
+        settings: samples, seed, confidence, and how much is read at once.
+        inputs: what some audits read besides: what was learned from, classes with few clips, edited scores.
         not_made: told, in a sentence, of each audit for which the corpus lacks something, and the others go on; None:
             the first such audit raises.
 
@@ -76,6 +90,7 @@ def audit(
     """
     names = one_or_more(names)
     settings = checked_settings(scores, corpus, settings)
+    check_kind(inputs, (AuditInputs, NoneType), "inputs", "give AuditInputs(...), or None")
     if not names:
         raise UsageError(f"No audit is named; there are: {', '.join(AUDITS)}.")
     for name in names:
@@ -84,7 +99,9 @@ def audit(
     drawn, results = clusters_of(corpus, settings.cluster), []
     for name in names:
         try:
-            results.append(_drawn_by(AUDITS[name](scores, corpus, settings), drawn))
+            one = AUDITS[name]
+            read = {field: getattr(inputs or AuditInputs(), field) for field in one.takes}
+            results.append(_drawn_by(one.run(scores, corpus, settings, **read), drawn))
         except CorpusError as error:
             if not_made is None:
                 raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 from evenreel.arguments import check_corpus, check_named, check_scores, check_settings_kind
 from evenreel.evaluation.results import RESAMPLING
@@ -26,11 +27,6 @@ class AuditSettings:
         band_bytes: about how many bytes of scores are asked for at once.
         cluster: what is drawn together: `auto`, clips of one video where the corpus shows that they share it; `clip`;
             `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
-        train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
-        tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
-        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
-            the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
-            held against.
     """
 
     resamples: int = 1000
@@ -38,17 +34,40 @@ class AuditSettings:
     confidence: float = 0.95
     band_bytes: int = 64 * 2**20
     cluster: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_settings("the audit", self, RESAMPLING)
+
+
+@dataclass(frozen=True)
+class AuditInputs:
+    """What some audits read beside scores and their corpus; each says in `evenreel.audits.AUDITS` what it takes.
+
+    Attributes:
+        train: what the system learned from, for audits that ask what it took over from there; None where nobody says.
+        tail: classes with few training clips, for the audit of lengths; None to find them by their frequency.
+        edited: for the audits `visual`, `textual` and `overlay`, scores of the same captions and clips after an edit of
+            the one or the other, by the name of the edit; the effect is of the first, and `control` is what they are
+            held against.
+    """
+
     train: Corpus | None = None
     tail: TailClasses | None = None
     edited: Mapping[str, ScoreBlocks] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        check_settings("the audit", self, RESAMPLING)
-        if self.train is not None:
-            check_corpus(self.train, "train")
-        check_named(self.edited, "edited", "scores by the names of their edits", "scores")
-        for name, scores in self.edited.items():
-            check_scores(scores, f"edited[{name!r}]")
+
+NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
+
+
+def check_edited(edited: object) -> None:
+    """Check that scores after edits come by the names of their edits.
+
+    Raises:
+        UsageError: they are no mapping, or one of them is no `ScoreBlocks`.
+    """
+    check_named(edited, "edited", "scores by the names of their edits", "scores")
+    for name, scores in cast("Mapping[str, object]", edited).items():
+        check_scores(scores, f"edited[{name!r}]")
 
 
 def checked_settings(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None) -> AuditSettings:

@@ -117,7 +117,7 @@ class RecordedMetric:
         high: upper end, likewise.
         data: corpus and split that it was measured on.
         relevance: what answers a caption, in the word of `evenreel evaluate --relevance`.
-        uses: what went into the ranking beside the caption and the video, as `Scores.uses` says it.
+        uses: what went into the ranking beside the caption and the video, as `ScoreNotes.uses` says it.
     """
 
     name: str
@@ -142,7 +142,7 @@ class About:
         recipe_note: where the recipe's settings come from and what differs from there, in sentences.
         clips_note: sentences on the clips that it was trained on: what was left out, how they were divided.
         uses: what it knows beside its training and validation splits, `class lengths of the split test` for example; it
-            goes into `Scores.uses` of all that it scores.
+            goes into `ScoreNotes.uses` of all that it scores.
         metrics: what was measured.
         limits: sentences on what it cannot do, beside those that hold for every matcher.
         license: identifier of the licence of the weights, `apache-2.0` for example; empty where nobody chose one.

@@ -128,7 +128,6 @@ def study(
             "Name a study, a corpus and a folder for the results: evenreel study ghost/t2 CORPUS --out DIR. "
             "`evenreel study --list` names every study and what it needs."
         )
-    from evenreel.audits.length.tail import read_tail_classes
     from evenreel.audits.settings import AuditSettings
     from evenreel.papers import StudySettings
     from evenreel.papers.engine.loading import Sources
@@ -146,7 +145,7 @@ def study(
     settings = StudySettings(
         chosen,
         out / RUNS,
-        AuditSettings(resamples, seed, confidence, tail=read_tail_classes(tail_classes) if tail_classes else None),
+        AuditSettings(resamples, seed, confidence),
         seeds,
         group,
         stage=cast("OrderStage", stage),
@@ -159,6 +158,7 @@ def study(
         bases=tuple(base or settings.bases),
         queries=tuple(query or ()),
         clips=tuple(clip or ()),
+        tail_classes=tuple(tail_classes or ()),
         margin=settings.margin if margin is None else margin,
         adapt=_adaptation(name, recipe, changes or ()) or settings.adapt,
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.audits import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.types import Corpus, ScoreNotes, Scores
 
@@ -19,12 +21,19 @@ CAPTION_IDS = [f"c{number}" for number in range(CLIPS * CAPTIONS)]
 
 Table = NDArray[np.float64]
 
+QUICK = AuditSettings(resamples=200)
+
 
 def corpus() -> Corpus:
     captions = {"caption_id": CAPTION_IDS, "clip_id": [CLIP_IDS[one] for one in OWN]}
     return make_corpus(
         pl.DataFrame({"clip_id": CLIP_IDS}), pl.DataFrame(captions | {"text": [f"do {one}" for one in OWN]})
     )
+
+
+def arguments(edited: object, settings: AuditSettings = QUICK) -> dict[str, Any]:
+    """Edited scores and settings, as audits of edits take them by name."""
+    return {"settings": settings, "edited": edited}
 
 
 def of(values: Table, uses: tuple[str, ...] = ()) -> Scores:

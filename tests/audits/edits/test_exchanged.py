@@ -14,6 +14,7 @@ from evenreel.audits.edits.perturbed import CLIP_PLACINGS, Perturbed
 from evenreel.audits.statistics.swaps import drawn_flips
 from evenreel.corpus import make_corpus
 from evenreel.types import Corpus, Scores
+from tests.audits.edits.small_edits import arguments
 
 Table = Any
 SHARED = {name: edited for name, edited in CLIP_PLACINGS.items() if edited[1]}
@@ -73,8 +74,8 @@ def test_an_edit_of_nothing_costs_no_recall() -> None:
     alarms = dict.fromkeys(SHARED, 0)
     for world in range(60):
         clean, edited = an_edit_of_nothing(world, 50, 5)
-        settings = AuditSettings(resamples=100, seed=world, edited={"e": edited})
-        found = measure_perturbed(clean, corpus_of(50, 5), settings)
+        settings = arguments({"e": edited}, AuditSettings(resamples=100, seed=world))
+        found = measure_perturbed(clean, corpus_of(50, 5), **settings)
         for placing in SHARED:
             lost = found.changes["e", placing].recalls["R@1"]
             assert lost.low is not None and lost.high is not None
@@ -86,14 +87,14 @@ def test_an_edit_that_costs_recall_is_found() -> None:
     clean, edited = an_edit_of_nothing(0, 50, 2)
     own = np.repeat(np.arange(50), 2)
     louder = edited.values + 1.5 * (np.arange(50) != own[:, None])
-    settings = AuditSettings(resamples=200, edited={"e": scores_of(louder)})
-    found = measure_perturbed(clean, corpus_of(50, 2), settings)
+    settings = arguments({"e": scores_of(louder)}, AuditSettings(resamples=200))
+    found = measure_perturbed(clean, corpus_of(50, 2), **settings)
     assert found.changes["e", "all clips"].recalls["R@1"].low > 0  # type: ignore[operator]
 
 
 def test_changes_that_all_captions_share_have_no_interval_over_captions() -> None:
     clean, edited = an_edit_of_nothing(0, 20, 1)
-    found = measure_perturbed(clean, corpus_of(20, 1), AuditSettings(resamples=50, edited={"e": edited}))
+    found = measure_perturbed(clean, corpus_of(20, 1), **arguments({"e": edited}, AuditSettings(resamples=50)))
     for placing, (_, of_others) in CLIP_PLACINGS.items():
         change = found.changes["e", placing]
         assert [one.low is None for one in (change.moved, change.fell, change.lost)] == [of_others] * 3

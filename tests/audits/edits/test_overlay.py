@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
 from evenreel.types import Corpus, Scores
-from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, Table, corpus, of
+from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, Table, arguments, corpus, of
 
 SETTINGS = AuditSettings(resamples=200)
 NEXT = [(number + 1) % CLIPS for number in range(CLIPS)]
@@ -40,9 +40,9 @@ def read(texts: list[int], weight: float, seed: int = 0) -> Table:
     return noise + weight * (OWN[:, None] == np.array(texts))
 
 
-def settings_of(edited: Table, control: Table | None = None) -> AuditSettings:
+def settings_of(edited: Table, control: Table | None = None) -> dict[str, Any]:
     found = {"overlay": of(edited)} | ({} if control is None else {"control": of(control)})
-    return replace(SETTINGS, edited=found)
+    return arguments(found)
 
 
 def test_three_clips_by_hand() -> None:
@@ -56,8 +56,8 @@ def test_three_clips_by_hand() -> None:
     ids = ["0"], ["a", "b", "c"]
     clean, edited = Scores(np.array([[4.0, 2.0, 1.0]]), *ids), Scores(np.array([[1.5, 9.0, 6.0]]), *ids)
     control = Scores(np.array([[3.5, 2.0, 2.0]]), *ids)
-    asked = AuditSettings(0, edited={"overlay": edited, "control": control})
-    found = measure_overlay(clean, make_corpus(clips, captions), asked)
+    asked = arguments({"overlay": edited, "control": control}, AuditSettings(0))
+    found = measure_overlay(clean, make_corpus(clips, captions), **asked)
     wrong, own = found.shifts[WRONG, "overlay"], found.shifts[ITS_CLIP, "overlay"]
     assert (wrong.sd.value, wrong.places.value, wrong.first.value) == (5.0, 2.0, 100.0)
     assert (own.sd.value, own.places.value, own.first.value) == (5.0, 1.0, 100.0)
@@ -76,8 +76,8 @@ def test_every_figure_by_loops() -> None:
     lenders: list[int | None] = [None if one % 7 == 0 else int(random.integers(0, 12)) for one in range(CLIPS)]
     rows, columns = random.permutation(len(OWN)), random.permutation(CLIPS)
     turned = Scores(edited[rows][:, columns], [CAPTION_IDS[one] for one in rows], [CLIP_IDS[one] for one in columns])
-    asked = AuditSettings(0, band_bytes=8 * CLIPS * 7, edited={"overlay": turned, "control": of(control)})
-    found = measure_overlay(of(clean), marked(lenders), asked)
+    asked = arguments({"overlay": turned, "control": of(control)}, AuditSettings(0, band_bytes=8 * CLIPS * 7))
+    found = measure_overlay(of(clean), marked(lenders), **asked)
     pairs = [
         (row, clip)
         for row, own in enumerate(OWN)
@@ -111,8 +111,8 @@ def test_a_ranking_blind_to_words_is_not_told() -> None:
     corpus_of, effects = marked(), []
     for seed in range(0, 18, 3):
         clean, edited, control = (of(read([-1] * CLIPS, 0.0, seed + more)) for more in range(3))
-        asked = replace(SETTINGS, edited={"overlay": edited, "control": control})
-        effects.append(measure_overlay(clean, corpus_of, asked).effect)
+        asked = arguments({"overlay": edited, "control": control})
+        effects.append(measure_overlay(clean, corpus_of, **asked).effect)
     assert np.mean([one.value for one in effects]) == pytest.approx(0, abs=0.1)
     assert sum(one.is_significant for one in effects) <= 1
 
@@ -121,7 +121,7 @@ def test_a_ranking_blind_to_words_is_not_told() -> None:
 @limits(max_examples=10)
 def test_scores_that_do_not_change_have_no_effect_at_all(seed: int) -> None:
     values = read([-1] * CLIPS, 0.0, seed)
-    found = audit_overlay(of(values), marked(), settings_of(values, values))
+    found = audit_overlay(of(values), marked(), **settings_of(values, values))
     assert (found.effect.value, found.effect.low, found.effect.high) == (0.0, 0.0, 0.0)
     assert found.sentence.startswith("That the ranking follows misleading words cannot be told: a wrong clip that")
     assert found.tables[1].rows[0][1] == found.tables[1].rows[1][1]
@@ -136,14 +136,14 @@ def test_scores_that_do_not_change_have_no_effect_at_all(seed: int) -> None:
 def test_a_ranking_that_reads_nothing_but_words_is_led_astray_every_time(seed: int) -> None:
     """What a clip says is all that counts; the own clips say what they are about, until the overlay hides it."""
     mute, telling, lying = (read(texts, 100.0, seed) for texts in ([-1] * CLIPS, [*range(CLIPS)], NEXT))
-    silent = measure_overlay(of(mute), marked(), settings_of(lying, mute))
+    silent = measure_overlay(of(mute), marked(), **settings_of(lying, mute))
     carriers = [int(NEXT.index(own)) for own in OWN]
     before = np.array([slow(mute, mute, row, clip) for row, clip in enumerate(carriers)])
     assert silent.first["overlay"] == 100.0 and silent.first["control"] == pytest.approx(before[:, 2].mean())
     assert silent.shifts[WRONG, "overlay"].beyond["places"].value == pytest.approx(before[:, 1].mean() - 1)
     assert silent.effect.is_significant and silent.effect.value > 50
     assert silent.shifts[ITS_CLIP, "overlay"].places.value == 0.0
-    hidden = measure_overlay(of(telling), marked(), settings_of(lying, telling)).shifts[ITS_CLIP, "overlay"]
+    hidden = measure_overlay(of(telling), marked(), **settings_of(lying, telling)).shifts[ITS_CLIP, "overlay"]
     left = np.array([slow(mute, mute, row, int(own)) for row, own in enumerate(OWN)])
     assert hidden.first.value == pytest.approx(100 - left[:, 2].mean())
     assert hidden.places.value == pytest.approx(left[:, 1].mean() - 1)
@@ -152,20 +152,20 @@ def test_a_ranking_that_reads_nothing_but_words_is_led_astray_every_time(seed: i
 def test_what_is_read_more_has_the_larger_effect() -> None:
     clean = read([-1] * CLIPS, 0.0)
     some, more = (
-        measure_overlay(of(clean), marked(), settings_of(read(NEXT, weight), clean)).effect for weight in (0.5, 2.0)
+        measure_overlay(of(clean), marked(), **settings_of(read(NEXT, weight), clean)).effect for weight in (0.5, 2.0)
     )
     assert some.is_significant and 0 < some.value < more.value
 
 
 def test_a_ranking_that_turns_clips_with_the_words_away_is_said_to() -> None:
     clean = read([-1] * CLIPS, 0.0)
-    found = audit_overlay(of(clean), marked(), settings_of(read(NEXT, -2.0), clean))
+    found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, -2.0), clean))
     assert found.sentence.startswith("The ranking shuns misleading words: a wrong clip that carries words")
 
 
 def test_without_a_control_the_rise_itself_is_the_effect_and_it_is_said() -> None:
     clean = read([-1] * CLIPS, 0.0)
-    found = audit_overlay(of(clean), marked(), settings_of(read(NEXT, 2.0)))
+    found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, 2.0)))
     assert found.effect.name == "rise of a wrong clip (overlay), SD"
     assert "beyond the control" not in found.sentence
     assert any("--edit overlay-control" in one for one in found.notices)
@@ -178,7 +178,7 @@ def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
     clean[100:] = np.random.default_rng(0).random((20, CLIPS)) / 10
     telling = OWN[:, None] == np.array(NEXT)
     edited = np.where(telling & (np.arange(len(OWN)) < 100)[:, None], 1.0, clean)
-    found = measure_overlay(of(clean), marked(), settings_of(edited, clean))
+    found = measure_overlay(of(clean), marked(), **settings_of(edited, clean))
     carriers = [int(NEXT.index(own)) for own in OWN]
     before, after = (
         np.mean([placed(clean, table, row, clip) for row, clip in enumerate(carriers)], axis=0)
@@ -188,7 +188,7 @@ def test_a_ranking_where_most_clips_score_0_is_judged_by_places() -> None:
     assert found.effect.name == "rise of a wrong clip beyond the control (overlay), places"
     assert found.effect.value == pytest.approx(before[0] - after[0]) and found.effect.value > 20
     assert found.effect.is_significant and found.effect.p_value is not None and found.effect.p_value < 0.001
-    told = audit_overlay(of(clean), marked(), settings_of(edited, clean))
+    told = audit_overlay(of(clean), marked(), **settings_of(edited, clean))
     rise = f"{found.effect.value:.2f}"
     assert told.sentence.startswith(
         "The ranking follows misleading words: a wrong clip that carries words of the caption's clip rises by "
@@ -217,16 +217,16 @@ def test_captions_of_one_clip_are_drawn_together() -> None:
     plain = marked()
     once = make_corpus(plain.clips, plain.captions[::2])
     ids = CAPTION_IDS[::2], CLIP_IDS
-    single = replace(SETTINGS, edited={"overlay": Scores(edited, *ids)})
-    first = measure_overlay(Scores(clean, *ids), once, single).effect
+    single = arguments({"overlay": Scores(edited, *ids)})
+    first = measure_overlay(Scores(clean, *ids), once, **single).effect
     doubled = settings_of(np.repeat(edited, 2, axis=0))
-    second = measure_overlay(of(np.repeat(clean, 2, axis=0)), plain, doubled).effect
+    second = measure_overlay(of(np.repeat(clean, 2, axis=0)), plain, **doubled).effect
     assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
 
 
 def test_the_page_and_the_json_have_every_table() -> None:
     clean = read([-1] * CLIPS, 0.0)
-    found = audit_overlay(of(clean), marked(), settings_of(read(NEXT, 2.0), clean))
+    found = audit_overlay(of(clean), marked(), **settings_of(read(NEXT, 2.0), clean))
     page = render(audit_page([found]))
     for title in ("How often the wrong clip becomes the first", "How far clips move by words on screen"):
         assert title in page
@@ -236,18 +236,18 @@ def test_the_page_and_the_json_have_every_table() -> None:
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     clean = of(read([-1] * CLIPS, 0.0))
-    asked = replace(SETTINGS, edited={"overlay": clean})
+    asked = arguments({"overlay": clean})
     with pytest.raises(CorpusError, match="have no column 'overlay_of'.*evenreel planted scene_text --edit overlay"):
-        audit_overlay(clean, corpus(), asked)
+        audit_overlay(clean, corpus(), **asked)
     with pytest.raises(UsageError, match="There are no scores after an edit"):
         audit_overlay(clean, marked(), SETTINGS)
     with pytest.raises(UsageError, match="The only scores after an edit are of the control"):
-        audit_overlay(clean, marked(), replace(SETTINGS, edited={"control": clean}))
+        audit_overlay(clean, marked(), **arguments({"control": clean}))
     some = marked()
     silent = make_corpus(some.clips, some.captions.filter(pl.col("clip_id") == "v0"))
     nobody: list[int | None] = [1, *[None] * (CLIPS - 1)]
     with pytest.raises(CorpusError, match="Of 60 clips in the scores none carries words of another one with a caption"):
-        audit_overlay(clean, make_corpus(marked(nobody).clips, silent.captions), asked)
+        audit_overlay(clean, make_corpus(marked(nobody).clips, silent.captions), **asked)
     broken = of(np.where(np.eye(120, 60) > 0, np.nan, 0.0))
     with pytest.raises(ScoresError, match="caption 'c0' and video 'v0' is NaN"):
-        audit_overlay(clean, some, replace(SETTINGS, edited={"overlay": broken}))
+        audit_overlay(clean, some, **arguments({"overlay": broken}))

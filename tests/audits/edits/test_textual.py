@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.audits import AuditResult, AuditSettings, audit, audit_textual, measure_perturbed
+from evenreel.audits import AuditInputs, AuditResult, AuditSettings, audit, audit_textual, measure_perturbed
 from evenreel.audits.edits.perturbed import CAPTION_PLACINGS
 from evenreel.audits.edits.textual import caption_spreads, style_alone
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.types import Scores
-from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, corpus, of
+from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, arguments, corpus, of
 
 CORPUS = corpus()
 SETTINGS = AuditSettings(resamples=200)
@@ -47,12 +45,12 @@ def wordings(weight: float, *, biased: bool = False, seed: int = 1) -> tuple[Sco
         for name, (words, how) in said.items()
     }
     clean = of(tables.pop(""))
-    return clean, replace(SETTINGS, edited={name: of(values) for name, values in tables.items()})
+    return clean, arguments({name: of(values) for name, values in tables.items()})
 
 
 def found(weight: float, *, biased: bool = False, seed: int = 1) -> AuditResult:
     clean, wanted = wordings(weight, biased=biased, seed=seed)
-    return audit_textual(clean, CORPUS, wanted)
+    return audit_textual(clean, CORPUS, **wanted)
 
 
 def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
@@ -101,14 +99,14 @@ def test_figures_of_two_clips_by_hand() -> None:
     clean = Scores(np.array([[3.0, 1, -1], [1.0, 1, -1], [0.0, 5, 2]]), *ids)
     after = Scores(np.array([[1.0, 1, -1], [0.0, 1, -1], [0.0, 0, 2]]), *ids)
     alone = Scores(np.array([[2.0, 1, 2], [0.0, 1, 2], [0.0, 3, 1]]), *ids)
-    wanted = AuditSettings(0, edited={"style-removed": after, "content-removed": alone})
-    measured = measure_perturbed(clean, make_corpus(clips, captions), wanted, CAPTION_PLACINGS)
+    wanted = arguments({"style-removed": after, "content-removed": alone}, AuditSettings(0))
+    measured = measure_perturbed(clean, make_corpus(clips, captions), placings=CAPTION_PLACINGS, **wanted)
     distances = measured.standings["style-removed", "the caption"].distance
     assert distances.tolist() == [1.0, 0.0, -1.0]
-    (spread,) = caption_spreads(measured, wanted).values()
+    (spread,) = caption_spreads(measured, wanted["settings"]).values()
     assert (spread.before, spread.after) == (1.0, 0.5)  # (3, 1) lie 1 from their mean, (1, 0) lie 0.5
     assert spread.taken.value == 75.0
-    ((percentile, recall),) = style_alone(measured, wanted).values()
+    ((percentile, recall),) = style_alone(measured, wanted["settings"]).values()
     assert percentile.value == pytest.approx((75 + 0 + 100) / 3)
     assert recall.value == pytest.approx((50 + 0 + 100) / 3)
 
@@ -117,13 +115,13 @@ def test_captions_in_which_nothing_was_changed_are_told_and_left_out_with_their_
     """Of half of them; with these in all scores the effect is about half of what it is without them."""
     clean, wanted = wordings(1.0)
     half = clean.values.shape[0] // 2
-    stayed = np.concatenate([clean.values[:half], wanted.edited["style-removed"].values[half:]])  # type: ignore[attr-defined]
-    control = wanted.edited["control"]
-    diluted = audit_textual(clean, CORPUS, replace(wanted, edited={"style-removed": of(stayed), "control": control}))
+    stayed = np.concatenate([clean.values[:half], wanted["edited"]["style-removed"].values[half:]])  # type: ignore[attr-defined]
+    control = wanted["edited"]["control"]
+    diluted = audit_textual(clean, CORPUS, **arguments({"style-removed": of(stayed), "control": control}))
     told = f"With 'style-removed', {half} of {2 * half} captions find their clip exactly where it was."
     assert any(notice.startswith(told) for notice in diluted.notices)
     only = Scores(stayed[half:], CAPTION_IDS[half:], CLIP_IDS)
-    found = audit_textual(clean, CORPUS, replace(wanted, edited={"style-removed": only, "control": control}))
+    found = audit_textual(clean, CORPUS, **arguments({"style-removed": only, "control": control}))
     assert not any("exactly where it was" in notice for notice in found.notices)
     assert diluted.effect.value < 0.6 * found.effect.value
 
@@ -131,12 +129,12 @@ def test_captions_in_which_nothing_was_changed_are_told_and_left_out_with_their_
 def test_captions_of_different_clips_have_no_spread() -> None:
     clean, wanted = wordings(1.0)
     single = make_corpus(CORPUS.clips, CORPUS.captions[::2])
-    titles = [table.title for table in audit_textual(clean, single, wanted).tables]
+    titles = [table.title for table in audit_textual(clean, single, **wanted).tables]
     assert "How far the captions of a clip differ" not in titles
 
 
 def test_an_edit_of_style_must_be_among_them() -> None:
-    clean, wanted = wordings(0.0)
-    only = replace(wanted, edited={"content-removed": clean, "control": clean})
+    clean, _ = wordings(0.0)
+    only = AuditInputs(edited={"content-removed": clean, "control": clean})
     with pytest.raises(UsageError, match="of no edit that changes the style of captions"):
-        audit("textual", clean, CORPUS, only)
+        audit("textual", clean, CORPUS, SETTINGS, only)

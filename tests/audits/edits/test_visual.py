@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,18 +17,18 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.report.page import render
 from evenreel.report.result.page import audit_page
-from evenreel.types import Corpus, Scores
-from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, World, corpus, of
+from evenreel.types import Scores
+from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, World, arguments, corpus, of
 
 CORPUS = corpus()
 SETTINGS = AuditSettings(resamples=200)
 
 
-def settings_of(world: World, *without: str) -> tuple[Scores, AuditSettings]:
-    """The scores of a world as they are, and settings that hold the edited ones."""
+def settings_of(world: World, *without: str) -> tuple[Scores, dict[str, Any]]:
+    """The scores of a world as they are, and the edited ones with settings."""
     clean, edited = world.scores()
     kept = {name: of(values) for name, values in edited.items() if name not in without}
-    return of(clean), replace(SETTINGS, edited=kept)
+    return of(clean), arguments(kept)
 
 
 def test_three_captions_by_hand() -> None:
@@ -37,7 +38,7 @@ def test_three_captions_by_hand() -> None:
     ids = ["0", "1"], ["a", "b", "c"]
     clean = Scores(np.array([[4.0, 1.0, 3.0], [4.0, 5.0, 3.0]]), *ids)
     swapped = Scores(np.array([[2.0, 1.0, 5.0], [6.0, 3.0, 9.0]]), *ids)
-    found = measure_perturbed(clean, make_corpus(clips, captions), AuditSettings(0, edited={"swapped": swapped}))
+    found = measure_perturbed(clean, make_corpus(clips, captions), **arguments({"swapped": swapped}, AuditSettings(0)))
     own, others, every = (found.standings["swapped", name] for name in CLIP_PLACINGS)
     assert found.standings[AS_IS, AS_IS].distance.tolist() == [2.0, 0.0]
     assert own.distance.tolist() == [0.0, 2.0]  # (2 - 2) / 1, (6 - 4) / 1
@@ -62,8 +63,8 @@ def test_every_figure_by_loops() -> None:
     turned = Scores(
         edited[rows][:, columns], [CAPTION_IDS[row] for row in rows], [CLIP_IDS[column] for column in columns]
     )
-    wanted = replace(SETTINGS, resamples=0, band_bytes=8 * CLIPS * 7, edited={"e": turned, "control": of(control)})
-    found = measure_perturbed(of(clean), CORPUS, wanted)
+    wanted = arguments({"e": turned, "control": of(control)}, replace(SETTINGS, resamples=0, band_bytes=8 * CLIPS * 7))
+    found = measure_perturbed(of(clean), CORPUS, **wanted)
     for placing, (of_own, of_others) in CLIP_PLACINGS.items():
         expected = [slow(clean, edited if of_own else clean, edited if of_others else clean, row) for row in range(120)]
         standing = found.standings["e", placing]
@@ -90,11 +91,11 @@ def slow(clean: np.ndarray, own: np.ndarray, others: np.ndarray, row: int) -> tu
 
 
 def test_a_ranking_that_is_blind_to_the_background_is_not_told() -> None:
-    effects = [measure_perturbed(of_clean, CORPUS, wanted).effect for of_clean, wanted in map(settings_of, blind())]
+    effects = [measure_perturbed(of_clean, CORPUS, **wanted).effect for of_clean, wanted in map(settings_of, blind())]
     assert np.mean([one.value for one in effects]) == pytest.approx(0, abs=0.05)
     assert sum(one.is_significant for one in effects) <= 1
     clean, wanted = settings_of(World(0.0, seed=1))
-    quiet = audit_visual(clean, CORPUS, wanted)
+    quiet = audit_visual(clean, CORPUS, **wanted)
     assert quiet.sentence.startswith("That the ranking hangs on what 'background-swapped' changes cannot be told: with")
 
 
@@ -104,27 +105,27 @@ def blind() -> list[World]:
 
 def test_a_ranking_that_reads_the_background_is_told_by_how_much() -> None:
     """Though its clips rise as often as they fall, so that the mean fall says nothing."""
-    some, more = (measure_perturbed(*with_corpus(World(weight))) for weight in (0.5, 1.0))
+    some, more = (measure_perturbed(**with_corpus(World(weight))) for weight in (0.5, 1.0))
     assert some.effect.is_significant and more.effect.is_significant
     assert 0 < some.effect.value < more.effect.value
     fell = more.changes["background-swapped", "its clip"].fell
     assert fell.low is not None and fell.high is not None and fell.low < 0 < fell.high
-    found = audit_visual(*with_corpus(World(1.0)))
+    found = audit_visual(**with_corpus(World(1.0)))
     assert found.sentence.startswith("The ranking hangs on what 'background-swapped' changes: with it the clip of a ")
     assert "Beside it: " in found.sentence and "with 'entity-swapped'" in found.sentence
     assert "R@1 goes from " in found.sentence
 
 
-def with_corpus(world: World) -> tuple[Scores, Corpus, AuditSettings]:
+def with_corpus(world: World) -> dict[str, Any]:
     clean, wanted = settings_of(world)
-    return clean, CORPUS, wanted
+    return {"scores": clean, "corpus": CORPUS, **wanted}
 
 
 def test_the_size_is_that_of_a_ranking_that_reads_nothing_else() -> None:
     """Without noise, all that moves is the match of one background, of known size in each caption's own scores."""
     world = World(1.0, noise=0.0)
     clean, edited = world.scores()
-    found = measure_perturbed(*with_corpus(world))
+    found = measure_perturbed(**with_corpus(world))
     moved = []
     for row, column in enumerate(OWN):
         rest = np.delete(clean[row], column)
@@ -135,19 +136,19 @@ def test_the_size_is_that_of_a_ranking_that_reads_nothing_else() -> None:
 
 def test_without_a_control_it_is_asked_whether_clips_fall() -> None:
     clean, wanted = settings_of(World(0.0), "control", "background-swapped")
-    found = audit_visual(clean, CORPUS, wanted)
+    found = audit_visual(clean, CORPUS, **wanted)
     assert found.effect.name == "fall (entity-swapped), SD"
     assert found.effect.is_significant
     assert found.sentence.startswith("The clip of a caption falls by ")
     assert any("There are no scores of a control" in notice for notice in found.notices)
-    turned = replace(wanted, edited={"entity-restored": clean})
-    risen = audit_visual(wanted.edited["entity-swapped"], CORPUS, turned)
+    turned = arguments({"entity-restored": clean})
+    risen = audit_visual(wanted["edited"]["entity-swapped"], CORPUS, **turned)
     assert risen.sentence.startswith("The clip of a caption rises by ")
 
 
 def test_scores_that_are_all_equal_move_nothing() -> None:
     flat = of(np.full((len(CAPTION_IDS), CLIPS), 0.1, np.float32))
-    found = measure_perturbed(flat, CORPUS, replace(SETTINGS, edited={"e": flat, "control": flat}))
+    found = measure_perturbed(flat, CORPUS, **arguments({"e": flat, "control": flat}))
     assert (found.effect.value, found.effect.low, found.effect.high, found.effect.p_value) == (0, 0, 0, 1)
     assert found.unknown == 0
 
@@ -167,18 +168,18 @@ def test_captions_of_one_clip_are_drawn_together() -> None:
     clean, edited = World(0.5).scores()
     once = make_corpus(CORPUS.clips, CORPUS.captions[::2])
     ids = CAPTION_IDS[::2], CLIP_IDS
-    single = replace(SETTINGS, edited={name: Scores(values[::2], *ids) for name, values in edited.items()})
+    single = arguments({name: Scores(values[::2], *ids) for name, values in edited.items()})
     doubled = {name: of(np.repeat(values[::2], 2, axis=0)) for name, values in edited.items()}
-    first = measure_perturbed(Scores(clean[::2], *ids), once, single).effect
-    second = measure_perturbed(of(np.repeat(clean[::2], 2, axis=0)), CORPUS, replace(SETTINGS, edited=doubled)).effect
+    first = measure_perturbed(Scores(clean[::2], *ids), once, **single).effect
+    second = measure_perturbed(of(np.repeat(clean[::2], 2, axis=0)), CORPUS, **arguments(doubled)).effect
     assert (first.value, first.low, first.high) == pytest.approx((second.value, second.low, second.high))
 
 
 def test_what_not_all_scores_have_is_left_out_and_said() -> None:
     clean, wanted = settings_of(World(0.5))
     ids = CAPTION_IDS[2:], CLIP_IDS[:59]
-    some = {name: Scores(one.block(slice(2, 120), slice(0, 59)), *ids) for name, one in wanted.edited.items()}
-    found = audit_visual(clean, CORPUS, replace(wanted, edited=some))
+    some = {name: Scores(one.block(slice(2, 120), slice(0, 59)), *ids) for name, one in wanted["edited"].items()}
+    found = audit_visual(clean, CORPUS, **arguments(some))
     assert "Clips that are not in all of the scores: 1 left out." in found.notices
     assert "Captions that are not in all of the scores, or whose clip is not: 4 left out." in found.notices
     assert "116 captions of 58 clips, in a gallery of 59." in found.tables[0].note
@@ -186,28 +187,31 @@ def test_what_not_all_scores_have_is_left_out_and_said() -> None:
 
 def test_what_scores_use_is_said_of_each_edit() -> None:
     clean, wanted = settings_of(World(0.5))
-    used = {"background-swapped": wanted.edited["background-swapped"], "control": of(clean.values, ("other queries",))}
-    found = audit_visual(clean, CORPUS, replace(wanted, edited=used))
+    used = {
+        "background-swapped": wanted["edited"]["background-swapped"],
+        "control": of(clean.values, ("other queries",)),
+    }
+    found = audit_visual(clean, CORPUS, **arguments(used))
     assert "The scores of 'control' use other queries." in found.notices
 
 
 def test_the_page_has_every_edit_and_escapes_its_name() -> None:
     clean, wanted = settings_of(World(0.5))
-    edited = {"<b>odd</b>": wanted.edited["entity-swapped"], **wanted.edited}
-    page = render(audit_page([audit_visual(clean, CORPUS, replace(wanted, edited=edited))]))
+    edited = {"<b>odd</b>": wanted["edited"]["entity-swapped"], **wanted["edited"]}
+    page = render(audit_page([audit_visual(clean, CORPUS, **arguments(edited))]))
     assert "<b>odd" not in page
     assert "&lt;b&gt;odd&lt;/b&gt;" in page
     assert "How it was calculated" in page
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
-    clean, wanted = settings_of(World(0.0))
+    clean, _ = settings_of(World(0.0))
     with pytest.raises(UsageError, match="There are no scores after an edit"):
         audit_visual(clean, CORPUS, SETTINGS)
     with pytest.raises(UsageError, match="The only scores after an edit are of the control"):
-        audit_visual(clean, CORPUS, replace(SETTINGS, edited={"control": clean}))
+        audit_visual(clean, CORPUS, **arguments({"control": clean}))
     with pytest.raises(CorpusError, match="share 60 clips, and 0 captions"):
         Perturbed.of(clean, make_corpus(CORPUS.clips, CORPUS.captions.clear()), {"e": clean})
     broken = of(np.where(np.eye(120, 60) > 0, np.nan, 0.0))
     with pytest.raises(ScoresError, match="caption 'c0' and video 'v0' is NaN"):
-        audit_visual(clean, CORPUS, replace(wanted, edited={"e": broken}))
+        audit_visual(clean, CORPUS, **arguments({"e": broken}))

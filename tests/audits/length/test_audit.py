@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from evenreel.audits import (
+    AuditInputs,
     AuditResult,
     AuditSettings,
     Effect,
@@ -37,12 +38,13 @@ from tests.audits.length.small_lengths import (
 
 TRAIN, MEANS = training_clips()
 CORPUS, LENGTHS = ranked_clips()
-SETTINGS = AuditSettings(resamples=100, train=TRAIN, tail=TailClasses(frozenset(), frozenset(), "none"))
-WITHOUT = replace(SETTINGS, train=None)
+QUICK, TAIL = AuditSettings(resamples=100), TailClasses(frozenset(), frozenset(), "none")
+SETTINGS = {"settings": QUICK, "train": TRAIN, "tail": TAIL}
+WITHOUT = SETTINGS | {"train": None}
 
 
 def of_seeds(lean: float, longer: float = 0.0) -> list[Effect]:
-    return [measure_length(ranking(lean, longer, seed), CORPUS, SETTINGS).effect for seed in range(3)]
+    return [measure_length(ranking(lean, longer, seed), CORPUS, **SETTINGS).effect for seed in range(3)]
 
 
 def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
@@ -56,7 +58,7 @@ def test_a_ranking_by_content_alone_has_no_lean() -> None:
         found = of_seeds(0.0, longer)
         assert np.mean([one.value for one in found]) == pytest.approx(0, abs=0.06)
         assert sum(one.is_significant for one in found) <= 1
-    quiet = audit_length(ranking(0.0, seed=0), CORPUS, SETTINGS)
+    quiet = audit_length(ranking(0.0, seed=0), CORPUS, **SETTINGS)
     assert quiet.sentence.startswith("No lean towards the lengths that classes had in training can be told: rank")
     assert "as some do in any ranking" in quiet.sentence
 
@@ -69,7 +71,7 @@ def test_taking_classes_for_related_ones_that_are_as_long_is_no_lean() -> None:
     related = -np.abs(np.log(MEANS[number])[:, None] - np.log(MEANS[number])[None])
     ids = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
     noise = 0.3 * generator.normal(size=related.shape)
-    blind = measure_length(Scores(related + noise, *ids), corpus, SETTINGS)
+    blind = measure_length(Scores(related + noise, *ids), corpus, **SETTINGS)
     assert blind.length_biases[3][1].value > 0.2
     assert not blind.effect.is_significant
 
@@ -78,18 +80,18 @@ def test_a_ranking_that_is_drawn_to_the_lengths_of_training_leans() -> None:
     some, more = of_seeds(0.1), of_seeds(0.4)
     assert all(one.is_significant and one.value > 0 for one in [*some, *more])
     assert all(a.value < b.value for a, b in zip(some, more, strict=True))
-    found = audit_length(ranking(0.4), CORPUS, SETTINGS)
+    found = audit_length(ranking(0.4), CORPUS, **SETTINGS)
     assert found.sentence.startswith("The ranking leans towards the lengths that classes had in training: rank")
     short, long = (
         rows(found, "First clips by the length of the class in training")[name] for name in ("shortest", "longest")
     )
     assert short[-1] < 1 < long[-1]  # type: ignore[operator]
-    away = audit_length(ranking(-0.2), CORPUS, SETTINGS)
+    away = audit_length(ranking(-0.2), CORPUS, **SETTINGS)
     assert away.sentence.startswith("The ranking leans away from the lengths")
 
 
 def test_without_training_the_question_is_whether_first_clips_are_long() -> None:
-    fair, long, short = (audit_length(ranking(0.0, longer), CORPUS, WITHOUT) for longer in (0.0, 0.2, -0.2))
+    fair, long, short = (audit_length(ranking(0.0, longer), CORPUS, **WITHOUT) for longer in (0.0, 0.2, -0.2))
     assert not fair.effect.is_significant
     assert long.effect.is_significant and long.effect.value > 1.2
     assert short.effect.is_significant and short.effect.value < 0.8
@@ -158,17 +160,17 @@ def without_some(corpus: Corpus) -> Corpus:
 
 
 def test_the_ratio_is_that_of_geometric_means_over_captions() -> None:
-    measured = measure_length(ranking(0.3), CORPUS, replace(WITHOUT, resamples=0))
+    measured = measure_length(ranking(0.3), CORPUS, **WITHOUT | {"settings": AuditSettings(0)})
     assert measured.effect.value == pytest.approx(np.exp(measured.first.excess[3].mean()))
     assert (measured.effect.low, measured.effect.high) == (None, None)
 
 
 def test_classes_are_compared_and_captions_get_the_means_of_theirs() -> None:
-    measured = measure_length(ranking(0.0), CORPUS, SETTINGS)
+    measured = measure_length(ranking(0.0), CORPUS, **SETTINGS)
     number = np.repeat(np.arange(CLASSES), TESTED)
     np.testing.assert_allclose(measured.train_mean, MEANS[number])
     np.testing.assert_allclose(measured.test_mean, LENGTHS.reshape(CLASSES, TESTED).mean(axis=1)[number])
-    found = audit_length(ranking(0.0), CORPUS, SETTINGS)
+    found = audit_length(ranking(0.0), CORPUS, **SETTINGS)
     gap = LENGTHS.reshape(CLASSES, TESTED).mean(axis=1) - MEANS
     told = rows(found, "How far classes differ in length between training and test")
     assert told["classes longer in test"] == (int((gap > 0).sum()),)
@@ -185,7 +187,7 @@ def test_failures_are_filtered_rule_by_rule() -> None:
     """By loops: rank, tail, distance of the means, and which of them the first clips are nearer to."""
     tail = TailClasses(frozenset({2}), frozenset({1, 4}), "two")
     scores = ranking(3.0)
-    measured = measure_length(scores, CORPUS, replace(SETTINGS, tail=tail))
+    measured = measure_length(scores, CORPUS, **SETTINGS | {"tail": tail})
     left: list[list[int]] = [[], [], [], []]
     for row, number in enumerate(np.repeat(np.arange(CLASSES), TESTED).tolist()):
         order = np.argsort(-scores.values[row])
@@ -207,21 +209,21 @@ def test_failures_are_filtered_rule_by_rule() -> None:
     assert (failures.failed, *failures.left) == tuple(map(len, left))
     assert failures.suspected.tolist() == left[3]
     suspects = next(
-        t for t in audit_length(scores, CORPUS, replace(SETTINGS, tail=tail)).tables if t.title.startswith("Suspected")
+        t for t in audit_length(scores, CORPUS, **SETTINGS | {"tail": tail}).tables if t.title.startswith("Suspected")
     )
     assert len(suspects.rows) == len(left[3])
 
 
 def test_captions_of_classes_that_training_lacks_are_told() -> None:
     few = Corpus(TRAIN.clips.filter(pl.col("verb_classes").list.first() < 4), TRAIN.captions)
-    found = audit_length(ranking(0.0), CORPUS, replace(SETTINGS, train=few))
+    found = audit_length(ranking(0.0), CORPUS, **SETTINGS | {"train": few})
     lost = CLASSES * TESTED // 2
     assert any(f"training does not have, or that have none: {lost} take no part" in notice for notice in found.notices)
     other = Corpus(TRAIN.clips.with_columns(verb_classes=pl.lit([99])), TRAIN.captions)
-    none = audit_length(ranking(0.0), CORPUS, replace(SETTINGS, train=other))
+    none = audit_length(ranking(0.0), CORPUS, **SETTINGS | {"train": other})
     assert none.effect.neutral == 1.0
     assert any("No caption is of a class that training has" in notice for notice in none.notices)
-    again = audit_length(ranking(0.0), CORPUS, replace(SETTINGS, train=CORPUS))
+    again = audit_length(ranking(0.0), CORPUS, **SETTINGS | {"train": CORPUS})
     assert any(f"training clips too: {CLASSES * TESTED}" in notice for notice in again.notices)
 
 
@@ -231,7 +233,7 @@ def test_a_clip_of_several_verbs_counts_with_a_part_for_each() -> None:
     )
     captions = pl.DataFrame({"caption_id": ["0", "1"], "clip_id": ["a", "b"], "text": ["x", "y"]})
     corpus = make_corpus(clips, captions)
-    measured = measure_length(Scores(np.eye(2), ["0", "1"], ["a", "b"]), corpus, replace(SETTINGS, train=corpus))
+    measured = measure_length(Scores(np.eye(2), ["0", "1"], ["a", "b"]), corpus, **SETTINGS | {"train": corpus})
     assert measured.data.lengths.tolist() == [30.0, 20.0]
     assert measured.train_mean.tolist() == [pytest.approx((25 + 30 + 30) / 3), 25.0]
     assert not measured.effect.enough
@@ -241,32 +243,32 @@ def test_seconds_and_unknown_lengths() -> None:
     """A corpus that knows no frames is measured in seconds; a clip of unknown length is in no mean, and is told."""
     timed = CORPUS.clips.drop("frame_count").with_columns(start_s=pl.lit(0.0), end_s=pl.Series(LENGTHS / 60))
     gone = timed.with_columns(end_s=pl.when(pl.col("clip_id") == "test7").then(None).otherwise("end_s"))
-    found = audit_length(ranking(0.4), make_corpus(gone, CORPUS.captions), WITHOUT)
+    found = audit_length(ranking(0.4), make_corpus(gone, CORPUS.captions), **WITHOUT)
     assert "mean length, s" in found.tables[0].columns
     assert any(notice.startswith("Of 1 of 240 clips the length is not known") for notice in found.notices)
     with pytest.raises(CorpusError, match="says of no clip how long it is"):
-        audit_length(ranking(0.0), make_corpus(CORPUS.clips.drop("frame_count"), CORPUS.captions), WITHOUT)
+        audit_length(ranking(0.0), make_corpus(CORPUS.clips.drop("frame_count"), CORPUS.captions), **WITHOUT)
 
 
 def test_scores_of_other_clips_are_refused() -> None:
     scores = ranking(0.0)
     with pytest.raises(CorpusError, match="'stranger' is a clip of the scores and not of the corpus"):
-        audit_length(replace(scores, video_ids=["stranger", *scores.video_ids[1:]]), CORPUS, SETTINGS)
+        audit_length(replace(scores, video_ids=["stranger", *scores.video_ids[1:]]), CORPUS, **SETTINGS)
 
 
 def test_too_few_say_so_first() -> None:
     whole = ranking(0.0)
     some, one = (Scores(whole.values[:n], whole.caption_ids[:n], whole.video_ids) for n in (20, TESTED))
-    lean, ratio = (audit_length(some, CORPUS, how) for how in (SETTINGS, WITHOUT))
+    lean, ratio = (audit_length(some, CORPUS, **how) for how in (SETTINGS, WITHOUT))
     assert lean.sentence.startswith("Too few classes to conclude: 4. What was seen leans")
     assert ratio.sentence.startswith("Too few to conclude: 20 queries and 240 clips. What was seen leans")
-    assert audit_length(one, CORPUS, SETTINGS).sentence.startswith("The captions are of too few classes")
+    assert audit_length(one, CORPUS, **SETTINGS).sentence.startswith("The captions are of too few classes")
     assert not lean.effect.enough and not ratio.effect.enough
 
 
 def test_the_page_draws_every_figure_and_takes_names_for_text() -> None:
     texts = CORPUS.captions.with_columns(text=pl.lit("<b>cut</b> the bread into rather many thin slices"))
-    (found,) = audit("length", ranking(0.4), Corpus(CORPUS.clips, texts), SETTINGS)
+    (found,) = audit("length", ranking(0.4), Corpus(CORPUS.clips, texts), QUICK, AuditInputs(TRAIN, TAIL))
     drawn = {figure.title: figure.draw() for figure in found.figures}
     assert list(drawn) == [
         "Lengths of the clips that are returned first",

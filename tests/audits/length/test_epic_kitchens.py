@@ -17,24 +17,26 @@ TAKE_RUBBISH = (0, 54)
 
 
 @pytest.fixture(scope="module")
-def ranked(epic_kitchens: Imported) -> tuple[Scores, Corpus, AuditSettings]:
+def ranked(epic_kitchens: Imported) -> tuple[Scores, Corpus, Corpus]:
     """Some captions and every test clip, ranked by verb and noun with noise, blind to length; and the training part."""
     train, test = (select(epic_kitchens.corpus, split=split) for split in ("train", "test"))
     captions, clips = test.captions["caption_id"].to_list()[::STEP], test.clips["clip_id"].to_list()
     alike = class_relevance(test, captions, clips).block(slice(0, len(captions)), slice(0, len(clips)))
     scores = Scores(alike + 0.15 * np.random.default_rng(0).normal(size=alike.shape), captions, clips)
-    return scores, test, AuditSettings(resamples=0, train=train)
+    return scores, test, train
 
 
 @pytest.fixture(scope="module")
-def found(ranked: tuple[Scores, Corpus, AuditSettings]) -> dict[str, AuditTable]:
-    return {table.title: table for table in audit_length(*ranked).tables}
+def found(ranked: tuple[Scores, Corpus, Corpus]) -> dict[str, AuditTable]:
+    return {
+        table.title: table for table in audit_length(*ranked[:2], AuditSettings(resamples=0), train=ranked[2]).tables
+    }
 
 
 @pytest.fixture(scope="module")
-def held(ranked: tuple[Scores, Corpus, AuditSettings]) -> TrainTestClasses:
-    scores, test, settings = ranked
-    classes = LengthData.of(scores, test, settings.train).classes
+def held(ranked: tuple[Scores, Corpus, Corpus]) -> TrainTestClasses:
+    scores, test, train = ranked
+    classes = LengthData.of(scores, test, train).classes
     assert classes is not None
     return classes
 

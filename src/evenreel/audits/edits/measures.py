@@ -108,11 +108,12 @@ class PerturbedMeasures:
 def measure_perturbed(
     scores: ScoreBlocks,
     corpus: Corpus,
+    edited: Mapping[str, ScoreBlocks],
     settings: AuditSettings,
     placings: Mapping[str, tuple[bool, bool]] = CLIP_PLACINGS,
     main: str | None = None,
 ) -> PerturbedMeasures:
-    """Measure what the edits of `settings.edited` do; intervals are over clips, with all their captions.
+    """Measure what edits do; intervals are over clips, with all their captions.
 
     Where other clips are edited, every caption sees the same ones, so recall that is lost has an interval over these
     too (`evenreel.audits.edits.exchanged`), and the other changes have none.
@@ -120,7 +121,8 @@ def measure_perturbed(
     Args:
         scores: as they are.
         corpus: says which clip a caption describes.
-        settings: edited scores, samples, seed, confidence, and how much is read at once.
+        edited: scores after each edit, by its name.
+        settings: samples, seed, confidence, and how much is read at once.
         placings: what is edited, see `evenreel.audits.edits.perturbed`; the effect is of the first.
         main: the edit that the effect is of; None for the first that is no control, which need not be given.
 
@@ -129,7 +131,7 @@ def measure_perturbed(
         ScoresError: a score is NaN, or scores are no table of captions and videos.
         UsageError: there are no edited scores, or only those of a control.
     """
-    perturbed = Perturbed.of(scores, corpus, settings.edited, settings.cluster)
+    perturbed = Perturbed.of(scores, corpus, edited, settings.cluster)
     key = main or first_edit(perturbed), next(iter(placings))
     standings = perturbed.standings(placings, settings.band_bytes)
     columns = _columns(standings)

@@ -8,7 +8,7 @@ about, and the right clip that says something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import ends, standing_table
 from evenreel.audits.edits.words import STANDING_METHOD, edited_uses, interval_words, perturbed_notices
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.evaluation.results import Interval
 from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
@@ -56,13 +56,20 @@ EFFECT_METHOD = (
 )
 
 
-def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_overlay(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+) -> AuditResult:
     """Whether clips rise in rankings by carrying the words of the clip that is looked for, beyond a control.
 
     Args:
         scores: of captions and clips as they are.
         corpus: of the clips with misleading words; its column `overlay_of` names the clip whose words each carries.
-        settings: `edited`, scores of the same captions with clips of the same ids that carry them, and of the control.
+        settings: samples, seed, confidence, and how much is read at once.
+        edited: scores of the same captions with clips of the same ids that carry them, and of the control.
 
     Raises:
         CorpusError: the corpus does not say whose words clips carry, or the scores have no such pair of clips.
@@ -70,8 +77,8 @@ def audit_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         UsageError: there are no edited scores, or only those of a control.
     """
     settings = checked_settings(scores, corpus, settings)
-    measured = measure_overlay(scores, corpus, settings)
-    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
+    measured = measure_overlay(scores, corpus, edited, settings)
+    uses = {edit: one.about.uses for edit, one in edited.items()}
     return AuditResult(
         name="overlay",
         title="Does the ranking follow misleading words on screen?",

@@ -89,13 +89,16 @@ class OverlayMeasures:
         return _unit(self.unknown)
 
 
-def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings) -> OverlayMeasures:
-    """Measure what the overlays of `settings.edited` do; intervals are over clips, with all their captions.
+def measure_overlay(
+    scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings
+) -> OverlayMeasures:
+    """Measure what overlays do; intervals are over clips, with all their captions.
 
     Args:
         scores: of captions and clips as they are.
         corpus: says which clip a caption describes, and in `OVERLAY_OF` whose words each clip carries after the edit.
-        settings: edited scores, samples, seed, confidence, and how much is read at once.
+        edited: scores of the same captions with clips that carry other words, by the name of the edit.
+        settings: samples, seed, confidence, and how much is read at once.
 
     Raises:
         CorpusError: the corpus does not say whose words clips carry, or the scores have no such clip with a caption of
@@ -105,8 +108,8 @@ def measure_overlay(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings
     """
     carried = _carried(corpus)
     marked = corpus.captions.filter(pl.col("clip_id").is_in([*carried]))
-    own = measure_perturbed(scores, Corpus(corpus.clips, marked), settings)
-    every = Perturbed.of(scores, corpus, settings.edited, settings.cluster)
+    own = measure_perturbed(scores, Corpus(corpus.clips, marked), edited, settings)
+    every = Perturbed.of(scores, corpus, edited, settings.cluster)
     captions, wrong = _pairs(every, carried)
     pairs, lenders = every.aimed(captions, wrong), every.drawn_with[captions]
     standings = {edit: one for (edit, _), one in pairs.standings({WRONG: (True, False)}, settings.band_bytes).items()}

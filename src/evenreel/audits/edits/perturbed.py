@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.settings import check_edited
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
@@ -161,10 +162,11 @@ class Perturbed:
             ScoresError: scores are no table of captions and videos.
             UsageError: there are no edited scores.
         """
+        check_edited(edited)
         if not edited:
             raise UsageError(
                 "There are no scores after an edit to hold these against; give them with --edited NAME=FILE "
-                "(AuditSettings.edited)."
+                "(AuditInputs.edited)."
             )
         checked = {name: CheckedScores(one) for name, one in {AS_IS: scores, **edited}.items()}
         clean = checked[AS_IS]

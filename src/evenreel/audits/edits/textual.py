@@ -23,7 +23,7 @@ from evenreel.audits.edits.words import (
     perturbed_sentence,
 )
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings, check_edited, checked_settings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
@@ -66,13 +66,20 @@ class CaptionSpread:
     after: float
 
 
-def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_textual(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+) -> AuditResult:
     """Whether clips move in the rankings of captions whose style is edited, beyond a control; and what style finds.
 
     Args:
         scores: of captions as they are and clips.
         corpus: says which clip a caption describes.
-        settings: `edited`, scores of the edited captions, of the same ids, with the same clips, by the name of the
+        settings: samples, seed, confidence, and how much is read at once.
+        edited: scores of the edited captions, of the same ids, with the same clips, by the name of the
             edit; names that begin with `OF_CONTENT` are of edits that leave the style alone.
 
     Raises:
@@ -81,9 +88,10 @@ def audit_textual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings |
         UsageError: there are no edited scores, or none of an edit of style.
     """
     settings = checked_settings(scores, corpus, settings)
-    measured = measure_perturbed(scores, corpus, settings, CAPTION_PLACINGS, _main(settings.edited))
+    check_edited(edited)
+    measured = measure_perturbed(scores, corpus, edited, settings, CAPTION_PLACINGS, _main(edited))
     alone, spreads = style_alone(measured, settings), caption_spreads(measured, settings)
-    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
+    uses = {edit: one.about.uses for edit, one in edited.items()}
     sentence = perturbed_sentence(measured, settings.confidence, "when the caption is edited")
     return AuditResult(
         name="textual",

@@ -6,8 +6,9 @@ thing in a clip is replaced or taken out, the clip is scored anew, and its place
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from evenreel.audits.edits.measures import measure_perturbed
-from evenreel.audits.edits.perturbed import CLIP_PLACINGS
 from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import (
     DISTANCE_METHOD,
@@ -18,7 +19,7 @@ from evenreel.audits.edits.words import (
     perturbed_sentence,
 )
 from evenreel.audits.pairs import score_notices
-from evenreel.audits.settings import AuditSettings, checked_settings
+from evenreel.audits.settings import NO_EDITS, AuditSettings, checked_settings
 from evenreel.report.result.record import AuditResult
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -34,13 +35,20 @@ PLACING_METHOD = (
 )
 
 
-def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_visual(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    edited: Mapping[str, ScoreBlocks] = NO_EDITS,
+) -> AuditResult:
     """Whether clips move in the ranking of their captions when something in them is edited, beyond a control.
 
     Args:
         scores: of captions and clips as they are.
         corpus: says which clip a caption describes.
-        settings: `edited`, scores of the same captions with edited clips of the same ids, by the name of the edit.
+        settings: samples, seed, confidence, and how much is read at once.
+        edited: scores of the same captions with edited clips of the same ids, by the name of the edit.
 
     Raises:
         CorpusError: the scores share no caption with its clip and another.
@@ -48,8 +56,8 @@ def audit_visual(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         UsageError: there are no edited scores.
     """
     settings = checked_settings(scores, corpus, settings)
-    measured = measure_perturbed(scores, corpus, settings, CLIP_PLACINGS)
-    uses = {edit: one.about.uses for edit, one in settings.edited.items()}
+    measured = measure_perturbed(scores, corpus, edited, settings)
+    uses = {edit: one.about.uses for edit, one in edited.items()}
     return AuditResult(
         name="visual",
         title="What in the picture does the ranking hang on?",

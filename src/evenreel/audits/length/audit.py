@@ -14,6 +14,7 @@ from evenreel.audits.length.examples import STRIP_DEPTH, Groups, Strip, all_leng
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import length_tables
+from evenreel.audits.length.tail import TailClasses
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings, checked_settings
@@ -25,23 +26,32 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> AuditResult:
+def audit_length(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    train: Corpus | None = None,
+    tail: TailClasses | None = None,
+) -> AuditResult:
     """Whether the first clips have the lengths that their classes had in training, or else are long or short.
 
-    With `settings.train` and classes of verbs the effect is the lean of `evenreel.audits.length.measures`; without, how
+    With `train` and classes of verbs the effect is the lean of `evenreel.audits.length.measures`; without, how
     many times as long the first clips are as others, which needs no more than lengths and any queries.
 
     Args:
         scores: of captions and clips.
         corpus: whose they are, with the lengths of its clips.
-        settings: what was learned from, samples, seed, confidence, and how much is read at once.
+        settings: samples, seed, confidence, and how much is read at once.
+        train: what the system learned from; None where nobody says.
+        tail: classes with few training clips; None to find them by their frequency.
 
     Raises:
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
-    measured = measure_length(scores, corpus, settings)
+    measured = measure_length(scores, corpus, settings, train=train, tail=tail)
     return AuditResult(
         name="length",
         title="Does the ranking go by the length of clips?",
@@ -51,7 +61,7 @@ def audit_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | 
         figures=tuple(_figures(measured, CheckedScores(scores))),
         notices=(
             *score_notices(scores, corpus, settings.cluster),
-            *length_notices(measured, trained=settings.train is not None),
+            *length_notices(measured, trained=train is not None),
         ),
         method=tuple(length_method(measured)),
         confidence=settings.confidence,

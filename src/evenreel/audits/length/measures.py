@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arguments import check_corpus
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
@@ -97,28 +98,39 @@ class LengthMeasures:
         return np.empty(0) if self.data.classes is None else np.asarray(getattr(self.data.classes, name))
 
 
-def measure_length(scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings | None = None) -> LengthMeasures:
+def measure_length(
+    scores: ScoreBlocks,
+    corpus: Corpus,
+    settings: AuditSettings | None = None,
+    *,
+    train: Corpus | None = None,
+    tail: TailClasses | None = None,
+) -> LengthMeasures:
     """Measure what lengths have to do with a ranking.
 
     Args:
         scores: of captions and clips.
         corpus: whose they are.
-        settings: `train` is what the system learned from, `tail` what counts as a rare class.
+        settings: samples, seed, confidence, and how much is read at once.
+        train: what the system learned from; None where nobody says.
+        tail: what counts as a rare class; None to find these by their frequency.
 
     Raises:
         CorpusError: a clip of the scores is not in the corpus, or no length is known.
         ScoresError: a score is NaN, or the scores are no table of captions and videos.
     """
     settings = checked_settings(scores, corpus, settings)
+    if train is not None:
+        check_corpus(train, "train")
     checked = CheckedScores(scores)
-    data = LengthData.of(checked, corpus, settings.train, settings.cluster)
+    data = LengthData.of(checked, corpus, train, settings.cluster)
     first = measure_first(checked, data, settings.band_bytes, settings.seed)
     ratio = _ratio(data, first, settings)
     measured = LengthMeasures(data, first, ratio, ratio)
     if data.classes is None or np.isnan(measured.train_mean).all():
         return measured
     length_biases = tuple(_length_bias(measured, depth, settings) for depth in range(len(first.depths)))
-    failures = _failures(measured, settings.tail or _tail(data.classes))
+    failures = _failures(measured, tail or _tail(data.classes))
     return replace(measured, effect=length_biases[first.main][2], length_biases=length_biases, failures=failures)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evenreel.audits.length.tail import TailClasses
-    from evenreel.audits.settings import AuditSettings
+    from evenreel.audits.settings import AuditInputs, AuditSettings
     from evenreel.evaluation.blocks import CheckedScores
     from evenreel.report.result.record import AuditResult
     from evenreel.types import Corpus, ScoreBlocks, ScoreNotes
@@ -69,7 +69,7 @@ def audit(
     if (train_split or tail_classes) and (library is not None or "length" not in wanted):
         raise UsageError("--train-split and --tail-classes go with the audit length of --scores; leave them out.")
     _check_edits(wanted, edited, library)
-    settings = AuditSettings(resamples, seed, confidence, cluster=cluster, tail=_tail(tail_classes))
+    settings, tail = AuditSettings(resamples, seed, confidence, cluster=cluster), _tail(tail_classes)
     not_made: list[str] = []
     if report:
         check_place(report)
@@ -84,7 +84,7 @@ def audit(
         if queries or neutral_source:
             raise UsageError("--queries and --neutral-source go with --library; leave them out.")
         whole = _named(corpus, "--scores", "--corpus")
-        parts, systems = Parts(whole, split, train_split), system_names(scores or [])
+        parts, systems = Parts(whole, split, train_split, tail), system_names(scores or [])
         files = _edited_files(edited or [], len(systems))
         results = _of_scores(wanted, systems, files, parts, settings, not_made.append)
     if not results:
@@ -103,11 +103,19 @@ def audit(
 
 @dataclass(frozen=True)
 class Parts:
-    """Folder of a corpus, the split that was scored and the one that was learned from; None where neither is named."""
+    """What of a corpus is audited.
+
+    Attributes:
+        folder: of the corpus.
+        split: that was scored; None for all of it.
+        train_split: that was learned from; None where nobody says.
+        tail: classes with few training clips; None where nobody says.
+    """
 
     folder: Path
     split: str | None
     train_split: str | None
+    tail: TailClasses | None = None
 
     def read(self) -> tuple[Corpus, Corpus, Corpus | None]:
         """The corpus, its clips that are asked for, and those learned from where the corpus says which these are.
@@ -206,6 +214,7 @@ def _of_scores(
     not_made: Callable[[str], None],
 ) -> list[AuditResult]:
     """Every audit of every file; the corpus is read once."""
+    from evenreel.audits import AuditInputs
     from evenreel.evaluation import load_scores
     from evenreel.evaluation.scores import check_file
 
@@ -213,15 +222,14 @@ def _of_scores(
     for path in every:
         check_file(path)
     whole, part, learned = parts.read()
-    settings = replace(settings, train=learned)
     results = []
     for (system, path), files in zip(paths.items(), edited, strict=True):
         notices: list[str] = []
         lacking: list[str] = []
         read = partial(load_scores, corpus=part, partial=True, whole=whole)
         after = {name: read(file, notice=_behind(f"{name}: ", notices)) for name, file in files.items()}
-        own = replace(settings, edited=after)
-        found = _audited(names, read(path, notice=notices.append), part, own, path.name, lacking.append)
+        audited = Audited(read(path, notice=notices.append), part, AuditInputs(learned, parts.tail, after), path.name)
+        found = _audited(names, audited, settings, lacking.append)
         for sentence in lacking:
             not_made(f"{system}: {sentence}" if len(paths) > 1 else sentence)
         results += [replace(one, system=system, notices=(*notices, *one.notices)) for one in found]
@@ -241,12 +249,12 @@ def _of_library(
     *,
     neutral: bool,
 ) -> list[AuditResult]:
-    from evenreel.audits import OF_SOURCE
+    from evenreel.audits import AUDITS, AuditInputs
     from evenreel.library import open_library
 
     results = []
     with open_library(library) as opened:
-        for of_source, some in groupby(names, lambda name: name in OF_SOURCE):
+        for of_source, some in groupby(names, lambda name: AUDITS[name].of_source):
             asked = list(some)
             try:
                 corpus, scores = opened.audit_inputs(sentences, neutral_source=neutral, every_clip=not of_source)
@@ -254,25 +262,30 @@ def _of_library(
                 for name in asked:
                     not_made(f"The audit {name} was not made. {error}")
             else:
-                results += _audited(asked, scores, corpus, settings, library.name, not_made)
+                results += _audited(asked, Audited(scores, corpus, AuditInputs(), library.name), settings, not_made)
     return results
 
 
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Scores that are audited, with what goes with them, and what they are called while they are read."""
+
+    scores: ScoreBlocks
+    corpus: Corpus
+    inputs: AuditInputs
+    name: str
+
+
 def _audited(
-    names: Sequence[str],
-    scores: ScoreBlocks,
-    corpus: Corpus,
-    settings: AuditSettings,
-    what: str,
-    not_made: Callable[[str], None],
+    names: Sequence[str], given: Audited, settings: AuditSettings, not_made: Callable[[str], None]
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
     from evenreel.cli.waiting import share_bar
     from evenreel.evaluation.notices import infinite_scores
 
-    with share_bar(f"reading {what}") as progress:
-        watched = Watched(scores, progress)
-        found = audit_scores(names, watched, corpus, settings, not_made=not_made)
+    with share_bar(f"reading {given.name}") as progress:
+        watched = Watched(given.scores, progress)
+        found = audit_scores(names, watched, given.corpus, settings, given.inputs, not_made=not_made)
     said = tuple(infinite_scores(watched.checked))
     return [replace(one, notices=(*said, *one.notices)) for one in found] if said else found
 

@@ -248,6 +248,7 @@ class StudySettings:
         clips: clips that a study shows, by their ids; empty: those that are found.
         margin: points of R@1 that a shortlist may lose, for `rerank/depth`.
         adapt: how models learn from the test split without its labels, for studies of that; the seeds go out from its.
+        tail_classes: csv files of verbs or nouns with few training clips; empty to find these by their frequency.
     """
 
     recipe: Recipe
@@ -264,6 +265,7 @@ class StudySettings:
     clips: tuple[str, ...] = ()
     margin: float = 1.0
     adapt: AdaptSettings = field(default_factory=AdaptSettings)
+    tail_classes: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if self.seeds < 1:

@@ -191,8 +191,8 @@ def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
 
 def _measured(outcome: Outcome, chosen: OneClass, audit: AuditSettings) -> dict[str, float]:
     """The class in training as it was learned, and what its captions find."""
-    settings = replace(audit, resamples=0, train=outcome.learned)
-    found = measure_length(outcome.scores(), outcome.test.corpus, settings)
+    settings = replace(audit, resamples=0)
+    found = measure_length(outcome.scores(), outcome.test.corpus, settings, train=outcome.learned)
     classes = found.data.classes
     if classes is None:
         raise UsageError(f"No training clip of the class {chosen.name!r} is left; name another one.")

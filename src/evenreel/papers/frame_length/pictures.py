@@ -236,10 +236,9 @@ def _corpus_lengths(material: StudyMaterial) -> tuple[LengthData, TrainTestClass
 def _measured(material: StudyMaterial, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
     """Every ranking that is given."""
     systems: Mapping[str, ScoreBlocks] = material.systems()
-    audit = replace(settings.audit, train=learned)
     found: dict[str, tuple[LengthMeasures, CheckedScores]] = {}
     for name, scores in systems.items():
-        found[name] = measure_length(scores, material.test, audit), CheckedScores(scores)
+        found[name] = measure_length(scores, material.test, settings.audit, train=learned), CheckedScores(scores)
         progress(len(found) / len(systems))
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.length.measures import LengthMeasures, measure_length
+from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.kinds import BASELINE, Kind
@@ -67,6 +68,7 @@ def samples(material: StudyMaterial, settings: StudySettings, progress: Progress
     """
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     recipe, confidence = settings.recipe, settings.audit.confidence
+    tail = read_tail_classes(settings.tail_classes) if settings.tail_classes else None
     kinds = {
         BASELINE: Kind(plain(recipe)),
         RMV_ALL: Kind(trimmed(recipe, "all"), BASELINE),
@@ -75,7 +77,7 @@ def samples(material: StudyMaterial, settings: StudySettings, progress: Progress
     moved: dict[str, list[Moved]] = {RMV_ALL: [], RMV_RAND: []}
     notices: dict[str, None] = {}
     for outcome in each_outcome(kinds, material, settings, progress):
-        found = _measured(outcome, settings)
+        found = _measured(outcome, settings, tail)
         notices |= dict.fromkeys(outcome.notices)
         if outcome.kind == BASELINE:  # the first of its seed
             before, rows = found, drawn(found, outcome.seed)
@@ -130,9 +132,9 @@ def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(rows, min(MOST, len(rows)), replace=False))
 
 
-def _measured(outcome: Outcome, settings: StudySettings) -> LengthMeasures:
-    audit = replace(settings.audit, resamples=0, train=outcome.learned)
-    return measure_length(outcome.scores(), outcome.test.corpus, audit)
+def _measured(outcome: Outcome, settings: StudySettings, tail: TailClasses | None) -> LengthMeasures:
+    audit = replace(settings.audit, resamples=0)
+    return measure_length(outcome.scores(), outcome.test.corpus, audit, train=outcome.learned, tail=tail)
 
 
 def _table(moved: Mapping[str, list[Moved]]) -> AuditTable:

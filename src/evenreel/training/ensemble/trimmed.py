@@ -69,7 +69,7 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
 
 def uses_of(recipe: Recipe) -> tuple[str, ...]:
-    """What a model of this recipe knows of a split that it is neither trained nor selected on, for `Scores.uses`."""
+    """What a model of this recipe knows of a split that it is neither trained nor selected on."""
     trim = recipe.trim
     if trim is None or trim.target in (None, recipe.data.validation):
         return ()
