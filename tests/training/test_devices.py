@@ -17,7 +17,7 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
-from evenreel.training.loop.gather import gather_texts, gather_videos
+from evenreel.training.loop.gather import gather_batch
 from evenreel.training.loop.run_folder import CLIPS_READ, LAST
 from tests.training.conftest import CLIPS
 from tests.training.small_material import small_examples
@@ -107,14 +107,14 @@ def test_parts_of_different_lengths_are_padded() -> None:
         torch.tensor([padded.sentence.shape[1]]),
         padded.sentence[4:],
     ]
-    joint = gather_texts(texts[0], padded.ids, gather_with(second))
+    joint = gather_batch(texts[0], padded.ids, gather_with(second))
     assert torch.equal(joint.words, padded.words)
     assert torch.equal(joint.word_mask, padded.word_mask)
     assert torch.equal(joint.sentence, padded.sentence)
     sure = torch.rand(4, 2)
     read = replace(videos[0], windows=torch.rand(4, 2, 3), window_mask=sure > 0.5, window_confidence=sure)
     for video in (videos[0], read):
-        twice = gather_videos(video, ("all",), lambda part: torch.stack([part, part]))
+        twice = gather_batch(video, ("all",), lambda part: torch.stack([part, part]))
         assert twice.frames.shape[0] == 8
         assert (twice.window_confidence is None) == (video is videos[0])
     assert torch.equal(twice.window_confidence, torch.cat([sure, sure]))

@@ -158,12 +158,15 @@ def row_lengths(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 def to_device(batch: Batch, device: torch.device | str) -> Batch:
     """The batch with its tensors on another device."""
-    moved: dict[str, Any] = {
-        field.name: value.to(device)
-        for field in fields(batch)
-        if isinstance(value := getattr(batch, field.name), Tensor)
+    return with_tensors(batch, lambda tensor: tensor.to(device))
+
+
+def with_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """Change every tensor of a batch, in the order of its fields; what is no tensor stays as it is."""
+    changed: dict[str, Any] = {
+        field.name: change(value) for field in fields(batch) if isinstance(value := getattr(batch, field.name), Tensor)
     }
-    return replace(batch, **moved)
+    return replace(batch, **changed)
 
 
 def _tensor(values: NDArray[np.floating]) -> Tensor:

@@ -13,46 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.batches import Batch, with_tensors
 
 Gather = Callable[[Tensor], Tensor]
 """(n, ...) of one device -> (N, n, ...) of all, with gradients; on all devices of equal shape."""
 
 
-def gather_texts(text: TextBatch, ids: tuple[str, ...], gather: Gather) -> TextBatch:
-    """The captions of all devices, in the order of the devices."""
-    return replace(
-        text,
-        ids=ids,
-        words=_all(text.words, gather),
-        word_mask=_all(text.word_mask, gather),
-        sentence=_all(text.sentence, gather),
-    )
+def gather_batch(batch: Batch, ids: tuple[str, ...], gather: Gather) -> Batch:
+    """Gather the captions or clips of all devices, in the order of the devices.
 
-
-def gather_videos(video: VideoBatch, ids: tuple[str, ...], gather: Gather) -> VideoBatch:
-    """The clips of all devices, in the order of the devices."""
-    gathered = replace(
-        video,
-        ids=ids,
-        frames=_all(video.frames, gather),
-        frame_mask=_all(video.frame_mask, gather),
-        times_s=_all(video.times_s, gather),
-        seen=None if video.seen is None else _all(video.seen, gather),
-    )
-    if video.windows is None or video.window_mask is None:
-        return gathered
-    return replace(
-        gathered,
-        windows=_all(video.windows, gather),
-        window_mask=_all(video.window_mask, gather),
-        window_confidence=None if video.window_confidence is None else _all(video.window_confidence, gather),
-    )
+    Args:
+        batch: of this device; every device has tensors in the same fields.
+        ids: of all captions or clips.
+        gather: sends a tensor to all devices; it is called for one field after the other.
+    """
+    return replace(with_tensors(batch, partial(_all, gather=gather)), ids=ids)
 
 
 def _all(part: Tensor, gather: Gather) -> Tensor:

@@ -18,7 +18,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.training.data.examples import Texts, TrainingBatch, Videos
 from evenreel.training.data.pairs import batch_seed
 from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.training.loop.gather import gather_texts, gather_videos
+from evenreel.training.loop.gather import gather_batch
 from evenreel.training.loop.optimiser import configure, parameter_groups
 from evenreel.training.recipe.recipe import Recipe
 
@@ -74,7 +74,7 @@ class RetrievalModule(LightningModule):
         """The features of the whole batch, also of those parts that other devices calculate."""
         text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
-            text = replace(gather_texts(text, batch.caption_ids, self._gather), graphs=batch.graphs)
+            text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
         pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.strata, batch.sentences)
         others = batch.others
@@ -85,7 +85,7 @@ class RetrievalModule(LightningModule):
 
     def _joint_videos(self, part: Videos, ids: tuple[str, ...]) -> VideoBatch:
         video = self.video_features(part)
-        return video if len(ids) == len(part.ids) else gather_videos(video, ids, self._gather)
+        return video if len(ids) == len(part.ids) else gather_batch(video, ids, self._gather)
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
         """The loss of a batch; its terms stay in `terms`."""
